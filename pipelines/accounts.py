@@ -193,7 +193,7 @@ def check_of(
         )
 
 
-def keys_asked(context: dg.AssetExecutionContext) -> set[dg.AssetKey]:
+def selected_keys(context: dg.AssetExecutionContext) -> set[dg.AssetKey]:
     """Return the assets that the step has to materialize or check."""
     checked = {each.asset_key for each in context.selected_asset_check_keys}
     return {*context.selected_asset_keys, *checked}

@@ -87,6 +87,6 @@ def reasons_of(result: dg.ExecuteInProcessResult) -> str:
     """Return the reasons why a run failed."""
     reasons = []
     for event in result.get_step_failure_events():
-        told = event.step_failure_data.user_failure_data
-        reasons.append(str(told.description if told is not None else event.message))
+        failure = event.step_failure_data.user_failure_data
+        reasons.append(str(failure.description if failure is not None else event.message))
     return " ".join(reasons) or f"Run {result.run_id} failed."

@@ -28,7 +28,7 @@ RUN_TAG = "connector/everywhere"
 def job_everywhere(single: dg.JobDefinition) -> dg.JobDefinition:
     """Return a job with one step per account; each step runs the account's job."""
     partitions = single.partitions_def.get_partition_keys() if single.partitions_def else ()
-    steps = [_step(account, single) for account in partitions]
+    steps = [_account_step(account, single) for account in partitions]
 
     @dg.job(
         name=f"{single.name}_everywhere",
@@ -43,7 +43,7 @@ def job_everywhere(single: dg.JobDefinition) -> dg.JobDefinition:
     return everywhere
 
 
-def _step(account: str, job: dg.JobDefinition) -> dg.OpDefinition:
+def _account_step(account: str, job: dg.JobDefinition) -> dg.OpDefinition:
     @dg.op(
         # A name in Dagster cannot contain a dash, and an account's name has no capitals.
         name=f"{job.name}_{account.replace('-', '_DASH_')}",

@@ -59,7 +59,7 @@ def result_of(account: Account, now: datetime) -> dg.AssetCheckResult:
         accounts = configured_accounts(account.environ, account.folder)
     except ConnectorError as error:
         raise failure_of(error) from None
-    told: dict[str, dg.MetadataValue] = {}
+    metadata: dict[str, dg.MetadataValue] = {}
     sentences = []
     for each in accounts:
         proof = _proof(each, now)
@@ -71,12 +71,12 @@ def result_of(account: Account, now: datetime) -> dg.AssetCheckResult:
             sentences.append(f"{whose}{proof.sentence}")
         if proof.oldest is not None:
             name = "verified_until" if len(accounts) == 1 else f"verified_until/{each.name}"
-            told[name] = dg.MetadataValue.timestamp(proof.oldest)
+            metadata[name] = dg.MetadataValue.timestamp(proof.oldest)
     return dg.AssetCheckResult(
         passed=not sentences,
         severity=dg.AssetCheckSeverity.WARN,
         description=" ".join(sentences) or None,
-        metadata=told,
+        metadata=metadata,
     )
 
 

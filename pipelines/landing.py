@@ -42,7 +42,7 @@ from pipelines.accounts import (
     check_of,
     failure_of,
     is_last_try,
-    keys_asked,
+    selected_keys,
 )
 from pipelines.graph import API_KEYS, DATA_TEAM, KEYS, LANDING, code_in
 from pipelines.models import Event
@@ -167,15 +167,15 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
             raise failure_of(error, context, waits=RETRY_TAG in context.run.tags) from None
         warehouse = Warehouse(settings.folder)
         missing = [each for each in report.resources.values() if each.outcome not in LOADED]
-        for name, done in report.resources.items():
-            if done in missing:
+        for name, result in report.resources.items():
+            if result in missing:
                 continue
             key = KEYS[name]
             if key in context.selected_asset_keys:
-                told = _of_pull(CATALOG[name], done, report, warehouse)
-                yield dg.MaterializeResult(asset_key=key, metadata=told)
+                metadata = _pull_metadata(CATALOG[name], result, report, warehouse)
+                yield dg.MaterializeResult(asset_key=key, metadata=metadata)
             if dg.AssetCheckKey(key, CHECK) in context.selected_asset_check_keys:
-                yield _checked(done)
+                yield _check_result(result)
         if not missing and report.error is None:
             return
         yield from _fail(context, settings, report, missing)
@@ -188,8 +188,8 @@ async def _pull_and_settle(
 ) -> PullReport:
     """Return the pull's report after searching for the unconfirmed rows of pushes."""
     report = await pulling
-    if told := await settle(settings, publishes=False):
-        log.info(told)
+    if settled := await settle(settings, publishes=False):
+        log.info(settled)
     return report
 
 
@@ -204,7 +204,7 @@ def _specs(accounts: Accounts) -> Iterator[dg.AssetSpec]:
             group_name=LANDING,
             kinds={"api", "python", "duckdb"},
             owners=DATA_TEAM,
-            metadata={**_of_table(resource), **code_in(__file__)},
+            metadata={**_table_metadata(resource), **code_in(__file__)},
             partitions_def=accounts.partitions,
             freshness_policy=freshness.policy_of(accounts),
         )
@@ -212,10 +212,10 @@ def _specs(accounts: Accounts) -> Iterator[dg.AssetSpec]:
 
 def _selected(context: dg.AssetExecutionContext) -> Sequence[str]:
     """Return the selected resources without those that an earlier try of this step loaded."""
-    wanted = keys_asked(context)
+    selected = selected_keys(context)
     if context.retry_number:
-        wanted = wanted - _landed_in(context.run.run_id, context.instance)
-    return [name for name, key in KEYS.items() if key in wanted]
+        selected = selected - _landed_in(context.run.run_id, context.instance)
+    return [name for name, key in KEYS.items() if key in selected]
 
 
 def _landed_in(run_id: str, instance: dg.DagsterInstance) -> set[dg.AssetKey]:
@@ -239,12 +239,12 @@ def _fail(
     If Dagster does not try again, first record a failed check for each resource that was not
     loaded, and publish the others: Dagster runs no later step of the run.
     """
-    is_worth_it = _may_pass_by_itself(report, missing) and not is_last_try(context)
+    is_worth_it = _is_temporary(report, missing) and not is_last_try(context)
     reasons = _reasons(report, missing)
     if not is_worth_it:
-        for done in missing:
-            if dg.AssetCheckKey(KEYS[done.resource], CHECK) in context.selected_asset_check_keys:
-                yield _not_loaded(done, report)
+        for result in missing:
+            if dg.AssetCheckKey(KEYS[result.resource], CHECK) in context.selected_asset_check_keys:
+                yield _not_loaded(result, report)
         if _landed_in(context.run.run_id, context.instance) or report.outcome != "failed":
             try:
                 recorded = publish_recorded(context, settings, run_id=report.run_id)
@@ -258,7 +258,7 @@ def _fail(
     )
 
 
-def _may_pass_by_itself(report: PullReport, missing: Sequence[ResourceRun]) -> bool:
+def _is_temporary(report: PullReport, missing: Sequence[ResourceRun]) -> bool:
     """Return True if all causes may disappear without a change by a user."""
     return (
         bool(missing)
@@ -275,13 +275,13 @@ def _reasons(report: PullReport, missing: Sequence[ResourceRun]) -> str:
     return " ".join(explain_together(missing))
 
 
-def _not_loaded(done: ResourceRun, report: PullReport) -> dg.AssetCheckResult:
+def _not_loaded(result: ResourceRun, report: PullReport) -> dg.AssetCheckResult:
     """Return the failed check of a resource that was not loaded."""
     return dg.AssetCheckResult(
         passed=False,
         check_name=CHECK,
-        asset_key=KEYS[done.resource],
-        description=f"Not loaded. {explain(report.error or done)}",
+        asset_key=KEYS[result.resource],
+        description=f"Not loaded. {explain(report.error or result)}",
     )
 
 
@@ -301,51 +301,53 @@ def _check_of(resource: Declaration, accounts: Accounts) -> dg.AssetCheckSpec:
     return check_of(accounts, dg.AssetCheckKey(KEYS[resource.name], CHECK), about)
 
 
-def _checked(done: ResourceRun) -> dg.AssetCheckResult:
+def _check_result(result: ResourceRun) -> dg.AssetCheckResult:
     """Return the check's result; an unknown total fails the check.
 
     A difference is only a warning if the pull was verified: the API changed during the pull then.
     """
-    total = {} if done.total is None else {"total": done.total}
+    total = {} if result.total is None else {"total": result.total}
     return dg.AssetCheckResult(
-        passed=done.live == done.total,
+        passed=result.live == result.total,
         check_name=CHECK,
-        asset_key=KEYS[done.resource],
-        severity=dg.AssetCheckSeverity.WARN if done.proven else dg.AssetCheckSeverity.ERROR,
-        description=describe_row_difference(done),
-        metadata={"live": done.live, "pending": done.pending, **total},
+        asset_key=KEYS[result.resource],
+        severity=dg.AssetCheckSeverity.WARN if result.proven else dg.AssetCheckSeverity.ERROR,
+        description=describe_row_difference(result),
+        metadata={"live": result.live, "pending": result.pending, **total},
     )
 
 
-def _of_table(resource: Declaration) -> dict[str, object]:
+def _table_metadata(resource: Declaration) -> dict[str, object]:
     """Return the metadata of the table that is known without a pull."""
     return {
-        "dagster/column_schema": dg.TableSchema([_column(each) for each in columns(resource)]),
+        "dagster/column_schema": dg.TableSchema(
+            [_table_column(each) for each in columns(resource)]
+        ),
         "dagster/table_name": f"landing.{resource.name}",
         "scope": resource.read_scope(),
     }
 
 
-def _of_pull(
-    resource: Declaration, done: ResourceRun, report: PullReport, warehouse: Warehouse
+def _pull_metadata(
+    resource: Declaration, result: ResourceRun, report: PullReport, warehouse: Warehouse
 ) -> dict[str, Any]:
     """Return metadata on a resource's pull; `waited_seconds` covers the whole run."""
     counts = ("requests", "new", "changed", "unchanged", "deleted", "live", "total", "pending")
-    told = {name: getattr(done, name) for name in (*counts, "outcome", "message")}
-    told |= {
-        "verified": done.proven,
+    metadata = {name: getattr(result, name) for name in (*counts, "outcome", "message")}
+    metadata |= {
+        "verified": result.proven,
         "waited_seconds": report.waited_seconds,
         "run_id": report.run_id,
         "preview": _preview(resource, warehouse),
-        "dagster/row_count": done.live,
+        "dagster/row_count": result.live,
         "dagster/uri": warehouse.work.absolute().as_uri(),
     }
-    if done.bookmark_after is not None:
-        told["changes_read_until"] = dg.MetadataValue.timestamp(done.bookmark_after)
-    return {name: value for name, value in told.items() if value is not None}
+    if result.bookmark_after is not None:
+        metadata["changes_read_until"] = dg.MetadataValue.timestamp(result.bookmark_after)
+    return {name: value for name, value in metadata.items() if value is not None}
 
 
-def _column(column: Column) -> dg.TableColumn:
+def _table_column(column: Column) -> dg.TableColumn:
     is_id = column.name == "id"
     return dg.TableColumn(
         name=column.name,
@@ -365,13 +367,15 @@ def _preview(resource: Declaration, warehouse: Warehouse) -> dg.MetadataValue | 
     except ConnectorError:
         # A missing preview must not fail the step.
         return None
-    rows = "\n".join(f"| {_code(status)} | {count:,} |" for status, count in counts.items())
+    rows = "\n".join(
+        f"| {_markdown_code(status)} | {count:,} |" for status, count in counts.items()
+    )
     return dg.MetadataValue.md(f"| {_STATUS} | live rows |\n|---|---:|\n{rows}")
 
 
-def _code(status: str | None) -> str:
+def _markdown_code(status: str | None) -> str:
     # An undocumented status may contain any characters.
     if status is None:
         return "*none*"
-    kept = "".join(c if c.isalnum() or c in "_- " else "?" for c in status)
-    return f"`{kept}`"
+    allowed = "".join(c if c.isalnum() or c in "_- " else "?" for c in status)
+    return f"`{allowed}`"

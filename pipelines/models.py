@@ -30,7 +30,7 @@ from connector import (
     prepare_draft,
     query,
 )
-from pipelines.accounts import Account, Accounts, account_of, check_of, failure_of, keys_asked
+from pipelines.accounts import Account, Accounts, account_of, check_of, failure_of, selected_keys
 from pipelines.graph import DATA_TEAM, KEYS, code_in
 
 DRAFT_TAG = "connector/draft"
@@ -108,17 +108,17 @@ class ModelCheck:
         """Return the check as Dagster declares it."""
         return check_of(accounts, self.key, self.about, is_blocking=self.is_blocking)
 
-    def event(self, done: CheckResult, account: str | None) -> dg.AssetCheckEvaluation:
+    def event(self, result: CheckResult, account: str | None) -> dg.AssetCheckEvaluation:
         """Return the check's result. Its examples are ids, never personal values."""
         is_error = self.severity == "error"
-        examples = {"examples": ", ".join(done.examples)} if done.examples else {}
+        examples = {"examples": ", ".join(result.examples)} if result.examples else {}
         return dg.AssetCheckEvaluation(
             self.key.asset_key,
             self.key.name,
-            passed=done.passed,
+            passed=result.passed,
             severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
             description=self.about,
-            metadata={"failing_rows": done.failing, **examples},
+            metadata={"failing_rows": result.failing, **examples},
             blocking=self.is_blocking,
             partition=account,
         )
@@ -211,8 +211,8 @@ def figures_of(built: BuildResult, file: Path) -> dict[str, dict[str, float]]:
     names = [each.name for each in built.models if each.name in FIGURES]
     if not names:
         return {}
-    asked = (f"(SELECT {FIGURES[name][1]} FROM marts.{name})" for name in names)
-    (row,) = query(file, f"SELECT {', '.join(asked)}").rows
+    queries = (f"(SELECT {FIGURES[name][1]} FROM marts.{name})" for name in names)
+    (row,) = query(file, f"SELECT {', '.join(queries)}").rows
     return {
         name: {FIGURES[name][0]: float(value)}
         for name, value in zip(names, row, strict=True)
@@ -290,16 +290,16 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
 
         Raises `dagster.Failure` with file and line if a model cannot be built.
         """
-        wanted = keys_asked(context)
+        wanted = selected_keys(context)
         selected = tuple(name for name in PROJECT.build_order if MODEL_KEYS[name] in wanted)
         chosen = () if len(selected) == len(PROJECT.build_order) else selected
         settings = account.settings(account_of(context))
         try:
-            made = prepare_draft(settings, select=chosen, watch=BuildLog(context.log))
-            events = list(events_of(made.built, made.file, account_of(context)))
+            draft = prepare_draft(settings, select=chosen, watch=BuildLog(context.log))
+            events = list(events_of(draft.built, draft.file, account_of(context)))
         except ConnectorError as error:
             raise failure_of(error, context) from None
-        context.instance.add_run_tags(context.run.run_id, {DRAFT_TAG: made.publication})
+        context.instance.add_run_tags(context.run.run_id, {DRAFT_TAG: draft.publication})
         if settings.models.value == "off":
             off = {"models": f"off (from {settings.models.origin})"}
             for name in selected:
@@ -335,11 +335,15 @@ def events_of(built: BuildResult, file: Path, account: str | None) -> Iterator[E
     shown, figures = _inventory(), figures_of(built, file)
     for model in built.models:
         if model.name in MODEL_KEYS:
-            told = of_model(PROJECT, shown[model.name], model) | figures.get(model.name, {})
-            yield dg.AssetMaterialization(MODEL_KEYS[model.name], metadata=told, partition=account)
-    for done in built.checks:
-        if done.name in CHECKS:
-            yield CHECKS[done.name].event(done, account)
+            metadata = model_metadata(PROJECT, shown[model.name], model) | figures.get(
+                model.name, {}
+            )
+            yield dg.AssetMaterialization(
+                MODEL_KEYS[model.name], metadata=metadata, partition=account
+            )
+    for check in built.checks:
+        if check.name in CHECKS:
+            yield CHECKS[check.name].event(check, account)
 
 
 @cache
@@ -348,7 +352,7 @@ def _inventory() -> Mapping[str, ModelDescription]:
     return {each.name: each for each in inventory_of(PROJECT)}
 
 
-def of_model(project: Project, shown: ModelDescription, built: ModelBuilt) -> dict[str, Any]:
+def model_metadata(project: Project, shown: ModelDescription, built: ModelBuilt) -> dict[str, Any]:
     """Return the metadata of a built model: rows, seconds, columns, lineage."""
     columns = [dg.TableColumn(e.name, e.type, description=e.about or None) for e in shown.columns]
     count = {} if built.rows is None else {"dagster/row_count": built.rows}

@@ -135,18 +135,18 @@ def publish_recorded(
         draft: Draft of an earlier step, None to build the models here.
         run_id: The connector's run whose records are published.
     """
-    done = publish(
+    result = publish(
         settings, prepared=draft, if_changed=True, run_id=run_id, watch=BuildLog(context.log)
     )
     account, events = account_of(context), list[Event]()
-    if done.built is not None:
-        events += events_of(done.built, done.file, account)
-    if done.unshared is not None:
-        context.log.warning(f"Not published to the lakehouse: {explain(done.unshared)}")
-    elif done.shared is not None:
-        told = {"outcome": done.shared.outcome}
-        events.append(dg.AssetMaterialization(LAKEHOUSE, metadata=told, partition=account))
-    return RecordedPublication(_metadata(done), events)
+    if result.built is not None:
+        events += events_of(result.built, result.file, account)
+    if result.unshared is not None:
+        context.log.warning(f"Not published to the lakehouse: {explain(result.unshared)}")
+    elif result.shared is not None:
+        metadata = {"outcome": result.shared.outcome}
+        events.append(dg.AssetMaterialization(LAKEHOUSE, metadata=metadata, partition=account))
+    return RecordedPublication(_publication_metadata(result), events)
 
 
 def _completeness(settings: Settings) -> tuple[bool, str | None]:
@@ -159,23 +159,23 @@ def _completeness(settings: Settings) -> tuple[bool, str | None]:
     return not failed, " ".join(explain_together(failed)) or None
 
 
-def _metadata(done: PublishResult) -> dict[str, Any]:
+def _publication_metadata(result: PublishResult) -> dict[str, Any]:
     """Return the metadata of a publication."""
-    row = done.publication
-    told: dict[str, Any] = {
-        "dagster/uri": done.file.absolute().as_uri(),
-        "file": done.file,
+    row = result.publication
+    metadata: dict[str, Any] = {
+        "dagster/uri": result.file.absolute().as_uri(),
+        "file": result.file,
         "outcome": row.outcome,
         "personal": row.personal,
         "seconds": round(row.seconds or 0.0, 3),
     }
-    if not done.is_unchanged:
-        told |= {
+    if not result.is_unchanged:
+        metadata |= {
             "bytes": row.bytes or 0,
             "models": row.models,
             "checks": row.checks,
             "warnings": ", ".join(row.failed_checks) or "none",
         }
     if row.true_of is not None:
-        told["data_as_of"] = dg.MetadataValue.timestamp(row.true_of)
-    return told
+        metadata["data_as_of"] = dg.MetadataValue.timestamp(row.true_of)
+    return metadata

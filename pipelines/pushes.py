@@ -233,7 +233,7 @@ def _push(context: Context, account: Account, config: RowConfig, file: PushFile)
         watch=account.watch or ProgressLog(context.log),
     )
     done = asyncio.run(pushing)
-    metadata = of_push(done)
+    metadata = push_metadata(done)
     for event in _observed(config, metadata, account_of(context)):
         context.log_event(event)
     _refuse(context, done.report, metadata)
@@ -265,9 +265,9 @@ def _refuse(context: Context, report: PushReport, metadata: dict[str, Any]) -> N
     )
 
 
-def _warnings(done: DeliveryResult) -> Iterator[str]:
+def _warnings(result: DeliveryResult) -> Iterator[str]:
     """Yield sentences on what the user has to check, without cell values."""
-    report = done.report
+    report = result.report
     if merged := report.preview.table.merged:
         yield f"Merged cells {', '.join(merged)}: only the first cell of each has a value."
     for question in report.preview.stopping:
@@ -277,16 +277,16 @@ def _warnings(done: DeliveryResult) -> Iterator[str]:
     if report.exit_status == 3:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
         yield f"Some rows need corrections: {counts}. Correct the report {report.file} and push it."
-    if done.put_away is not None and done.put_away.file is None:
+    if result.put_away is not None and result.put_away.file is None:
         yield "The file in the inbox was changed or removed during the push, so it was not moved."
 
 
 # -- What Dagster shows ----------------------------------------------------------------------------
 
 
-def of_push(done: DeliveryResult) -> dict[str, Any]:
+def push_metadata(result: DeliveryResult) -> dict[str, Any]:
     """Return the push's counts, requests, report and first problems."""
-    report = done.report
+    report = result.report
     metadata: dict[str, Any] = {
         "outcome": report.outcome,
         "rows": report.summary.rows,
@@ -296,7 +296,7 @@ def of_push(done: DeliveryResult) -> dict[str, Any]:
         **{f"rows/{name}": count for name, count in report.counts.items()},
         "batch": report.batch.batch if report.batch is not None else None,
         "report": report.file,
-        "put_away": done.put_away.file if done.put_away is not None else None,
+        "put_away": result.put_away.file if result.put_away is not None else None,
         "problems": report.summary.codes.total(),
     }
     problems = [

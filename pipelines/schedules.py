@@ -105,9 +105,9 @@ def _scheduled(
         for sentence in accounts.nameless:
             context.log.warning(sentence)
         if not accounts.names:
-            busy = pull_under_way(context.instance)
+            busy = running_pull(context.instance)
             return (
-                dg.SkipReason(_busy(busy))
+                dg.SkipReason(_busy_reason(busy))
                 if busy
                 else dg.RunRequest(run_config=CONFIG.get(kind.job))
             )
@@ -129,8 +129,8 @@ def requests_of(
     config: Mapping[str, Any] | None = None,
 ) -> _Evaluated:
     """Return a run request for each account without a queued or running pull, or a skip reason."""
-    runs = {name: pull_under_way(context.instance, name) for name in names}
-    skipped = [f"{name}: {_busy(run)}" for name, run in runs.items() if run]
+    runs = {name: running_pull(context.instance, name) for name in names}
+    skipped = [f"{name}: {_busy_reason(run)}" for name, run in runs.items() if run]
     # Dagster starts at most one run per key, even if the same time is evaluated twice.
     at = f"{context.scheduled_execution_time:%Y-%m-%dT%H:%M%z}"
     free = [
@@ -145,7 +145,7 @@ def requests_of(
     return free
 
 
-def pull_under_way(instance: dg.DagsterInstance, name: str | None = None) -> str | None:
+def running_pull(instance: dg.DagsterInstance, name: str | None = None) -> str | None:
     """Return the id of the account's queued or running pull (None: of any pull)."""
     tags = {} if name is None else {PARTITION_TAG: name}
     for run in instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY, tags=tags)):
@@ -155,7 +155,7 @@ def pull_under_way(instance: dg.DagsterInstance, name: str | None = None) -> str
     return None
 
 
-def _busy(run_id: str) -> str:
+def _busy_reason(run_id: str) -> str:
     return f"Run {run_id} is already queued or running."
 
 

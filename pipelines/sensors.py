@@ -39,16 +39,16 @@ FILE_TAG = "connector/inbox_file"
 
 
 @dataclass(frozen=True, slots=True)
-class InboxLook:
+class InboxScan:
     """Result of a scan of one account's inbox.
 
     Attributes:
-        asked: Run request, or the reason why there is none.
+        request: Run request, or the reason why there is none.
         seen: State for the next scan.
         refused: Sentences to log as warnings.
     """
 
-    asked: dg.RunRequest | str
+    request: dg.RunRequest | str
     seen: str | None
     refused: tuple[str, ...] = ()
 
@@ -71,32 +71,33 @@ def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
         watched: tuple[str | None, ...] = accounts.names or (None,)
         before: Mapping[str | None, str | None]
         before = _cursors(context.cursor) if accounts.names else {None: context.cursor}
-        looks = {
-            name: look_into_inbox(account, name, before.get(name), context.instance)
-            for name in watched
+        scans = {
+            name: scan_inbox(account, name, before.get(name), context.instance) for name in watched
         }
-        for each in looks.values():
+        for each in scans.values():
             for reason in each.refused:
                 context.log.warning(reason)
-        asked = [each.asked for each in looks.values() if isinstance(each.asked, dg.RunRequest)]
-        seen = {name: each.seen for name, each in looks.items()}
-        cursor = json.dumps(seen) if accounts.names else seen[None]
-        if asked:
-            return dg.SensorResult(run_requests=asked, cursor=cursor)
-        return dg.SensorResult(skip_reason=_reasons(looks), cursor=cursor)
+        requests = [
+            each.request for each in scans.values() if isinstance(each.request, dg.RunRequest)
+        ]
+        states = {name: each.seen for name, each in scans.items()}
+        cursor = json.dumps(states) if accounts.names else states[None]
+        if requests:
+            return dg.SensorResult(run_requests=requests, cursor=cursor)
+        return dg.SensorResult(skip_reason=_reasons(scans), cursor=cursor)
 
     return inbox_sensor
 
 
-def look_into_inbox(
-    account: Account, name: str | None, seen: str | None, instance: dg.DagsterInstance
-) -> InboxLook:
+def scan_inbox(
+    account: Account, name: str | None, state: str | None, instance: dg.DagsterInstance
+) -> InboxScan:
     """Scan the inbox of an account; invalid settings only affect this account."""
     try:
-        found = Inbox(account.settings(name).folder).scan(seen)
+        found = Inbox(account.settings(name).folder).scan(state)
     except dg.Failure as failure:
-        return InboxLook(str(failure.description), seen)
-    return InboxLook(_next(instance, found.waiting, name), found.seen, tuple(found.refused))
+        return InboxScan(str(failure.description), state)
+    return InboxScan(_next_request(instance, found.waiting, name), found.seen, tuple(found.refused))
 
 
 def _cursors(cursor: str | None) -> Mapping[str | None, str | None]:
@@ -105,17 +106,17 @@ def _cursors(cursor: str | None) -> Mapping[str | None, str | None]:
         read = json.loads(cursor) if cursor else {}
     except ValueError:
         return {}
-    kept = read if isinstance(read, dict) else {}
-    return {name: each for name, each in kept.items() if isinstance(each, str)}
+    states = read if isinstance(read, dict) else {}
+    return {name: each for name, each in states.items() if isinstance(each, str)}
 
 
-def _reasons(looks: dict[str | None, InboxLook]) -> str:
+def _reasons(scans: dict[str | None, InboxScan]) -> str:
     """Join the reasons why no run is requested, by account."""
-    said = {name: " ".join((str(each.asked), *each.refused)) for name, each in looks.items()}
-    return " ".join(each if name is None else f"{name}: {each}" for name, each in said.items())
+    reasons = {name: " ".join((str(each.request), *each.refused)) for name, each in scans.items()}
+    return " ".join(each if name is None else f"{name}: {each}" for name, each in reasons.items())
 
 
-def _next(
+def _next_request(
     instance: dg.DagsterInstance, waiting: Iterable[WaitingFile], name: str | None
 ) -> dg.RunRequest | str:
     """Return a run request for the next file, or the reason for no run."""
@@ -138,8 +139,10 @@ def _next(
 
 def _request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest:
     orders = file.orders
-    said = {name: getattr(orders.options, name) for name in PUSH_OPTIONS}
-    said["mapping_file"] = None if said["mapping_file"] is None else str(said["mapping_file"])
+    options = {name: getattr(orders.options, name) for name in PUSH_OPTIONS}
+    options["mapping_file"] = (
+        None if options["mapping_file"] is None else str(options["mapping_file"])
+    )
     config = PushConfig(
         resource=file.resource,
         file=file.name,
@@ -147,7 +150,7 @@ def _request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest
         pull=orders.pulls,
         max_requests=orders.budget,
         inbox_digest=file.digest,
-        **said,
+        **options,
     )
     whose = "" if name is None else f"{name}/"
     return dg.RunRequest(
@@ -220,12 +223,12 @@ def check(account: Account, instance: dg.DagsterInstance, log: logging.Logger) -
         if (settings := each.settings or each.for_alerts) is None:
             continue
         try:
-            done = check_alerts(settings, jobs=jobs, met=each.error)
+            result = check_alerts(settings, jobs=jobs, command_error=each.error)
         except ConnectorError as error:
             failures.append(f"{name}: {explain(error)}")
             continue
-        failures += [f"{name}: {failure}" for failure in done.failures]
-        sent, standing = sent + done.delivered, standing + len(done.standing)
+        failures += [f"{name}: {failure}" for failure in result.failures]
+        sent, standing = sent + result.delivered, standing + len(result.open)
     for failure in failures:
         log.warning(failure)
     return " ".join((f"Messages sent: {sent}; open alerts: {standing}.", *failures))
@@ -239,11 +242,11 @@ def _jobs(instance: dg.DagsterInstance, name: str | None, *, is_untagged: bool) 
             tagged = record.dagster_run.tags.get(PARTITION_TAG)
             if tagged != name and not (tagged is None and is_untagged):
                 continue
-            begun = record.start_time or record.create_timestamp.timestamp()
+            started = record.start_time or record.create_timestamp.timestamp()
             yield JobRun(
                 job,
                 record.dagster_run.run_id,
-                datetime.fromtimestamp(begun, UTC),
+                datetime.fromtimestamp(started, UTC),
                 failed=record.dagster_run.status == dg.DagsterRunStatus.FAILURE,
             )
             break

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from connector.ledger.ledger import Identity
-from connector.warehouse.duckdb_file import make_folder, naming_errors
+from connector.warehouse.duckdb_file import convert_errors, make_folder
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED
 
@@ -117,7 +117,7 @@ class Pattern:
         """`Warehouse.prepare`, with a copy in place of a file that was never there."""
         make_folder(warehouse.folder)
         if not self.is_off and not warehouse.published.exists():
-            with naming_errors(warehouse.work):
+            with convert_errors(warehouse.work):
                 self._begin(warehouse.work)
         _prepare(warehouse, identity)
 

@@ -90,12 +90,12 @@ _LANGUAGES: Mapping[str, str] = {
 }
 
 
-def _several(names: str) -> tuple[str, ...]:
+def _split_names(names: str) -> tuple[str, ...]:
     return tuple(names.split("|")) if names else ()
 
 
 SHARED_ALIASES: Mapping[str, tuple[str, ...]] = {
-    name: (*_ENGLISH.get(name, ()), *_several(_LANGUAGES.get(name, "")))
+    name: (*_ENGLISH.get(name, ()), *_split_names(_LANGUAGES.get(name, "")))
     for name in {**_ENGLISH, **_LANGUAGES}
 }
 """Further headings by field name."""

@@ -13,8 +13,8 @@ from connector.catalog.field import (
     Filter,
     RequiredWhen,
     field,
-    only,
-    shown,
+    one_of,
+    read_only,
 )
 from connector.catalog.resource import Resource
 from connector.catalog.value import Kind, Uuid
@@ -110,23 +110,23 @@ class Booking(
         "Address of the online meeting.", format="url", personal="contact"
     )
     meeting_platform: MeetingPlatform | None = field("Platform of the online meeting.")
-    meeting_id: str | None = shown("The platform's number for the meeting.", personal="contact")
-    meeting_password: str | None = shown("The meeting's password.", personal="contact")
-    meeting_join_url: str | None = shown("Link to join the online meeting.", personal="contact")
+    meeting_id: str | None = read_only("The platform's number for the meeting.", personal="contact")
+    meeting_password: str | None = read_only("The meeting's password.", personal="contact")
+    meeting_join_url: str | None = read_only("Link to join the online meeting.", personal="contact")
     contract_type: ContractType | None = field("Kind of contract.")
     day_rate: float | None = field("Day rate of the contract.", personal="pay")
     contract_value: float | None = field("Value of the contract.", personal="pay")
     payment_terms: str | None = field("Terms of payment.")
     contract_notes: str | None = field("Notes on the contract.", personal="text")
     ir35_status: BookingIr35 | None = field("Status under the IR35 tax rules.")
-    offer_accepted_date: date | None = shown("Day on which the offer was accepted.")
+    offer_accepted_date: date | None = read_only("Day on which the offer was accepted.")
     annual_salary: float | None = field("Yearly salary of a permanent placement.", personal="pay")
     placement_fee: float | None = field("The agency's fee for the placement.")
     notice_period_days: int | None = field("Notice period in days.")
     probation_period_months: int | None = field("Probation period in months.")
     status: BookingStatus | None = field(
         "Status of the booking.",
-        create=only("draft", "scheduled", "confirmed"),
+        create=one_of("draft", "scheduled", "confirmed"),
         listed=True,
         sortable=True,
         filterable=True,

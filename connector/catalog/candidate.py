@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from connector.catalog.field import REFUSED, REQUIRED, field, only, shown, the_person
+from connector.catalog.field import REFUSED, REQUIRED, field, one_of, person_subject, read_only
 from connector.catalog.job import EmploymentType
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
@@ -48,7 +48,7 @@ class Candidate(
     scope="candidates",
     natural_keys=(("email",),),
     found_by={"email": ("Candidate", "Candidate e-mail address")},
-    subjects=(the_person("the candidate"),),
+    subjects=(person_subject("the candidate"),),
     sandbox_count=1500,
     aliases={
         "address_line1": ("Address", "Street", "Street address", "Address 1", "Addr 1"),
@@ -112,13 +112,13 @@ class Candidate(
     nationality: str | None = field("Nationality.", personal="identity")
     employment_type: EmploymentType = field(
         "Employment type that the candidate wants.",
-        create=only("permanent", "contractor", "interim", required=True),
+        create=one_of("permanent", "contractor", "interim", required=True),
         listed=True,
         sortable=True,
     )
     employment_status: EmploymentStatus | None = field(
         "Status of the candidate's job search.",
-        create=only("actively_looking", "open_to_offers", "passive", "not_looking"),
+        create=one_of("actively_looking", "open_to_offers", "passive", "not_looking"),
     )
     current_salary: float | None = field("Current salary.", personal="pay")
     expected_salary: float | None = field("Expected salary.", personal="pay")
@@ -138,11 +138,11 @@ class Candidate(
     industry: str | None = field("Industry.")
     skills: str | None = field("Skills, as written.", personal="text")
     qualifications: str | None = field("Degrees and certificates, as written.", personal="text")
-    cv_file_path: str | None = shown("Path of the CV on the platform.", personal="identity")
+    cv_file_path: str | None = read_only("Path of the CV on the platform.", personal="identity")
     status: CandidateStatus | None = field(
         "Status of the candidate in the pipeline.",
         create=REFUSED,
-        update=only(*_SHORT_STATUS),
+        update=one_of(*_SHORT_STATUS),
         item=_SHORT_STATUS,
         listed=True,
         sortable=True,

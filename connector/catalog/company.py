@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from connector.catalog.field import REQUIRED, DataSubject, field, only, shown
+from connector.catalog.field import REQUIRED, DataSubject, field, one_of, read_only
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
 
@@ -101,7 +101,7 @@ class Company(
     )
     status: CompanyStatus | None = field(
         "Status of the company.",
-        create=only("prospect", "active"),
+        create=one_of("prospect", "active"),
         listed=True,
         sortable=True,
         filterable=True,
@@ -121,6 +121,6 @@ class Company(
     account_manager_id: Uuid | None = field(
         "Consultant in charge (user id; the API has no endpoint for users)."
     )
-    jobs_count: int | None = shown("Number of the company's jobs.", listed=True)
-    active_jobs_count: int | None = shown("Number of the company's open jobs.")
-    placements_count: int | None = shown("Number of placements with the company.")
+    jobs_count: int | None = read_only("Number of the company's jobs.", listed=True)
+    active_jobs_count: int | None = read_only("Number of the company's open jobs.")
+    placements_count: int | None = read_only("Number of placements with the company.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
-from connector.catalog.field import REFUSED, REQUIRED, field, shown
+from connector.catalog.field import REFUSED, REQUIRED, field, read_only
 from connector.catalog.resource import Record, Resource
 from connector.catalog.value import FieldValue, Uuid
 
@@ -34,21 +34,21 @@ class ContentTypeField(Record):
 
     __slots__ = ()
 
-    id: Uuid = shown("Id of the field.")
-    name: str | None = shown("Name of the field, as users see it.")
-    field_key: str | None = shown("Key of the field's value in an item.")
-    field_type: ContentFieldType | None = shown("Type of the field.")
-    is_required: bool | None = shown("True if every item must have a value.")
-    is_title_field: bool | None = shown("True if the value is the item's title.")
-    placeholder: str | None = shown("Example text that an empty form shows.")
-    help_text: str | None = shown("Help text next to the field.")
+    id: Uuid = read_only("Id of the field.")
+    name: str | None = read_only("Name of the field, as users see it.")
+    field_key: str | None = read_only("Key of the field's value in an item.")
+    field_type: ContentFieldType | None = read_only("Type of the field.")
+    is_required: bool | None = read_only("True if every item must have a value.")
+    is_title_field: bool | None = read_only("True if the value is the item's title.")
+    placeholder: str | None = read_only("Example text that an empty form shows.")
+    help_text: str | None = read_only("Help text next to the field.")
     config: str | None = field(
         "Settings of the field, as a JSON object in a string.",
         create=REFUSED,
         update=REFUSED,
         format="json",
     )
-    display_order: int | None = shown("Position in the form.")
+    display_order: int | None = read_only("Position in the form.")
 
 
 class ContentType(
@@ -65,14 +65,14 @@ class ContentType(
 ):
     """A kind of content, with the fields that its items have; read-only."""
 
-    updated_at: datetime = shown("When the type was last changed.", listed=True)
-    name: str | None = shown("The type's name.", listed=True)
-    slug: str | None = shown("Name of the type in web addresses.", listed=True)
-    description: str | None = shown("Purpose of the type.", listed=True, prose=True)
-    icon: str | None = shown("The type's icon.", listed=True)
-    is_system: bool | None = shown("True if the type is built into the platform.", listed=True)
-    is_active: bool | None = shown("True if the type is in use.", listed=True)
-    fields: tuple[ContentTypeField, ...] = shown("The fields that items of the type have.")
+    updated_at: datetime = read_only("When the type was last changed.", listed=True)
+    name: str | None = read_only("The type's name.", listed=True)
+    slug: str | None = read_only("Name of the type in web addresses.", listed=True)
+    description: str | None = read_only("Purpose of the type.", listed=True, prose=True)
+    icon: str | None = read_only("The type's icon.", listed=True)
+    is_system: bool | None = read_only("True if the type is built into the platform.", listed=True)
+    is_active: bool | None = read_only("True if the type is in use.", listed=True)
+    fields: tuple[ContentTypeField, ...] = read_only("The fields that items of the type have.")
 
 
 class ContentItem(
@@ -93,13 +93,15 @@ class ContentItem(
 ):
     """One piece of content of a content type."""
 
-    updated_at: datetime = shown("When the record was last changed.", listed=True, sortable=True)
+    updated_at: datetime = read_only(
+        "When the record was last changed.", listed=True, sortable=True
+    )
     title: str = field("The item's title.", create=REQUIRED, listed=True, sortable=True)
     slug: str | None = field("Name of the item in web addresses.", listed=True, sortable=True)
     status: ContentStatus | None = field(
         "Status of the item.", listed=True, sortable=True, filterable=True
     )
-    published_at: datetime | None = shown(
+    published_at: datetime | None = read_only(
         "When the item was published.", listed=True, sortable=True
     )
     fields: Mapping[str, FieldValue] = field("The item's values by `field_key`.", personal="text")

@@ -59,7 +59,7 @@ class DataSubject:
         return not self.is_office and self.ids != ("id",)
 
 
-def the_person(about: str) -> DataSubject:
+def person_subject(about: str) -> DataSubject:
     """Return the only data subject of a resource whose records are people."""
     return DataSubject(
         about,
@@ -85,7 +85,7 @@ REQUIRED = FieldInput(required=True)
 REFUSED = FieldInput(accepted=False)
 
 
-def only(*values: str, required: bool = False) -> FieldInput:
+def one_of(*values: str, required: bool = False) -> FieldInput:
     """Return the input of a field that a request body accepts with these values only."""
     return FieldInput(required=required, values=values)
 
@@ -285,7 +285,7 @@ def field(
     )
 
 
-def shown(
+def read_only(
     about: str,
     *,
     listed: bool = False,

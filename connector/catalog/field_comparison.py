@@ -33,7 +33,7 @@ def is_same(field: Field, sent: Any, shown: Any) -> bool:
         one, other = normalize_text(one), normalize_text(str(other))
         return one.casefold() == other.casefold() if field.format == "email" else one == other
     if isinstance(one, datetime):
-        return other in (one, *(_cut(one, unit) for unit in _UNITS))
+        return other in (one, *(_truncate(one, unit) for unit in _UNITS))
     return bool(one == other)
 
 
@@ -78,7 +78,7 @@ def _is_blank(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def _cut(moment: datetime, unit: int) -> datetime:
+def _truncate(moment: datetime, unit: int) -> datetime:
     return moment.replace(microsecond=moment.microsecond // unit * unit)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Literal
 
-from connector.catalog.field import REQUIRED, DataSubject, field, only, shown
+from connector.catalog.field import REQUIRED, DataSubject, field, one_of, read_only
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
 
@@ -53,13 +53,13 @@ class Job(
 
     title: str = field("Title of the job.", create=REQUIRED, listed=True, sortable=True)
     reference_code: str | None = field("The agency's own code for the job.", listed=True)
-    slug: str | None = shown("The job's name in the address of its public page.")
+    slug: str | None = read_only("The job's name in the address of its public page.")
     department: str | None = field("Department of the client.")
     location: str = field("Place of work.", create=REQUIRED, listed=True, sortable=True)
     remote_type: RemoteType | None = field("Work on site, remote or both.")
     employment_type: EmploymentType = field(
         "Employment type.",
-        create=only("permanent", "contractor", "interim", required=True),
+        create=one_of("permanent", "contractor", "interim", required=True),
         listed=True,
         sortable=True,
         filterable=True,
@@ -69,7 +69,7 @@ class Job(
     salary_max: float | None = field("Highest salary offered.", listed=True, sortable=True)
     salary_currency: str | None = field("Currency code of the salary.", format="currency")
     salary_type: SalaryType | None = field(
-        "Period of the salary.", create=only("annual", "monthly", "hourly")
+        "Period of the salary.", create=one_of("annual", "monthly", "hourly")
     )
     show_salary: bool | None = field("True if the public page shows the salary.")
     day_rate_min: float | None = field("Lowest day rate offered.")
@@ -90,7 +90,7 @@ class Job(
     qualifications: str | None = field("Required degrees and certificates.", lines="many")
     status: JobStatus | None = field(
         "Status of the job.",
-        create=only("draft", "published"),
+        create=one_of("draft", "published"),
         listed=True,
         sortable=True,
         filterable=True,

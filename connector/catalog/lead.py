@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from connector.catalog.field import REFUSED, REQUIRED, AtLeastOneOf, field, the_person
+from connector.catalog.field import REFUSED, REQUIRED, AtLeastOneOf, field, person_subject
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
 
@@ -25,7 +25,7 @@ class Lead(
     converted_status="active",
     natural_keys=(("email",),),
     found_by={"email": ()},
-    subjects=(the_person("the lead"),),
+    subjects=(person_subject("the lead"),),
     sandbox_count=300,
     aliases={
         "lead_status_id": ("Lead status",),

@@ -45,21 +45,21 @@ class Page(Generic[I_co]):
     total_pages: int
     served_at: datetime | None
     round_trip_seconds: float
-    heard_at: datetime | None = None
+    received_at: datetime | None = None
 
     @property
     def dated_at(self) -> datetime:
         """Time of the page by the server clock, or by the local clock if that is unknown."""
-        moment = self.served_at or self.heard_at
+        moment = self.served_at or self.received_at
         assert moment is not None, "nobody noted when the page came"
         return moment
 
     @property
     def ahead_seconds(self) -> float | None:
         """Seconds by which the server clock is ahead; None if one of the clocks is unknown."""
-        if self.heard_at is None or self.served_at is None:
+        if self.received_at is None or self.served_at is None:
             return None
-        return (self.served_at - self.heard_at).total_seconds()
+        return (self.served_at - self.received_at).total_seconds()
 
     @property
     def is_full(self) -> bool:

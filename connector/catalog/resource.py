@@ -40,7 +40,7 @@ from connector.catalog.field import (
     Filter,
     Rule,
     make_field,
-    shown,
+    read_only,
 )
 from connector.catalog.value import Uuid
 from connector.errors import UnknownName
@@ -90,7 +90,7 @@ class Record:
         return hash((type(self), self.raw.get("id")))
 
     @property
-    def unknown(self) -> dict[str, Any]:
+    def undeclared_fields(self) -> dict[str, Any]:
         """Return the fields of the response that are not declared."""
         return {k: v for k, v in self.raw.items() if k not in self.fields_declared}
 
@@ -167,12 +167,14 @@ class Declaration:
             raise UnknownName(f"field of {self.name}", name, self.fields)
         return self.fields[name]
 
-    def bodies(self, operation: Literal["create", "update"]) -> Iterator[tuple[Field, FieldInput]]:
+    def body_fields(
+        self, operation: Literal["create", "update"]
+    ) -> Iterator[tuple[Field, FieldInput]]:
         """Return the fields that a request body of the operation accepts, each with its input."""
         for each in self.fields.values() if operation in self.operations else ():
-            taken = each.create if operation == "create" else each.update
-            if taken.accepted:
-                yield each, taken
+            field_input = each.create if operation == "create" else each.update
+            if field_input.accepted:
+                yield each, field_input
 
 
 class Resource(Record):
@@ -181,9 +183,9 @@ class Resource(Record):
     __slots__ = ()
     declaration: ClassVar[Declaration]
 
-    id: Uuid = shown("Id of the record.", listed=True)
-    created_at: datetime = shown("When the record was created.", listed=True, sortable=True)
-    updated_at: datetime = shown("When the record was last changed.", sortable=True)
+    id: Uuid = read_only("Id of the record.", listed=True)
+    created_at: datetime = read_only("When the record was created.", listed=True, sortable=True)
+    updated_at: datetime = read_only("When the record was last changed.", sortable=True)
 
     def __init_subclass__(
         cls,
@@ -231,7 +233,7 @@ class Resource(Record):
             natural_keys=natural_keys,
             found_by=found_by,
             aliases={n: SHARED_ALIASES.get(n, ()) + aliases.get(n, ()) for n in fields},
-            subjects=tuple(_settled(each, fields) for each in subjects),
+            subjects=tuple(_with_default_fields(each, fields) for each in subjects),
             view=view or f"stg_{name}",
             sandbox_count=sandbox_count,
         )
@@ -246,7 +248,7 @@ def _filters_of(fields: Mapping[str, Field]) -> tuple[Filter, ...]:
     return tuple(Filter(f.name, f.kind, f.values) for f in fields.values() if f.filterable)
 
 
-def _settled(subject: DataSubject, fields: Mapping[str, Field]) -> DataSubject:
+def _with_default_fields(subject: DataSubject, fields: Mapping[str, Field]) -> DataSubject:
     """Return the subject with its fields. The default is all personal fields."""
     personal = tuple(f.name for f in fields.values() if f.personal is not None)
     return replace(subject, fields=subject.fields or personal)

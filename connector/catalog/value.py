@@ -83,11 +83,11 @@ def read_datetime(value: Any) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _string(value: Any) -> str:
+def _read_string(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _number(value: Any) -> float:
+def _read_number(value: Any) -> float:
     if isinstance(value, bool):
         raise TypeError
     number = float(value)
@@ -96,7 +96,7 @@ def _number(value: Any) -> float:
     return number
 
 
-def _integer(value: Any) -> int:
+def _read_integer(value: Any) -> int:
     if isinstance(value, bool):
         raise TypeError
     # Only fractions are converted through float: a large integer would lose its last digits.
@@ -108,26 +108,26 @@ def _integer(value: Any) -> int:
     return whole
 
 
-def _bool(value: Any) -> bool:
+def _read_bool(value: Any) -> bool:
     if value in (True, False):
         return bool(value)
     raise ValueError
 
 
-def _date(value: Any) -> date:
+def _read_date(value: Any) -> date:
     if not isinstance(value, str):
         raise TypeError
     # A datetime is cut to its date because some serialisers add midnight.
     return date.fromisoformat(value[:10])
 
 
-def _parts(value: Any) -> list[dict[str, Any]]:
+def _read_parts(value: Any) -> list[dict[str, Any]]:
     if isinstance(value, list) and all(isinstance(v, dict) for v in value):
         return value
     raise TypeError
 
 
-def _values(value: Any) -> dict[str, Any]:
+def _read_values(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
     # Some serialisers write an empty map as an empty array.
@@ -137,13 +137,13 @@ def _values(value: Any) -> dict[str, Any]:
 
 
 _READERS: Mapping[Kind, Callable[[Any], Any]] = {
-    Kind.STRING: _string,
-    Kind.UUID: _string,
-    Kind.NUMBER: _number,
-    Kind.INTEGER: _integer,
-    Kind.BOOL: _bool,
-    Kind.DATE: _date,
+    Kind.STRING: _read_string,
+    Kind.UUID: _read_string,
+    Kind.NUMBER: _read_number,
+    Kind.INTEGER: _read_integer,
+    Kind.BOOL: _read_bool,
+    Kind.DATE: _read_date,
     Kind.DATETIME: read_datetime,
-    Kind.PARTS: _parts,
-    Kind.VALUES: _values,
+    Kind.PARTS: _read_parts,
+    Kind.VALUES: _read_values,
 }

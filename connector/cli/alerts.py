@@ -13,7 +13,7 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, NotDelivered, SettingsError, count_noun
 from connector.ledger.quota import format_moment
-from connector.operations.alert_check import AlertCheck, check_alerts, present_alerts, trial_message
+from connector.operations.alert_check import AlertCheck, check_alerts, current_alerts, trial_message
 from connector.operations.alerts import messages_of
 from connector.operations.delivery import sinks_of
 from connector.operations.findings import ALERTS, Proof
@@ -60,7 +60,7 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
             terminal.warn(f"{account.title}: {explain(done)}")
             status = max(status, done.exit_status)
             if sends and account.for_alerts is not None:
-                checks.append(check_alerts(account.for_alerts, met=account.error))
+                checks.append(check_alerts(account.for_alerts, command_error=account.error))
         elif isinstance(done, list):
             trials += done
         elif isinstance(done, AlertCheck):
@@ -72,7 +72,7 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
 
 
 def _read_without_sending(settings: Settings) -> AlertCheck:
-    return present_alerts(settings, datetime.now(UTC))
+    return current_alerts(settings, datetime.now(UTC))
 
 
 def _check_and_send(settings: Settings) -> AlertCheck:
@@ -124,7 +124,7 @@ def _print(terminal: Terminal, checks: list[AlertCheck], *, sends: bool) -> None
     if rows:
         terminal.print_table(COLUMNS, rows)
     for check in checks:
-        for alert in check.standing:
+        for alert in check.open:
             text = f"{alert.title}. {alert.happened}".rstrip()
             terminal.print_line(f"{alert.code}: {text} What to do: {alert.action}")
     for check in checks:
@@ -133,7 +133,7 @@ def _print(terminal: Terminal, checks: list[AlertCheck], *, sends: bool) -> None
             terminal.warn(f"{name}: {failure}.")
         if check.is_skipped:
             terminal.say(f"{name}: another process is checking the alerts.")
-    found = count_noun(sum(len(each.standing) for each in checks), "open alert")
+    found = count_noun(sum(len(each.open) for each in checks), "open alert")
     sent = count_noun(sum(each.delivered for each in checks), "message")
     terminal.say(f"{found}, {sent} sent." if sends else f"{found}.")
 
@@ -144,7 +144,7 @@ def _alert_rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
     waiting = {(each.code, each.about) for each in check.undelivered}
     due = {(each.code, each.about) for each in check.due} - waiting
     ended = [each for each in (*check.due, *check.undelivered) if not each.is_open]
-    for each in dict.fromkeys((*check.standing, *ended)):
+    for each in dict.fromkeys((*check.open, *ended)):
         subject = (each.code, each.about)
         state: str = "not delivered" if subject in waiting else each.change
         if each.sent_at is not None:
@@ -159,7 +159,7 @@ def _alert_rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
 
 def alert_lines(what: AlertCheck) -> Iterator[str]:
     """Yield a line for each open alert; alerts with the same cause share a line."""
-    opened = (replace(each, change="opened", sent_at=None) for each in what.standing)
+    opened = (replace(each, change="opened", sent_at=None) for each in what.open)
     for message, _ in messages_of(opened, what.account):
         about = f"{', '.join(message.about)}: " if message.about else ""
         text = f"{message.title}. {message.happened}".rstrip()
@@ -169,7 +169,7 @@ def alert_lines(what: AlertCheck) -> Iterator[str]:
 def alerts_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:
     """Return the alerts and the age of the data as JSON values."""
     silent = {} if proof is None else {"silent": proof.sentence}
-    return {"alerts": what.standing, "alerts_waiting": what.undelivered, **silent}
+    return {"alerts": what.open, "alerts_waiting": what.undelivered, **silent}
 
 
 def warn_and_judge(terminal: Terminal, proof: Proof | None, what: AlertCheck) -> int:

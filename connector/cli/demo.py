@@ -34,7 +34,7 @@ from connector.sandbox.server import KEY_DEFAULT, Sandbox
 from connector.settings.layers import DAGSTER_FOLDER, SEEDS_FOLDER
 from connector.settings.model import ENVIRONMENT
 from connector.warehouse.published_file import QueryResult, query
-from connector.warehouse.runs import Publication, ResourceRun, published_in
+from connector.warehouse.runs import Publication, ResourceRun, read_own_publication
 from connector.warehouse.warehouse import Warehouse
 
 # -- Demo ------------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ def _demonstrate(terminal: Terminal, variables: Mapping[str, str], folder: Path)
     if executed.failure is not None:
         raise ConnectorError(f"the Dagster run {executed.run_id} failed: {executed.failure}")
     published = Warehouse(folder).published
-    publication = published_in(published)
+    publication = read_own_publication(published)
     assert publication is not None, "the run's last step has published"
     answers = tuple((question, query(published, question.sql)) for question in QUESTIONS)
     report: Path | None = folder / REPORT_FILE

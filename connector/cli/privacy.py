@@ -10,7 +10,7 @@ from connector.cli.terminal import Terminal
 from connector.errors import Misused, count_noun
 from connector.privacy.erase import ErasureResult
 from connector.privacy.erase import erase as run_erase
-from connector.privacy.erase import release as run_release
+from connector.privacy.erase import remove_suppression as run_release
 from connector.privacy.person_locations import locate_person as run_whereis
 from connector.privacy.receipt import PersonLocations
 from connector.privacy.retention import apply_retention
@@ -43,7 +43,7 @@ def whereis(session: Session, *, person: str) -> int:
 
 def _print_found(terminal: Terminal, found: PersonLocations) -> None:
     """Print the places of a person, and notes on them."""
-    if found.is_nothing:
+    if found.is_empty:
         terminal.say("The account's folder contains no data of this person.")
     if found.records:
         records = [(each.resource, each.id, ", ".join(each.fields)) for each in found.records]
@@ -180,7 +180,7 @@ def retention(session: Session, *, applies: bool, limit: int | None) -> int:
     are due by each rule and changes nothing. People with a placement are never due. Erases as
     'connector erase' does, with one receipt for all.
     """
-    done = apply_retention(session.load(), applies=applies, most=limit)
+    done = apply_retention(session.load(), applies=applies, limit=limit)
     terminal = session.terminal
     terminal.print_object(done.as_json())
     rows = [

@@ -32,14 +32,14 @@ from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
 from connector.publishing.publication import project_of
 from connector.pulls.comparison import StreamComparison
-from connector.pulls.cost_estimate import PlanReport
-from connector.pulls.cost_estimate import plan as run_plan
+from connector.pulls.cost_estimate import CostEstimate
+from connector.pulls.cost_estimate import estimate_cost as run_plan
 from connector.pulls.error_hints import (
-    action_of,
     describe_anomalies,
     describe_row_difference,
     explain,
     explain_together,
+    next_action,
 )
 from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
 from connector.pulls.resource_pull import PullOptions
@@ -249,7 +249,7 @@ def failure_lines(report: PullReport) -> Iterator[str]:
             if each.outcome not in ("done", "not_started")
             if report.error is None
             or each.error_code != report.error.code
-            or action_of(each) != report.error.action
+            or next_action(each) != report.error.action
         ]
     )
     for name, each in report.resources.items():
@@ -440,7 +440,7 @@ def plan(session: Session, *, resources: tuple[str, ...], every: timedelta | Non
     return 0
 
 
-def _print_plan(terminal: Terminal, report: PlanReport) -> None:
+def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
     terminal.print_object(report.as_json())
     rows = [
         [name, *(getattr(each, column) for column in PLAN_COLUMNS[1:])]

@@ -260,7 +260,7 @@ def _print_reading(terminal: Terminal, report: PushReport) -> None:
     preview, columns = report.preview, report.preview.columns
     for notice in preview.notices:
         terminal.say(notice)
-    aliases = [each for each in columns.columns if each.how == "alias"]
+    aliases = [each for each in columns.columns if each.match_kind == "alias"]
     if aliases:
         names = ", ".join(f"{each.heading!r} is {each.target.name}" for each in aliases)
         terminal.say(f"Recognised columns: {names}.")

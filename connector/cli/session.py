@@ -191,7 +191,7 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
     from connector.operations.alert_check import check_alerts  # noqa: PLC0415
 
     try:
-        for failure in check_alerts(settings, met=terminal.failure).failures:
+        for failure in check_alerts(settings, command_error=terminal.failure).failures:
             terminal.warn(
                 f"{failure}. 'connector alerts' lists the alerts; the next run sends them again."
             )

@@ -21,7 +21,7 @@ from connector.ledger.lease import Lease
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment
 from connector.ledger.receipts import RECEIPT_MISSING_ACTION, MissingReceipt
-from connector.operations.alert_check import AlertCheck, open_alerts, present_alerts
+from connector.operations.alert_check import AlertCheck, current_alerts, open_alerts
 from connector.operations.findings import Proof, proof_of
 from connector.pulls.error_hints import explain, explain_together
 from connector.pulls.workspace import check_files
@@ -37,7 +37,7 @@ from connector.warehouse.runs import (
     last_runs,
     last_shared,
     not_started,
-    published_in,
+    read_own_publication,
 )
 from connector.warehouse.state import ResourceState
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
@@ -96,11 +96,11 @@ class AccountStatus:
             warehouse.status(),
             warehouse.read(last_runs, RUNS_SHOWN),
             _changed_at(warehouse),
-            published_in(warehouse.published),
+            read_own_publication(warehouse.published),
             warehouse.read(last_publications, PUBLICATIONS_SHOWN),
             warehouse.read(last_shared) if settings.lakehouse.value is not None else None,
             _ledger_status(settings, now),
-            present_alerts(settings, now),
+            current_alerts(settings, now),
             now,
             warehouse.read(not_started),
         )
@@ -264,7 +264,7 @@ def _print(terminal: Terminal, found: AccountStatus) -> None:
         terminal.print_line(line)
     for line in (*_first_load_lines(found.resources), *_next_steps(found)):
         terminal.say(line)
-    for action in dict.fromkeys(each.action for each in found.watched.standing):
+    for action in dict.fromkeys(each.action for each in found.watched.open):
         if not any(action in line for line in warnings):
             terminal.say(f"What to do: {action}")
 
@@ -408,7 +408,7 @@ def _next_steps(found: AccountStatus) -> Iterator[str]:
     proven = [each.proven_at for each in pulled if each.proven_at is not None]
     # Content items without a content type have no list, so they are verified without a time.
     unproven = [e for e in pulled if e.proven_at is None and e.last and not e.last.proven]
-    if proven and not unproven and not found.watched.standing:
+    if proven and not unproven and not found.watched.open:
         since = describe_age(found.now - min(proven))
         yield f"Up to date: all records are loaded and were verified {since} ago."
     never = [each.resource for each in found.resources if each.last is None]
@@ -534,7 +534,7 @@ def _account_cells(line: AccountLine | ConnectorError) -> Sequence[object]:
     values = line.values()
     moments = [at and format_moment(at) for at in (values["proven_at"], values["last_run_at"])]
     outcome = values["last_outcome"] or ("never pulled" if line.last is None else "not finished")
-    alerts = ", ".join(each.code for each in line.watched.standing)
+    alerts = ", ".join(each.code for each in line.watched.open)
     return (*moments, outcome, values["requests"], values["limit"], values["forecast"], alerts)
 
 

@@ -81,7 +81,7 @@ class Transport:
             await self._session.close()
 
     def _opened(self) -> aiohttp.ClientSession:
-        """A session; it belongs to the event loop that runs now."""
+        """Return a session of the running event loop."""
         tracing = aiohttp.TraceConfig()
         tracing.on_request_headers_sent.append(_note_departure)
         return aiohttp.ClientSession(

@@ -62,7 +62,7 @@ class AlertCheck:
     is_skipped: bool = False
 
     @property
-    def standing(self) -> tuple[AlertRecord, ...]:
+    def open(self) -> tuple[AlertRecord, ...]:
         """Open alerts."""
         return tuple(each for each in self.alerts if each.is_open)
 
@@ -91,38 +91,40 @@ def check_alerts(
     settings: Settings,
     *,
     jobs: Sequence[JobRun] = (),
-    met: ConnectorError | None = None,
+    command_error: ConnectorError | None = None,
     sinks: Sequence[Sink] | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> AlertCheck:
     """Decide which of the account's alerts are due and deliver them. Does nothing without a sink.
 
-    `jobs` are the last runs of Dagster's jobs. `met` is the error that ended the current command.
-    Raises a `WarehouseError` of the ledger, after sending it to the sinks.
+    `jobs` are the last runs of Dagster's jobs. `command_error` is the error that ended the
+    current command. Raises a `WarehouseError` of the ledger, after sending it to the sinks.
     """
     found = sinks_of(settings) if sinks is None else tuple(sinks)
-    account, moment = settings.account.value, now()
+    account, at = settings.account.value, now()
     if not found:
         return AlertCheck(account)
     settings.make_folder()
     owner = LeaseOwner.of_this_process(f"alerts-{secrets.token_hex(4)}", "alerts")
     with Ledger(settings.folder) as ledger:
         try:
-            ledger.take_lease(ALERT_LEASE, owner, moment)
+            ledger.take_lease(ALERT_LEASE, owner, at)
             try:
                 before = read_alerts(ledger)
-                alerts = due_alerts(settings, _with_unrecorded(settings, before), moment, jobs, met)
+                alerts = due_alerts(
+                    settings, _with_unrecorded(settings, before), at, jobs, command_error
+                )
                 if alerts != before:
                     write_alerts(ledger, alerts)
                 for each in settings.folder.glob(f"{_UNRECORDED}*"):
                     each.unlink()
-                return _deliver(ledger, found, AlertCheck(account, alerts), moment)
+                return _deliver(ledger, found, AlertCheck(account, alerts), at)
             finally:
                 ledger.release_lease(ALERT_LEASE, owner.run_id)
         except LeaseHeld:
             return AlertCheck(account, is_skipped=True)
         except WarehouseError as error:
-            _send_unrecorded(settings, error, found, moment)
+            _send_unrecorded(settings, error, found, at)
             raise
 
 
@@ -131,13 +133,15 @@ def due_alerts(
     before: Iterable[AlertRecord],
     now: datetime,
     jobs: Sequence[JobRun] = (),
-    met: ConnectorError | None = None,
+    command_error: ConnectorError | None = None,
 ) -> tuple[AlertRecord, ...]:
     """Return the alerts that a check would send now. Writes and sends nothing."""
     before = tuple(before)
     sight = {
         subject: found and replace(found, action=settings.name_places(found.action))
-        for subject, found in find_problems(read_snapshot(settings, now, before, jobs, met)).items()
+        for subject, found in find_problems(
+            read_snapshot(settings, now, before, jobs, command_error)
+        ).items()
     }
     zone = ZoneInfo(settings.time_zone.value)
     return decide_alerts(before, sight, now, settings.alert_kinds.value, zone)
@@ -153,7 +157,7 @@ def open_alerts(settings: Settings) -> AlertCheck:
     return AlertCheck(account, alerts, undelivered=undelivered)
 
 
-def present_alerts(settings: Settings, now: datetime) -> AlertCheck:
+def current_alerts(settings: Settings, now: datetime) -> AlertCheck:
     """Return the alerts that a check would find now, even without sinks. Writes nothing."""
     recorded = open_alerts(settings)
     alerts = due_alerts(settings, recorded.alerts, now)
@@ -179,7 +183,7 @@ def trial_message(now: datetime) -> Message:
 def _deliver(ledger: Ledger, sinks: Sequence[Sink], check: AlertCheck, now: datetime) -> AlertCheck:
     """Send due alerts to every sink. A message is delivered if at least one sink accepted it."""
     working, reasons, delivered = list(sinks), list[str](), 0
-    alerts, left = list(check.alerts), list[AlertRecord]()
+    alerts, undelivered = list(check.alerts), list[AlertRecord]()
     changed = tuple(each for each in alerts if each.sent_at is None)
     for message, same in messages_of(alerts, check.account):
         is_taken = False
@@ -192,7 +196,7 @@ def _deliver(ledger: Ledger, sinks: Sequence[Sink], check: AlertCheck, now: date
                 working.remove(sink)
                 reasons.append(str(error))
         if not is_taken:
-            left += same
+            undelivered += same
             continue
         delivered += 1
         alerts = [
@@ -205,7 +209,7 @@ def _deliver(ledger: Ledger, sinks: Sequence[Sink], check: AlertCheck, now: date
         check,
         alerts=tuple(alerts),
         due=changed,
-        undelivered=tuple(left),
+        undelivered=tuple(undelivered),
         delivered=delivered,
         reasons=tuple(reasons),
     )

@@ -11,13 +11,13 @@ from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
 from connector.ledger.alert_states import AlertRecord, Change
-from connector.operations.findings import ALERTS, Problem, Sight, Subject
+from connector.operations.findings import ALERTS, FoundProblems, Problem, Subject
 from connector.settings.values import Kind
 
 
 def decide_alerts(
     before: Iterable[AlertRecord],
-    sight: Sight,
+    sight: FoundProblems,
     now: datetime,
     kinds: Collection[Kind],
     zone: tzinfo = UTC,
@@ -26,13 +26,13 @@ def decide_alerts(
 
     An open alert is due again only for a new cause. Alerts of unwanted kinds end without a message.
     """
-    wanted = {code for code, each in ALERTS.items() if each.kind in kinds}
-    after = {Subject(each.code, each.about): each for each in before if each.code in wanted}
+    wanted_codes = {code for code, each in ALERTS.items() if each.kind in kinds}
+    after = {Subject(each.code, each.about): each for each in before if each.code in wanted_codes}
     for subject, found in sight.items():
         alert = after.get(subject)
         open_alert = alert if alert is not None and alert.is_open else None
-        if found is not None and subject.code in wanted:
-            after[subject] = _with_trouble(open_alert, subject, found, now)
+        if found is not None and subject.code in wanted_codes:
+            after[subject] = _with_problem(open_alert, subject, found, now)
         elif found is None and open_alert is not None:
             title = f"{ALERTS[subject.code].over} at {now.astimezone(zone):%H:%M}"
             ended = replace(open_alert, change="ended", changed_at=now, sent_at=None, action="")
@@ -40,7 +40,7 @@ def decide_alerts(
     return tuple(after.values())
 
 
-def _with_trouble(
+def _with_problem(
     alert: AlertRecord | None, subject: Subject, found: Problem, now: datetime
 ) -> AlertRecord:
     since = min(found.since or now, now)
@@ -105,14 +105,14 @@ def messages_of(
             code=first.code,
             about=about,
             since=min(each.since for each in same),
-            title=_joined(each.title for each in same),
-            happened=_joined(each.happened for each in same[:HAPPENED_MAX]),
-            action=_joined(each.action for each in same),
+            title=_join(each.title for each in same),
+            happened=_join(each.happened for each in same[:HAPPENED_MAX]),
+            action=_join(each.action for each in same),
             causes=first.causes,
         )
         found.append((message, tuple(same)))
     return found
 
 
-def _joined(texts: Iterable[str]) -> str:
+def _join(texts: Iterable[str]) -> str:
     return " ".join(dict.fromkeys(texts))

@@ -37,9 +37,9 @@ from connector.report.page import REPORT_FILE
 from connector.settings.layers import INBOX_FOLDER, MAPS_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER
 from connector.settings.model import Settings
 from connector.version import program_version
-from connector.warehouse.duckdb_file import make_folder, naming_errors
+from connector.warehouse.duckdb_file import convert_errors, make_folder
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
-from connector.warehouse.work_file import copy_whole
+from connector.warehouse.work_file import copy_work_file
 
 FOLDERS = (SEEDS_FOLDER, RECEIPTS_FOLDER, INBOX_FOLDER, MAPS_FOLDER)
 """Folders in a backup, with all plain files below them."""
@@ -102,21 +102,21 @@ def make_backup(
     # A backup without the journal of pushes must not replace older, complete backups.
     check_files(settings)
     make_folder(to)
-    made = _write(settings, to, now().astimezone(UTC).replace(microsecond=0))
+    result = _write_backup(settings, to, now().astimezone(UTC).replace(microsecond=0))
     with Ledger(folder) as ledger:
         notes = Backups(ledger)
         if ledger.exists:
-            notes.note(Backup(made.manifest.made_at, made.file, made.file.stat().st_size))
-        removed = _remove(to, settings.account.value, keep) if keep is not None else ()
+            notes.note(Backup(result.manifest.made_at, result.file, result.file.stat().st_size))
+        removed = _remove_old_backups(to, settings.account.value, keep) if keep is not None else ()
         if removed and ledger.exists:
             notes.delete_entries(removed)
-    return BackupResult(made.file, made.manifest, removed)
+    return BackupResult(result.file, result.manifest, removed)
 
 
-def _write(settings: Settings, to: Path, made_at: datetime) -> BackupResult:
+def _write_backup(settings: Settings, to: Path, made_at: datetime) -> BackupResult:
     staging = to / f".{prefix_of(settings.account.value)}{os.getpid()}"
     partial = staging.with_suffix(".partial")
-    _clear(staging, partial)
+    _delete_temporary_files(staging, partial)
     try:
         make_folder(staging)
         manifest = _stage_files(settings, staging, made_at)
@@ -130,7 +130,7 @@ def _write(settings: Settings, to: Path, made_at: datetime) -> BackupResult:
     except OSError as error:
         raise naming(to, error) from error
     finally:
-        _clear(staging, partial)
+        _delete_temporary_files(staging, partial)
     return BackupResult(target, manifest)
 
 
@@ -150,13 +150,13 @@ def _stage_files(settings: Settings, staging: Path, made_at: datetime) -> Manife
         )
     # Created now if there were no erasures, so that this backup can verify later receipts.
     make_key(folder)
-    work = copy_whole(warehouse.work, staging / WORK_FILE) if warehouse.exists else None
+    work = copy_work_file(warehouse.work, staging / WORK_FILE) if warehouse.exists else None
     ledger = copy_ledger(ledger_path, staging / LEDGER_FILE) if ledger_path.exists() else None
     secrets = tuple(each.encode() for each in settings.secrets())
     for source in _files_to_back_up(folder):
-        with naming_errors(source):
-            if not _holds_secret(source, secrets):
-                _copy(source, staging / source.relative_to(folder))
+        with convert_errors(source):
+            if not _contains_secret(source, secrets):
+                _copy_file(source, staging / source.relative_to(folder))
     program = program_version()
     entries = tuple(_entries(staging))
     return Manifest(made_at, settings.account.value, program, work, ledger, entries)
@@ -180,7 +180,7 @@ def _files_to_back_up(folder: Path) -> Iterator[Path]:
             )
 
 
-def _holds_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
+def _contains_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
     """Return True if a small file contains a secret, for example a key file of the user."""
     if path.stat().st_size > _SECRET_BYTES_MAX:
         return False
@@ -188,7 +188,7 @@ def _holds_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
     return any(each in content for each in secrets)
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_file(source: Path, target: Path) -> None:
     make_folder(target.parent)
     # A publication replaces the file, so this file can be read to its end.
     with source.open("rb") as read, create(target) as write:
@@ -197,7 +197,7 @@ def _copy(source: Path, target: Path) -> None:
 
 def _entries(staging: Path) -> Iterator[BackupEntry]:
     for path in sorted(each for each in staging.rglob("*") if each.is_file()):
-        with naming_errors(path), path.open("rb") as file:
+        with convert_errors(path), path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             name = path.relative_to(staging).as_posix()
             yield BackupEntry(name, path.stat().st_size, digest)
@@ -208,24 +208,24 @@ def _pack(staging: Path, target: Path, manifest: Manifest) -> None:
     with create(target) as file:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
             content = manifest.as_bytes()
-            tar.addfile(_member(MANIFEST, len(content), manifest), io.BytesIO(content))
+            tar.addfile(_tar_member(MANIFEST, len(content), manifest), io.BytesIO(content))
             for each in manifest.entries:
                 path = staging / each.name
                 with path.open("rb") as read:
-                    tar.addfile(_member(each.name, each.bytes, manifest), read)
+                    tar.addfile(_tar_member(each.name, each.bytes, manifest), read)
                 path.unlink()
         file.flush()
         os.fsync(file.fileno())
 
 
-def _member(name: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
+def _tar_member(name: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.size, member.mode = size, FILE_MODE
     member.mtime = int(manifest.made_at.timestamp())
     return member
 
 
-def _remove(to: Path, account: str | None, keep: int) -> tuple[Path, ...]:
+def _remove_old_backups(to: Path, account: str | None, keep: int) -> tuple[Path, ...]:
     """Remove all but the newest backups of the account; names sort by time."""
     try:
         found = sorted(each for each in to.iterdir() if is_backup_of(each.name, account))
@@ -236,7 +236,7 @@ def _remove(to: Path, account: str | None, keep: int) -> tuple[Path, ...]:
     return tuple(found[:-keep])
 
 
-def _clear(staging: Path, partial: Path) -> None:
+def _delete_temporary_files(staging: Path, partial: Path) -> None:
     shutil.rmtree(staging, ignore_errors=True)
     with suppress(OSError):
         partial.unlink(missing_ok=True)

@@ -67,8 +67,8 @@ class Manifest:
 
     def as_json(self) -> dict[str, Any]:
         """Return the manifest as it is stored, with a digest of itself."""
-        told = {**asdict(self), "made_at": self.made_at.isoformat()}
-        return {**told, "digest": _digest(told)}
+        values = {**asdict(self), "made_at": self.made_at.isoformat()}
+        return {**values, "digest": _digest(values)}
 
     def as_bytes(self) -> bytes:
         """Return the manifest as the content of a file."""
@@ -78,19 +78,19 @@ class Manifest:
     def read(cls, content: bytes, path: Path) -> Self:
         """Parse the manifest of the backup at `path`. Raises `BackupError`."""
         try:
-            told = json.loads(content)
-            if told.pop("digest") != _digest(told):
+            values = json.loads(content)
+            if values.pop("digest") != _digest(values):
                 raise BackupError(f"the manifest of {path} was modified", code="backup_damaged")
-            if told["format"] != FORMAT:
+            if values["format"] != FORMAT:
                 raise BackupError(
                     f"{path} was made by a newer version of the connector",
-                    action=f"Install version {told['version']} or a newer one, and restore.",
+                    action=f"Install version {values['version']} or a newer one, and restore.",
                     code="backup_damaged",
                 )
-            entries = tuple(BackupEntry(**each) for each in told.pop("entries"))
-            made_at = datetime.fromisoformat(told.pop("made_at"))
-            found = cls(made_at=made_at, entries=entries, **told)
-            leads_elsewhere = any(_leads_elsewhere(each.name) for each in entries)
+            entries = tuple(BackupEntry(**each) for each in values.pop("entries"))
+            made_at = datetime.fromisoformat(values.pop("made_at"))
+            found = cls(made_at=made_at, entries=entries, **values)
+            leads_elsewhere = any(_escapes_folder(each.name) for each in entries)
         except (ValueError, TypeError, KeyError, AttributeError):
             raise BackupError(
                 f"the manifest of {path} cannot be read", code="backup_damaged"
@@ -131,11 +131,11 @@ def newest_backup(source: Path, account: str | None) -> Path:
     return found[-1]
 
 
-def _digest(told: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _digest(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def _leads_elsewhere(name: str) -> bool:
+def _escapes_folder(name: str) -> bool:
     """Return True if a name could lead out of the folder that it is restored to."""
     is_absolute = not name or name.startswith("/")
     return is_absolute or ".." in PurePosixPath(name).parts or "\\" in name or "\0" in name
@@ -149,7 +149,7 @@ def check_backup(path: Path) -> Manifest:
 
     Raises `BackupError` if any part has changed, and a `WarehouseError` if it cannot be read.
     """
-    return _read(path, None)
+    return _read_backup(path, None)
 
 
 def unpack(path: Path, folder: Path) -> Manifest:
@@ -157,19 +157,19 @@ def unpack(path: Path, folder: Path) -> Manifest:
 
     Raises as `check_backup` does; files written until then are useless.
     """
-    return _read(path, folder)
+    return _read_backup(path, folder)
 
 
 def read_manifest(path: Path) -> Manifest:
     """Return the backup's manifest without reading the rest. Raises as `check_backup` does."""
-    with _opened(path) as tar:
-        return _manifest(tar, path)
+    with _open_tar(path) as tar:
+        return _read_manifest_member(tar, path)
 
 
-def _read(path: Path, folder: Path | None) -> Manifest:
+def _read_backup(path: Path, folder: Path | None) -> Manifest:
     """Read exactly the manifest's files, in order, and write them to the folder if it is given."""
-    with _opened(path) as tar:
-        manifest = _manifest(tar, path)
+    with _open_tar(path) as tar:
+        manifest = _read_manifest_member(tar, path)
         for each in manifest.entries:
             member = tar.next()
             if member is None:
@@ -180,8 +180,11 @@ def _read(path: Path, folder: Path | None) -> Manifest:
                 raise BackupError(
                     f"{path} contains {member.name!r} instead of {each.name}", code="backup_damaged"
                 )
-            with nullcontext() if folder is None else _parse_time(folder / each.name) as target:
-                if _copy_and_hash(_content(tar, member), target) != (each.bytes, each.sha256):
+            with nullcontext() if folder is None else _create_synced(folder / each.name) as target:
+                if _copy_and_hash(_member_content(tar, member), target) != (
+                    each.bytes,
+                    each.sha256,
+                ):
                     raise BackupError(f"{each.name} in {path} is damaged", code="backup_damaged")
         if tar.next() is not None:
             raise BackupError(
@@ -191,7 +194,7 @@ def _read(path: Path, folder: Path | None) -> Manifest:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tarfile.TarFile]:
+def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
     try:
         with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
             yield tar
@@ -203,21 +206,21 @@ def _opened(path: Path) -> Iterator[tarfile.TarFile]:
         raise naming(path, error) from error
 
 
-def _manifest(tar: tarfile.TarFile, path: Path) -> Manifest:
+def _read_manifest_member(tar: tarfile.TarFile, path: Path) -> Manifest:
     first = tar.next()
     if first is None or first.name != MANIFEST or not first.isreg() or first.size > BYTES_MAX:
         raise BackupError(f"{path} is not a backup: it has no manifest", code="backup_damaged")
-    return Manifest.read(_content(tar, first).read(), path)
+    return Manifest.read(_member_content(tar, first).read(), path)
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+def _member_content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     content = tar.extractfile(member)
     assert content is not None, member.name
     return content
 
 
 @contextmanager
-def _parse_time(path: Path) -> Iterator[IO[bytes]]:
+def _create_synced(path: Path) -> Iterator[IO[bytes]]:
     make_folder(path.parent)
     with create(path) as file:
         yield file

@@ -55,7 +55,7 @@ def sinks_of(settings: Settings) -> tuple[Webhook | Email, ...]:
     )
 
 
-def _within(seconds: float, act: Callable[[], None], too_late: str) -> None:
+def _run_with_timeout(seconds: float, act: Callable[[], None], too_late: str) -> None:
     """Call `act` and raise its error, or `NotDelivered` after this time.
 
     A peer that sends a byte from time to time would never exceed the timeout of a single read.
@@ -141,11 +141,11 @@ class Webhook:
         if self.settings.alert_webhook_style.value == "slack":
             shown = {"text": html.escape(shown["text"], quote=False)}
         body = json.dumps(shown).encode("ascii")
-        _within(self.seconds, lambda: self._post(body), "the webhook did not answer")
+        _run_with_timeout(self.seconds, lambda: self._post(body), "the webhook did not answer")
 
-    def reach(self) -> None:
+    def check_connection(self) -> None:
         """Connect, and send nothing. Raises `NotDelivered`."""
-        _within(self.seconds, self._connect, "the webhook did not answer")
+        _run_with_timeout(self.seconds, self._connect, "the webhook did not answer")
 
     @property
     def _webhook_address(self) -> str:
@@ -179,9 +179,11 @@ class Webhook:
             parts = urlsplit(self._webhook_address)
             host, is_tls = parts.hostname or "", parts.scheme == "https"
             address = (host, parts.port or (443 if is_tls else 80))
-            with socket.create_connection(address, self.seconds) as plain:
+            with socket.create_connection(address, self.seconds) as connection:
                 if is_tls:
-                    ssl.create_default_context().wrap_socket(plain, server_hostname=host).close()
+                    ssl.create_default_context().wrap_socket(
+                        connection, server_hostname=host
+                    ).close()
         except (OSError, ValueError) as error:
             raise NotDelivered(f"the webhook was not reached ({type(error).__name__})") from None
 
@@ -191,7 +193,10 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Email:
-    """Emails about an account. `trust` creates the context that verifies the certificate."""
+    """Sends the messages about an account by email.
+
+    `trust` creates the context that verifies the server's certificate.
+    """
 
     settings: Settings
     seconds: float = SEND_SECONDS
@@ -213,25 +218,27 @@ class Email:
             with self._connected() as server:
                 if user is not None and password is not None:
                     server.login(user, password.get_secret_value())
-                server.send_message(self._letter(message), sender, to)
+                server.send_message(self._build_email(message), sender, to)
 
-        _within(ANSWERS_MAX * self.seconds, hand_in, "the mail server did not accept the message")
+        _run_with_timeout(
+            ANSWERS_MAX * self.seconds, hand_in, "the mail server did not accept the message"
+        )
 
-    def reach(self) -> None:
+    def check_connection(self) -> None:
         """Connect, and send nothing. Raises `NotDelivered`."""
 
         def greet() -> None:
             with self._connected():
                 pass
 
-        _within(ANSWERS_MAX * self.seconds, greet, "the mail server did not answer")
+        _run_with_timeout(ANSWERS_MAX * self.seconds, greet, "the mail server did not answer")
 
     @property
     def _port(self) -> int:
         port = self.settings.alert_email_port.value
         return port or PORTS[self.settings.alert_email_security.value]
 
-    def _letter(self, message: Message) -> EmailMessage:
+    def _build_email(self, message: Message) -> EmailMessage:
         letter, sender = EmailMessage(), self.settings.alert_email_from.value or ""
         letter["Subject"] = headline(message, self.settings)
         letter["From"] = sender
@@ -262,22 +269,22 @@ class Email:
                     server.starttls(context=self.trust())
                 yield server
         except smtplib.SMTPRecipientsRefused:
-            said = "the mail server rejected every recipient"
+            reason = "the mail server rejected every recipient"
         except smtplib.SMTPAuthenticationError as error:
-            said = f"the mail server rejected the user name or the password ({error.smtp_code})"
+            reason = f"the mail server rejected the user name or the password ({error.smtp_code})"
         except smtplib.SMTPResponseException as error:
-            said = f"the mail server answered {error.smtp_code}"
+            reason = f"the mail server answered {error.smtp_code}"
         except smtplib.SMTPNotSupportedError:
             # Of the extensions used, a server may lack STARTTLS and AUTH.
-            said = (
+            reason = (
                 f"the mail server does not offer STARTTLS or passwords on port {self._port}: set"
                 " alert_email_security to 'ssl' (port 465), or to 'none' for a server on this"
                 " machine"
             )
         except TimeoutError:
-            said = f"the mail server did not answer in {self.seconds:g} s"
+            reason = f"the mail server did not answer in {self.seconds:g} s"
         except (smtplib.SMTPException, OSError, ValueError) as error:
-            said = f"the mail server was not reached ({type(error).__name__})"
+            reason = f"the mail server was not reached ({type(error).__name__})"
         else:
             return
-        raise NotDelivered(said)
+        raise NotDelivered(reason)

@@ -56,7 +56,7 @@ from connector.settings.credentials import OPEN_TO_OTHERS
 from connector.settings.model import Settings
 from connector.settings.values import OFF
 from connector.version import full_version
-from connector.warehouse.duckdb_file import set_logs_aside
+from connector.warehouse.duckdb_file import move_logs_aside
 from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.state import read_known_ids
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
@@ -106,7 +106,7 @@ class DoctorCheck:
 
 
 Verdict = tuple[State, str, str | None]
-Looks = Iterable[tuple[str, Callable[[], Verdict]]]
+PendingChecks = Iterable[tuple[str, Callable[[], Verdict]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +163,14 @@ async def diagnose(
     Returns:
         The checks, including one for each change.
     """
-    asked = {"repairs": repairs, "renews_ledger": renews_ledger}
-    moved = [] if moved_to is None else [await _accept_move(settings, moved_to)]
-    local = (*_needs(settings, now, **asked), *_upkeep(settings, os.environ, now()))
-    checks = await asyncio.to_thread(lambda: list(_checks(local)))
-    checks[2:2] = moved
+    requested = {"repairs": repairs, "renews_ledger": renews_ledger}
+    move_checks = [] if moved_to is None else [await _accept_move(settings, moved_to)]
+    local = (
+        *_pull_checks(settings, now, **requested),
+        *_upkeep_checks(settings, os.environ, now()),
+    )
+    checks = await asyncio.to_thread(lambda: list(_run_checks(local)))
+    checks[2:2] = move_checks
     requests = 0
     blocked = next((c.name for c in checks if c.state == "failed" and c.name in _FIRST), None)
     if blocked is not None:
@@ -175,7 +178,7 @@ async def diagnose(
         checks += [DoctorCheck(n, "not checked", found) for n in ("address", "key")]
     else:
         with Ledger(settings.folder) as ledger:
-            check, meter = await asyncio.to_thread(_count, settings, ledger, now)
+            check, meter = await asyncio.to_thread(_check_quota, settings, ledger, now)
             tally = RequestTally()
             checks += [check, *await _check_api(settings, tally, meter, now)]
             requests = tally.requests
@@ -191,18 +194,18 @@ def check_upkeep(
 
     Problems are reported and not raised; nothing is changed.
     """
-    return _checks(_upkeep(settings, environ, now))
+    return _run_checks(_upkeep_checks(settings, environ, now))
 
 
-def _checks(looks: Looks) -> Iterator[DoctorCheck]:
+def _run_checks(looks: PendingChecks) -> Iterator[DoctorCheck]:
     for name, look in looks:
         try:
             yield DoctorCheck(name, *look())
         except ConnectorError as error:
-            yield _failed(name, error)
+            yield _failed_check(name, error)
 
 
-def _failed(name: str, error: ConnectorError) -> DoctorCheck:
+def _failed_check(name: str, error: ConnectorError) -> DoctorCheck:
     return DoctorCheck(name, "failed", str(error), error.action)
 
 
@@ -217,7 +220,9 @@ def _warning(found: str, action: str | None) -> Verdict:
 # -- What a pull needs -----------------------------------------------------------------------------
 
 
-def _needs(settings: Settings, now: Clock, *, repairs: bool, renews_ledger: bool) -> Looks:
+def _pull_checks(
+    settings: Settings, now: Clock, *, repairs: bool, renews_ledger: bool
+) -> PendingChecks:
     warehouse = Warehouse(settings.folder)
     yield "settings", lambda: _check_settings(settings)
     yield "data folder", lambda: _check_folder(settings)
@@ -225,7 +230,7 @@ def _needs(settings: Settings, now: Clock, *, repairs: bool, renews_ledger: bool
         yield "repair", lambda: _repair(warehouse, now)
         yield "receipts", lambda: _repair_receipts(settings)
     if renews_ledger:
-        yield "new ledger", lambda: _new_ledger(settings, now)
+        yield "new ledger", lambda: _replace_ledger(settings, now)
     yield "warehouse", lambda: _check_warehouse(warehouse)
     yield "ledger", lambda: _check_ledger(settings)
     yield WORKSPACE, lambda: _check_workspace(settings)
@@ -262,10 +267,11 @@ def _repair(warehouse: Warehouse, now: Clock) -> Verdict:
     try:
         warehouse.prepare()
     except DamagedLog as damage:
-        moved = set_logs_aside(warehouse.work, now())
+        moved_logs = move_logs_aside(warehouse.work, now())
         warehouse.prepare()
-        kept = " and ".join(str(each) for each in moved)
-        found = f"{damage}; the damaged log was moved to {kept}. {_proven(warehouse)}"
+        file_names = " and ".join(str(each) for each in moved_logs)
+        verified = _describe_verified_times(warehouse)
+        found = f"{damage}; the damaged log was moved to {file_names}. {verified}"
         action = "Run 'connector pull': it reads the lost changes again."
         return _ok(found, action)
     return _ok("the log is not damaged. Nothing was changed")
@@ -281,7 +287,7 @@ def _repair_receipts(settings: Settings) -> Verdict:
     return _ok(f"written again from the ledger: {', '.join(map(str, written))}")
 
 
-def _proven(warehouse: Warehouse) -> str:
+def _describe_verified_times(warehouse: Warehouse) -> str:
     """Return the time up to which each resource is verified after the loss of a log."""
     proven = [
         f"{each.resource} {each.proven_at:%Y-%m-%d %H:%M:%S}"
@@ -304,14 +310,14 @@ def _check_warehouse(warehouse: Warehouse) -> Verdict:
     return _ok(f"{warehouse.work} contains {live:,} live records")
 
 
-def _new_ledger(settings: Settings, now: Clock) -> Verdict:
+def _replace_ledger(settings: Settings, now: Clock) -> Verdict:
     """Replace the ledger if it is lost, damaged or another folder's."""
-    done = replace_ledger(settings, now())
-    if done is None:
+    replaced = replace_ledger(settings, now())
+    if replaced is None:
         return _ok("the ledger is not damaged. Nothing was changed")
-    kept = "" if done.aside is None else f" The old file is in {done.aside}."
+    kept_file = "" if replaced.aside is None else f" The old file is in {replaced.aside}."
     return _warning(
-        f"a new ledger was created: {done.reason}.{kept} {' '.join(done.forgotten)}",
+        f"a new ledger was created: {replaced.reason}.{kept_file} {' '.join(replaced.forgotten)}",
         "Run 'connector pull'. Then check the rows of recent pushes in the application.",
     )
 
@@ -345,7 +351,7 @@ async def _accept_move(settings: Settings, address: str) -> DoctorCheck:
     try:
         return DoctorCheck("moved", "ok", await confirm_move(settings, address))
     except ConnectorError as error:
-        return _failed("moved", error)
+        return _failed_check("moved", error)
 
 
 def _check_lakehouse(settings: Settings) -> Verdict:
@@ -362,9 +368,9 @@ def _check_lakehouse(settings: Settings) -> Verdict:
 # -- Upkeep ----------------------------------------------------------------------------------------
 
 
-def _upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Looks:
+def _upkeep_checks(settings: Settings, environ: Mapping[str, str], now: datetime) -> PendingChecks:
     return (
-        ("versions", _versions),
+        ("versions", _check_versions),
         ("room", lambda: _check_disk_space(settings)),
         ("permissions", lambda: _check_permissions(settings)),
         ("backup", lambda: _check_backup(settings, now)),
@@ -377,7 +383,7 @@ def _upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Lo
     )
 
 
-def _versions() -> Verdict:
+def _check_versions() -> Verdict:
     return _ok(
         f"{full_version()} with DuckDB {version('duckdb')}; format of work files: "
         f"{SCHEMA_VERSION}, of ledgers: {LEDGER_VERSION}"
@@ -410,8 +416,10 @@ def _check_permissions(settings: Settings) -> Verdict:
         return _warning(keys[0].partition(": ")[0] + others, "Run chmod 600 on the key file.")
     if not found:
         return _ok("only the owner can open the account's files and the key files")
-    said = "; ".join(map(str, found[:3])) + (f"; {len(found) - 3} more" if len(found) > 3 else "")
-    return _warning(said, found[0].action)
+    message = "; ".join(map(str, found[:3])) + (
+        f"; {len(found) - 3} more" if len(found) > 3 else ""
+    )
+    return _warning(message, found[0].action)
 
 
 def _check_backup(settings: Settings, now: datetime) -> Verdict:
@@ -438,8 +446,8 @@ def _check_folders(settings: Settings, environ: Mapping[str, str]) -> Verdict:
         return _ok("every folder belongs to a configured account")
     accounts = configured_accounts(environ, Path.cwd())
     unclaimed = [find_owner(folder, accounts) for folder in found]
-    told = "; ".join(map(str, unclaimed))
-    return _warning(told, " ".join(dict.fromkeys(each.action for each in unclaimed)))
+    message = "; ".join(map(str, unclaimed))
+    return _warning(message, " ".join(dict.fromkeys(each.action for each in unclaimed)))
 
 
 def _check_leftovers(settings: Settings) -> Verdict:
@@ -485,7 +493,7 @@ def _check_alert_channels(settings: Settings) -> Verdict:
     failed = []
     for sink in sinks:
         try:
-            sink.reach()
+            sink.check_connection()
         except NotDelivered as error:
             failed.append(str(error))
     if failed:
@@ -495,7 +503,7 @@ def _check_alert_channels(settings: Settings) -> Verdict:
 
 
 def _check_schedules(settings: Settings) -> Verdict:
-    """Check that something runs on a schedule."""
+    """Report which schedules are switched on in the settings."""
     crons = {
         "nightly": settings.nightly_cron.value,
         "intraday": settings.intraday_cron.value,
@@ -528,7 +536,7 @@ def _check_proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
 # -- The API ---------------------------------------------------------------------------------------
 
 
-def _count(
+def _check_quota(
     settings: Settings, ledger: Ledger, now: Clock
 ) -> tuple[DoctorCheck, RequestBudget | None]:
     """Check that the month's requests can be counted; return the meter for this command.
@@ -537,15 +545,15 @@ def _count(
     """
     if not settings.folder.is_dir():
         return DoctorCheck("requests", "ok", "no requests are counted yet"), None
-    terms = allowance_of(settings)
+    policy = allowance_of(settings)
     try:
-        month = ledger.status(terms, now()).month
+        month = ledger.status(policy, now()).month
     except ConnectorError as error:
-        return _failed("requests", error), None
+        return _failed_check("requests", error), None
     found = f"{month.used:,} counted since {month.period.begins}"
     if month.limit is not None:
         found += f", of {month.limit:,} until {month.period.ends}"
-    spender = RequestSpender("doctor", "doctor", terms, keeps_reserve=False, asks_anyway=True)
+    spender = RequestSpender("doctor", "doctor", policy, keeps_reserve=False, asks_anyway=True)
     return DoctorCheck("requests", "ok", found), RequestBudget(ledger, spender, now=now)
 
 
@@ -593,7 +601,7 @@ async def _check_scope(
         found = "missing: pulls skip the resources that need this scope"
         return None, DoctorCheck(name, "warning", found, error.action)
     except ServerFailed as error:
-        return None, _failed(name, error)
+        return None, _failed_check(name, error)
     return page, DoctorCheck(name, "ok", f"{page.total:,} {resource.name.replace('_', ' ')}")
 
 
@@ -608,7 +616,7 @@ async def _check_known_records(client: Client, settings: Settings) -> list[Docto
             return []
         found = await find_known(client, known)
     except ConnectorError as error:
-        return [_failed("known records", error)]
+        return [_failed_check("known records", error)]
     if found is not None:
         return [
             DoctorCheck(
@@ -638,9 +646,9 @@ def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorC
         case None | Stopped() | RateLimited():
             return [address, DoctorCheck("key", "ok", "the key is accepted")]
         case Unauthorized():
-            return [address, _failed("key", error)]
+            return [address, _failed_check("key", error)]
     return [
-        _failed("address", error),
+        _failed_check("address", error),
         DoctorCheck("key", "not checked", "fix the check 'address' first"),
     ]
 

@@ -30,7 +30,7 @@ from connector.ledger.journal_records import PushHealth, PushRun
 from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment, midnight
-from connector.pulls.error_hints import QUIET_KINDS, action_of, can_retry, describe_anomalies
+from connector.pulls.error_hints import QUIET_KINDS, can_retry, describe_anomalies, next_action
 from connector.pulls.workspace import compare_files
 from connector.settings.model import Settings
 from connector.settings.values import Age, Kind
@@ -92,7 +92,7 @@ class Subject(NamedTuple):
     about: str = ""
 
 
-Sight = Mapping[Subject, Problem | None]
+FoundProblems = Mapping[Subject, Problem | None]
 """Result of a check: a problem, or None for no problem. A missing subject could not be checked and
 keeps its state.
 """
@@ -118,7 +118,7 @@ class FileSnapshot:
         ahead_seconds: Seconds by which the local clock was ahead of the API at the last pull.
         alerts: Open alerts.
         jobs: Last runs of Dagster's jobs.
-        met: Error that ended the command.
+        command_error: Error that ended the command.
     """
 
     now: datetime
@@ -130,7 +130,7 @@ class FileSnapshot:
     ahead_seconds: float | None = None
     alerts: Sequence[AlertRecord] = ()
     jobs: Sequence[JobRun] = ()
-    met: ConnectorError | None = None
+    command_error: ConnectorError | None = None
 
     @property
     def runs(self) -> Sequence[Run]:
@@ -160,12 +160,14 @@ def read_snapshot(
     now: datetime,
     alerts: Iterable[AlertRecord] = (),
     jobs: Sequence[JobRun] = (),
-    met: ConnectorError | None = None,
+    command_error: ConnectorError | None = None,
 ) -> FileSnapshot:
     """Read the account's files; create none. Raises the ledger's errors."""
     warehouse, health, unusable = Warehouse(settings.folder), NOTHING, None
     open_now = [each for each in alerts if each.is_open]
-    s = FileSnapshot(now, settings.alert_max_age.value, alerts=open_now, jobs=jobs, met=met)
+    s = FileSnapshot(
+        now, settings.alert_max_age.value, alerts=open_now, jobs=jobs, command_error=command_error
+    )
     running = set[str]()
     with Ledger(settings.folder) as ledger:
         if ledger.exists:
@@ -173,9 +175,9 @@ def read_snapshot(
                 ledger.status(allowance_of(settings), now),
                 Journal(ledger).push_health(),
             )
-            held = [each for each in quota.leases if not each.is_over(now)]
-            running = {each.owner.run_id for each in held}
-            if any(each.name == PUSH_LEASE for each in held):
+            active_leases = [each for each in quota.leases if not each.is_over(now)]
+            running = {each.owner.run_id for each in active_leases}
+            if any(each.name == PUSH_LEASE for each in active_leases):
                 ended = tuple(each for each in pushes.runs if each.outcome)
                 pushes = replace(pushes, runs=ended, open=None)
             ahead = -ledger.read_server_state().offset_seconds
@@ -233,16 +235,20 @@ def without_api_words(message: str | None) -> tuple[str, str]:
     """
     request, _, answer = (message or "").partition(" was answered ")
     status = answer[:3] if answer[:3].isdecimal() else ""
-    said = f"{request} was answered {status}" if status else (message or "").strip()
+    sentence = f"{request} was answered {status}" if status else (message or "").strip()
     if status.startswith("3"):
-        said = (message or "").strip()  # The target of a redirect is not part of the API's text.
-    is_word = said.partition(" ")[0].isalpha()
-    said = f"{said[:1].upper()}{said[1:]}" if is_word else said
-    return (said if said.endswith(("?", "!")) else closed(said)) if said else "", status
+        sentence = (
+            message or ""
+        ).strip()  # The target of a redirect is not part of the API's text.
+    is_word = sentence.partition(" ")[0].isalpha()
+    sentence = f"{sentence[:1].upper()}{sentence[1:]}" if is_word else sentence
+    return (
+        sentence if sentence.endswith(("?", "!")) else closed(sentence)
+    ) if sentence else "", status
 
 
 def _failure(
-    what: str,
+    subject: str,
     since: datetime | None,
     ended: Run | ResourceRun | Publication | SharedPublication | PushRun,
     *,
@@ -250,15 +256,15 @@ def _failure(
     causes: Iterable[str] = (),
 ) -> Problem:
     """Return the problem that an error makes, with its reason in brackets."""
-    code, (said, status) = ended.error_code, without_api_words(ended.message)
+    code, (sentence, status) = ended.error_code, without_api_words(ended.message)
     reason = _REASONS.get(code or "")
     if reason is None:
         reason = f"the API answered {status}" if status else (code or "").replace("_", " ")
     elif status:
         reason = f"{reason}, {status}"
-    action = action_when_scheduled(action or action_of(code))
-    title = f"{what} ({reason})" if reason else what
-    return Problem(title, said, since, action, tuple(sorted(causes)) or (code or "failed",))
+    action = action_when_scheduled(action or next_action(code))
+    title = f"{subject} ({reason})" if reason else subject
+    return Problem(title, sentence, since, action, tuple(sorted(causes)) or (code or "failed",))
 
 
 def action_when_scheduled(action: str) -> str:
@@ -286,17 +292,19 @@ def _pull_failed(s: FileSnapshot) -> Answer:
         return None
     since = failed[-1].ended_at or failed[-1].started_at
     causes = {run.error_code or run.outcome or "interrupted" for run in failed}
-    what = f"the last {len(failed)} pulls" if len(failed) > 1 else "pull"
+    subject = f"the last {len(failed)} pulls" if len(failed) > 1 else "pull"
     if last.outcome == "failed":
-        mine = [done for run_id, done in s.health.resources.values() if run_id == last.run_id]
-        same = [action_of(done) for done in mine if done.error_code == last.error_code]
+        results = [done for run_id, done in s.health.resources.values() if run_id == last.run_id]
+        same = [next_action(done) for done in results if done.error_code == last.error_code]
         action = " ".join(dict.fromkeys(same))
-        return _failure(f"{what} failed", since, last, action=action, causes=causes)
-    title = f"{what} failed (interrupted)" if len(failed) > 1 else "pull interrupted"
-    said = "The pull was stopped before its end, for example by a restart. Loaded records are kept."
+        return _failure(f"{subject} failed", since, last, action=action, causes=causes)
+    title = f"{subject} failed (interrupted)" if len(failed) > 1 else "pull interrupted"
+    sentence = (
+        "The pull was stopped before its end, for example by a restart. Loaded records are kept."
+    )
     action = "Run 'connector pull', or wait for the next one: it continues. If this happens again, "
     action += "check the machine's log."
-    return Problem(title, said, since, action, tuple(sorted(causes)))
+    return Problem(title, sentence, since, action, tuple(sorted(causes)))
 
 
 def _publication_failed(s: FileSnapshot) -> Answer:
@@ -316,15 +324,17 @@ def _publication_failed(s: FileSnapshot) -> Answer:
 def _checks_warn(s: FileSnapshot) -> Answer:
     if not s.publications or s.publications[0].outcome != "published":
         return None
-    last, said = s.publications[0], list[str]()
+    last, sentences = s.publications[0], list[str]()
     rows, samples = iter(last.failed_rows), iter(last.failed_samples)
     for name in last.failed_checks:
         count, sample = next(rows, None), next(samples, None)
         number = "" if count is None else f": {count_noun(count, 'row')}"
-        said.append(f"{name}{number}{f' (for example {sample})' if sample else ''}")
-    title = f"{count_noun(len(said), 'data check has', 'data checks have')} warnings"
+        sentences.append(f"{name}{number}{f' (for example {sample})' if sample else ''}")
+    title = f"{count_noun(len(sentences), 'data check has', 'data checks have')} warnings"
     causes = tuple(sorted(last.failed_checks))
-    return said != [] and Problem(title, f"{'; '.join(said)}.", last.ended_at, causes=causes)
+    return sentences != [] and Problem(
+        title, f"{'; '.join(sentences)}.", last.ended_at, causes=causes
+    )
 
 
 def _lakehouse_behind(s: FileSnapshot) -> Answer:
@@ -334,7 +344,7 @@ def _lakehouse_behind(s: FileSnapshot) -> Answer:
     return _failure("the lakehouse is not up to date", last.ended_at, last)
 
 
-class _LastWork(NamedTuple):
+class _LastResult(NamedTuple):
     """Result of the last run for a resource: its outcome, the run, and the time of its end."""
 
     done: ResourceRun
@@ -342,41 +352,43 @@ class _LastWork(NamedTuple):
     since: datetime | None
 
 
-def _not_proven(s: FileSnapshot, reached: _LastWork) -> Answer:
-    done, run, since = reached
-    if done.proven:
+def _not_proven(s: FileSnapshot, last_result: _LastResult) -> Answer:
+    result, run, since = last_result
+    if result.proven:
         return False
-    if done.outcome in ("done", "stopped") or done.anomalies.get("mass_deletion"):
+    if result.outcome in ("done", "stopped") or result.anomalies.get("mass_deletion"):
         return None
     failing = {e.run_id: e.error_code for e in takewhile(_has_failed, s.runs) if e.error_code}
-    if run is not None and done.error_code and failing.get(run.run_id) == done.error_code:
+    if run is not None and result.error_code and failing.get(run.run_id) == result.error_code:
         return None  # `pull_failed` reports the error that ended the latest pulls.
-    what = "skipped" if done.outcome == "skipped" else "not verified"
+    state = "skipped" if result.outcome == "skipped" else "not verified"
     # An unstable service fails in many ways, which are one cause.
-    cause = "try_again" if can_retry(done) else done.error_code or "unproven"
-    return _failure(what, since, done, action=action_of(done), causes=(cause,))
+    cause = "try_again" if can_retry(result) else result.error_code or "unproven"
+    return _failure(state, since, result, action=next_action(result), causes=(cause,))
 
 
-def _deletions_refused(s: FileSnapshot, reached: _LastWork) -> Answer:
-    done = reached.done
-    if not done.anomalies.get("mass_deletion"):
-        return False if done.proven else None
-    title, _, samples = (done.message or "many records are missing").partition(", for example ")
-    said = f"The local copy still contains them.{f' Examples: {samples}.' if samples else ''}"
-    code = done.error_code or "deletions_refused"
-    return Problem(title, said, reached.since, action_when_scheduled(action_of(code)), (code,))
+def _deletions_refused(s: FileSnapshot, last_result: _LastResult) -> Answer:
+    result = last_result.done
+    if not result.anomalies.get("mass_deletion"):
+        return False if result.proven else None
+    title, _, samples = (result.message or "many records are missing").partition(", for example ")
+    sentence = f"The local copy still contains them.{f' Examples: {samples}.' if samples else ''}"
+    code = result.error_code or "deletions_refused"
+    return Problem(
+        title, sentence, last_result.since, action_when_scheduled(next_action(code)), (code,)
+    )
 
 
-def _anomalies(s: FileSnapshot, reached: _LastWork) -> Answer:
-    events = s.health.events.get(reached.done.resource, ())
-    odd = [each for each in events if each.kind not in QUIET_KINDS]
-    if not odd:
-        return False if reached.done.proven else None
+def _anomalies(s: FileSnapshot, last_result: _LastResult) -> Answer:
+    events = s.health.events.get(last_result.done.resource, ())
+    anomalies = [each for each in events if each.kind not in QUIET_KINDS]
+    if not anomalies:
+        return False if last_result.done.proven else None
     # Each field is a separate cause. Other events report figures that change.
-    causes = {f"{e.kind} {e.detail}" if e.kind in _FIELD_EVENTS else e.kind for e in odd}
-    said = describe_anomalies(reached.done.resource, odd)
+    causes = {f"{e.kind} {e.detail}" if e.kind in _FIELD_EVENTS else e.kind for e in anomalies}
+    sentence = describe_anomalies(last_result.done.resource, anomalies)
     title = "undocumented fields or values"
-    return Problem(title, said, reached.since, causes=tuple(sorted(causes)))
+    return Problem(title, sentence, last_result.since, causes=tuple(sorted(causes)))
 
 
 def _cost_rising(s: FileSnapshot) -> Answer:
@@ -385,19 +397,19 @@ def _cost_rising(s: FileSnapshot) -> Answer:
     if s.quota is None or not whole or whole[0] is not s.runs[0]:
         return None
     last, month, scrubs = whole[0], s.quota.month, s.health.scrubs
-    alike = [run for run in whole if run.command == last.command][: COMPARED_MAX + 1]
-    cost, *before = [(run.requests or 0) - scrubs.get(run.run_id, 0) for run in alike]
+    same_command = [run for run in whole if run.command == last.command][: COMPARED_MAX + 1]
+    cost, *before = [(run.requests or 0) - scrubs.get(run.run_id, 0) for run in same_command]
     if month.limit is None or len(before) < COMPARED_MIN:
         return False
     usual = median(before)
-    gap = (last.started_at - alike[-1].started_at) / len(before)
+    gap = (last.started_at - same_command[-1].started_at) / len(before)
     pulls = (midnight(month.period.ends) - last.started_at) / max(gap, timedelta(minutes=1))
     expected = month.used + int(pulls * cost)
     if cost <= max(COST_FACTOR * usual, usual + COST_REQUESTS_MIN - 1) or expected <= month.limit:
         return False
     title = f"the last pull took {cost:,} requests, usually {usual:,.0f}"
-    said = f"If pulls continue like this, the billing cycle needs about {expected:,} requests."
-    return Problem(title, f"{said} The plan has {month.limit:,}.", last.started_at)
+    sentence = f"If pulls continue like this, the billing cycle needs about {expected:,} requests."
+    return Problem(title, f"{sentence} The plan has {month.limit:,}.", last.started_at)
 
 
 def _api_slow(s: FileSnapshot) -> Answer:
@@ -416,8 +428,8 @@ def _api_slow(s: FileSnapshot) -> Answer:
     if not is_comparable or pace <= max(SLOW_SECONDS_MIN, SLOW_FACTOR * usual):
         return False
     title = f"the API is slow ({pace:.1f} s per request, usually {usual:.1f} s)"
-    said = f"The last pull took {last.seconds:,.0f} s for {requests:,} requests."
-    return Problem(title, said, last.started_at)
+    sentence = f"The last pull took {last.seconds:,.0f} s for {requests:,} requests."
+    return Problem(title, sentence, last.started_at)
 
 
 def _clock_wrong(s: FileSnapshot) -> Answer:
@@ -448,7 +460,7 @@ def _push_failed(s: FileSnapshot) -> Answer:
     found = _failure("push failed", last.ended_at, last)
     # No schedule sends a file again.
     found = replace(found, happened=f"{batch} {found.happened}".rstrip())
-    action = action_of(last.error_code)
+    action = next_action(last.error_code)
     again = "" if "again" in action else " Then push the same file again."
     found = replace(found, action=f"{action}{again}")
     return found if last.outcome == "failed" else False
@@ -463,12 +475,14 @@ def _rows_rejected(s: FileSnapshot, push: PushRun) -> Answer:
 
 
 def _rows_in_doubt(s: FileSnapshot) -> Answer:
-    doubts = [each for each in (s.pushes.held, s.pushes.open) if each is not None]
-    if s.quota is None or not doubts:
+    unclear = [each for each in (s.pushes.held, s.pushes.open) if each is not None]
+    if s.quota is None or not unclear:
         return None if s.quota is None else False
-    rows = count_noun(sum(each.rows for each in doubts), "row")
-    said = "The rows were sent, but the answers were lost. The API may have applied them or not."
-    return Problem(f"{rows} unconfirmed", said, min(each.since for each in doubts))
+    rows = count_noun(sum(each.rows for each in unclear), "row")
+    sentence = (
+        "The rows were sent, but the answers were lost. The API may have applied them or not."
+    )
+    return Problem(f"{rows} unconfirmed", sentence, min(each.since for each in unclear))
 
 
 # -- Quota -----------------------------------------------------------------------------------------
@@ -479,13 +493,17 @@ def _quota_spent(s: FileSnapshot) -> Answer:
         return None
     month, answer = s.quota.month, s.quota.exhaustion
     if answer is not None:
-        said = f"The API reported it. Pulls send no request before {format_moment(answer.until)}."
-        return Problem("the monthly limit of requests is used up", said, answer.noted_at)
+        sentence = (
+            f"The API reported it. Pulls send no request before {format_moment(answer.until)}."
+        )
+        return Problem("the monthly limit of requests is used up", sentence, answer.noted_at)
     if month.limit is None or month.room(keeps_reserve=True):
         return False
-    kept = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
-    said = f"{month.used:,} requests were sent{kept}. The limit resets on {month.period.ends}."
-    return Problem(f"the monthly limit of {month.limit:,} requests is used up", said)
+    reserved = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
+    sentence = (
+        f"{month.used:,} requests were sent{reserved}. The limit resets on {month.period.ends}."
+    )
+    return Problem(f"the monthly limit of {month.limit:,} requests is used up", sentence)
 
 
 def _quota_forecast(s: FileSnapshot) -> Answer:
@@ -495,8 +513,8 @@ def _quota_forecast(s: FileSnapshot) -> Answer:
     if _quota_spent(s) or expected is None or QUOTA_OVER_SHARE * limit < expected <= limit:
         return None
     title = f"this month needs about {expected:,} requests, and the plan has {limit:,}"
-    said = f"The cycle ends on {ends}. A usual day needs {s.quota.usual_day:,} requests."
-    return Problem(title, said) if expected > limit else False
+    sentence = f"The cycle ends on {ends}. A usual day needs {s.quota.usual_day:,} requests."
+    return Problem(title, sentence) if expected > limit else False
 
 
 # -- Silence ---------------------------------------------------------------------------------------
@@ -527,8 +545,10 @@ def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) 
         )
     behind = tuple(resource for resource, moment in known.items() if now - moment > age.length)
     oldest = min(known.values())
-    said = f"Not verified for more than {age}: {', '.join(behind)} (since {format_moment(oldest)})."
-    return Proof(oldest, behind, said if behind else None)
+    sentence = (
+        f"Not verified for more than {age}: {', '.join(behind)} (since {format_moment(oldest)})."
+    )
+    return Proof(oldest, behind, sentence if behind else None)
 
 
 def _silent(s: FileSnapshot) -> Answer:
@@ -550,8 +570,10 @@ def _silent(s: FileSnapshot) -> Answer:
 
 def file_problem(error: WarehouseError) -> Problem:
     """Return the problem of a work file or a ledger."""
-    title, (said, _) = "the account's files cannot be used", without_api_words(str(error))
-    return Problem(title, said, action=action_when_scheduled(error.action), causes=(error.code,))
+    title, (sentence, _) = "the account's files cannot be used", without_api_words(str(error))
+    return Problem(
+        title, sentence, action=action_when_scheduled(error.action), causes=(error.code,)
+    )
 
 
 def _over_once_recorded(s: FileSnapshot, code: str) -> Answer:
@@ -565,26 +587,30 @@ def _files_unusable(s: FileSnapshot) -> Answer:
         return file_problem(s.unusable)
     recorded = {each.error_code for each in s.runs[:1]}
     recorded |= {each.error_code for each in s.health.publications[:1]}
-    is_passing = isinstance(s.met, _PASSING)
-    if isinstance(s.met, WarehouseError) and not is_passing and s.met.code not in recorded:
-        return file_problem(s.met)
+    is_passing = isinstance(s.command_error, _PASSING)
+    if (
+        isinstance(s.command_error, WarehouseError)
+        and not is_passing
+        and s.command_error.code not in recorded
+    ):
+        return file_problem(s.command_error)
     return _over_once_recorded(s, "files_unusable")
 
 
 def _settings_wrong(s: FileSnapshot) -> Answer:
-    if s.met is None or not isinstance(s.met, _SETTINGS):
+    if s.command_error is None or not isinstance(s.command_error, _SETTINGS):
         return _over_once_recorded(s, "settings_wrong")
-    said, _ = without_api_words(str(s.met))
+    sentence, _ = without_api_words(str(s.command_error))
     # The list of all setting names is no help: the message suggests the nearest.
-    action = "" if isinstance(s.met, UnknownName) else s.met.action
-    return Problem("settings are invalid", said, action=action, causes=(str(s.met),))
+    action = "" if isinstance(s.command_error, UnknownName) else s.command_error.action
+    return Problem("settings are invalid", sentence, action=action, causes=(str(s.command_error),))
 
 
 def _job_failed(s: FileSnapshot, job: JobRun) -> Answer:
     if not job.failed or (s.recorded_at is not None and s.recorded_at >= job.started_at):
         return False
-    said = f"Dagster run {job.run_id} failed before the connector recorded a run."
-    return Problem("job failed", said, job.started_at)
+    sentence = f"Dagster run {job.run_id} failed before the connector recorded a run."
+    return Problem("job failed", sentence, job.started_at)
 
 
 # -- Every alert -----------------------------------------------------------------------------------
@@ -704,7 +730,7 @@ _ALL = (
 ALERTS: Mapping[str, AlertType] = {each.code: each for each in _ALL}
 
 
-def find_problems(s: FileSnapshot) -> Sight:
+def find_problems(s: FileSnapshot) -> FoundProblems:
     """Return the problems in the snapshot. One cause is reported once."""
     sight = {subject: answer or None for subject, answer in _answers(s) if answer is not None}
     if sight.get(Subject("silent")) and _is_explained(s, sight):
@@ -714,15 +740,17 @@ def find_problems(s: FileSnapshot) -> Sight:
 
 def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
     ended = {each.run_id: each for each in s.runs}
-    reached, pushes = dict[str, _LastWork](), dict[str, PushRun]()
-    for resource, (run_id, done) in s.health.resources.items():
+    reached, pushes = dict[str, _LastResult](), dict[str, PushRun]()
+    for resource, (run_id, result) in s.health.resources.items():
         run = ended.get(run_id)
         since = None if run is None else run.ended_at or run.started_at
-        reached[resource] = _LastWork(done, run, since)
+        reached[resource] = _LastResult(result, run, since)
     for push in s.pushes.runs:
         pushes.setdefault(push.resource, push)
     # If settings are invalid, only some of them could be read.
-    codes = ("files_unusable", "settings_wrong") if isinstance(s.met, _SETTINGS) else ALERTS
+    codes = (
+        ("files_unusable", "settings_wrong") if isinstance(s.command_error, _SETTINGS) else ALERTS
+    )
     for code in codes:
         each = ALERTS[code]
         if each.about == "resource":
@@ -730,7 +758,7 @@ def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
                 yield Subject(code, about), each.condition(s, last)
         elif each.about == "account":
             yield Subject(code), each.condition(s)
-    if isinstance(s.met, _SETTINGS):
+    if isinstance(s.command_error, _SETTINGS):
         return
     for alert in s.alerts:
         if alert.code == "job_failed" and s.recorded_at and s.recorded_at >= alert.since:
@@ -739,7 +767,7 @@ def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
         yield Subject("job_failed", job.job), _job_failed(s, job)
 
 
-def _is_explained(s: FileSnapshot, sight: Sight) -> bool:
+def _is_explained(s: FileSnapshot, sight: FoundProblems) -> bool:
     """Return True if a recent pull verified nothing and another alert gives the reason.
 
     Without a recent pull, the schedule does not run, whatever else is wrong.
@@ -753,5 +781,5 @@ def _is_explained(s: FileSnapshot, sight: Sight) -> bool:
     if unrecorded or any(each.code in reasons for each in known):
         return True
     behind = proof_of(s.health.proven_at, s.now, s.max_age).behind
-    held = {each.about for each in known if each.code in ("not_proven", "deletions_refused")}
-    return bool(behind) and held >= {*behind}
+    explained = {each.about for each in known if each.code in ("not_proven", "deletions_refused")}
+    return bool(behind) and explained >= {*behind}

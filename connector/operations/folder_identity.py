@@ -69,7 +69,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
         return None
     if warehouse.exists or warehouse.published.exists():
         warehouse.prepare()
-    aside = _set_aside(folder, now)
+    moved_to = _move_aside(folder, now)
     forgotten = ["The list of open alerts and the list of backups are lost."]
     with Ledger(folder) as ledger:
         if warehouse.exists:
@@ -86,7 +86,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
             proven = {each.resource: each.proven_at for each in warehouse.status()}
             note = Restore(now, now, is_ledger_older=True, proven=proven)
             Backups(ledger).note_restore(note)
-    return NewLedger(reason, aside, tuple(forgotten))
+    return NewLedger(reason, moved_to, tuple(forgotten))
 
 
 def _ledger_fault(folder: Path, warehouse: Warehouse) -> str | None:
@@ -102,7 +102,7 @@ def _ledger_fault(folder: Path, warehouse: Warehouse) -> str | None:
     return None
 
 
-def _set_aside(folder: Path, now: datetime) -> Path | None:
+def _move_aside(folder: Path, now: datetime) -> Path | None:
     """Move the ledger and its logs to a separate folder."""
     names = [LEDGER_FILE + ending for ending in ("", *LEDGER_LOGS)]
     here = [folder / name for name in names if (folder / name).exists()]
@@ -206,10 +206,12 @@ class UnclaimedFolder:
     owner: Settings | None
 
     def __str__(self) -> str:
-        told = f"the folder {self.folder} does not belong to a configured account"
+        sentence = f"the folder {self.folder} does not belong to a configured account"
         if self.owner is None:
-            return told
-        return f"{told}; it contains the records of {self.address}, the workspace of {self._name}"
+            return sentence
+        return (
+            f"{sentence}; it contains the records of {self.address}, the workspace of {self._name}"
+        )
 
     @property
     def action(self) -> str:

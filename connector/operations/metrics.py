@@ -75,7 +75,10 @@ def read_metrics(settings: Settings, now: datetime) -> list[Point]:
     found: list[tuple[str, float | None, dict[str, str]]] = []
     is_up = False
     with suppress(ConnectorError):
-        found = [*_of_warehouse(Warehouse(settings.folder), now), *_of_ledger(settings, now)]
+        found = [
+            *_warehouse_points(Warehouse(settings.folder), now),
+            *_ledger_points(settings, now),
+        ]
         is_up = True
     found.append(("up", float(is_up), {}))
     account = {f"{_PREFIX}account": settings.account.value or ""}
@@ -91,7 +94,7 @@ def unreadable_metric(account: str | None) -> Point:
     return ("up", 0.0, {f"{_PREFIX}account": account or ""})
 
 
-def _of_warehouse(
+def _warehouse_points(
     warehouse: Warehouse, now: datetime
 ) -> Iterable[tuple[str, float | None, dict[str, str]]]:
     if not warehouse.exists:
@@ -102,19 +105,19 @@ def _of_warehouse(
         yield "proof_age_seconds", age, about
         yield "records_live", each.live, about
         yield "records_pending", each.pending, about
-    for row in _rows_of(warehouse, _TOTALS):
+    for row in _query_rows(warehouse, _TOTALS):
         about = {"command": row.pop("command"), "outcome": row.pop("outcome")}
         yield from ((name, value, about) for name, value in row.items())
-    for row in _rows_of(warehouse, _ROWS):
+    for row in _query_rows(warehouse, _ROWS):
         yield "rows_total", row["rows"], {"resource": row["resource"], "change": row["change"]}
-    for row in _rows_of(warehouse, _PUSHES):
+    for row in _query_rows(warehouse, _PUSHES):
         yield "push_rows_total", row["rows"], {"outcome": row["outcome"]}
 
 
-def _of_ledger(
+def _ledger_points(
     settings: Settings, now: datetime
 ) -> Iterable[tuple[str, float | None, dict[str, str]]]:
-    for alert in open_alerts(settings).standing:
+    for alert in open_alerts(settings).open:
         yield "alerts_standing", 1, {"alert": alert.code, "about": alert.about}
     with Ledger(settings.folder) as ledger:
         if not ledger.exists:
@@ -125,8 +128,8 @@ def _of_ledger(
     yield "month_requests_left", month.room(keeps_reserve=True), {}
 
 
-def _rows_of(warehouse: Warehouse, sql: str, *values: object) -> list[dict[str, Any]]:
-    with warehouse.reading() as connection:
+def _query_rows(warehouse: Warehouse, sql: str, *values: object) -> list[dict[str, Any]]:
+    with warehouse.open_connection() as connection:
         answer = connection.execute(sql, values)
         names = [column[0] for column in answer.description or ()]
         return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]

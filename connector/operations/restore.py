@@ -55,7 +55,7 @@ from connector.settings.layers import (
 from connector.settings.model import Settings
 from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
 from connector.warehouse.duckdb_file import LOG_ENDINGS, make_folder
-from connector.warehouse.runs import published_in
+from connector.warehouse.runs import read_own_publication
 from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 from connector.warehouse.work_file import replace_published
@@ -198,12 +198,12 @@ def _carry_out(
     is_readable = _is_readable(live)
     keeps = is_readable and _is_newer(live, staging / LEDGER_FILE, takes=options.takes_ledger)
     placing = FileSwap(folder, staging, at)
-    with ExitStack() as held:
+    with ExitStack() as resources:
 
         def open_ledger() -> Ledger:
             """Open the existing ledger, and block pulls and pushes."""
-            ledger = held.enter_context(Ledger(folder))
-            held.enter_context(hold_all_leases(ledger, run_id, "restore", now))
+            ledger = resources.enter_context(Ledger(folder))
+            resources.enter_context(hold_all_leases(ledger, run_id, "restore", now))
             return ledger
 
         erased, key = tuple[tuple[ListedHash, str], ...](), None
@@ -211,7 +211,7 @@ def _carry_out(
             ledger = open_ledger()
             erased, key = tuple(Erasures(ledger).all_listed()), read_key(folder)
         if not keeps:
-            held.close()
+            resources.close()
         with alone_publishing(folder):
             waiting = placing.put_in_place(keeps_ledger=keeps)
         if not keeps:
@@ -219,7 +219,7 @@ def _carry_out(
         lost, receipts = _describe_lost(manifest.made_at, keeps_ledger=keeps), tuple[Receipt, ...]()
         error: ConnectorError | None = None
         try:
-            _note(ledger, manifest, Warehouse(folder), at, is_ledger_older=not keeps)
+            _record_restore(ledger, manifest, Warehouse(folder), at, is_ledger_older=not keeps)
             erasures = Erasures(ledger)
             added = erasures.relist_receipts(*([options.receipts] if options.receipts else []))
             if not is_readable:
@@ -235,18 +235,18 @@ def _carry_out(
                 )
             else:
                 erasures.relist_hashes(erased, at)
-            if again := find_returned(settings):
+            if returned := find_returned(settings):
                 # The backup's published file contains these people, so it is built again.
                 shutil.rmtree(staging, ignore_errors=True)
-                done = erase_all(settings, again, is_listed=True, has_turn=True, now=now)
-                receipts = done.receipts
-            _publish(settings, staging / PUBLISHED_FILE, now, is_changed=bool(again))
+                erasure = erase_all(settings, returned, is_listed=True, has_turn=True, now=now)
+                receipts = erasure.receipts
+            _publish(settings, staging / PUBLISHED_FILE, now, is_changed=bool(returned))
         except ConnectorError as caught:
             error = caught
         return RestoreResult(manifest, keeps, tuple(lost), placing.aside, receipts, error, waiting)
 
 
-def _note(
+def _record_restore(
     ledger: Ledger, manifest: Manifest, warehouse: Warehouse, at: datetime, *, is_ledger_older: bool
 ) -> None:
     """Add missing tables to the work file, and record the restore with the verified times."""
@@ -259,7 +259,7 @@ def _note(
 
 def _publish(settings: Settings, staged: Path, now: Clock, *, is_changed: bool) -> None:
     """Publish the backup's own file, or build it if people were erased or masks changed."""
-    found = None if is_changed else published_in(staged)
+    found = None if is_changed else read_own_publication(staged)
     wanted = settings.publish_personal.value, settings.publish_without.value
     if not is_changed and (found is None or (found.personal, found.left_out) == wanted):
         if staged.exists():

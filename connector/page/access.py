@@ -100,7 +100,7 @@ class PageAccess:
         self._link = secrets.token_urlsafe(32)
         return f"/enter/{self._link}"
 
-    def enter(self, token: str) -> str:
+    def use_link(self, token: str) -> str:
         """Return a session cookie for a link, once. Raises `AccessDenied`.
 
         The terminal shows the link, so its user is the one who started the server.
@@ -115,11 +115,11 @@ class PageAccess:
                     action="Start “connector page” again. It prints a new link.",
                 )
             self._link = None
-        return self.admit(self._person)
+        return self.start_session(self._person)
 
     def login(self, name: str, password: str) -> str:
         """Return a session cookie for a password. Raises `AccessDenied`, `LoginsTooMany`."""
-        self._check_tries()
+        self._check_login_rate()
         known = read_passwords(self.rules.passwords) if self.rules.passwords else {}
         try:
             # An unknown name takes as long as a known one.
@@ -127,16 +127,16 @@ class PageAccess:
         except (VerificationError, InvalidHashError):
             self._failed.append(monotonic())
             raise AccessDenied("The name or the password is wrong.", action="Try again.") from None
-        return self.admit(name)
+        return self.start_session(name)
 
-    def _check_tries(self) -> None:
+    def _check_login_rate(self) -> None:
         now = monotonic()
         while self._failed and now - self._failed[0] > TRIES_SECONDS:
             self._failed.popleft()
         if len(self._failed) >= TRIES_MAX:
             raise LoginsTooMany("Too many sign-ins failed.")
 
-    def admit(self, person: str) -> str:
+    def start_session(self, person: str) -> str:
         """Create a session for the user and return its cookie."""
         cookie, now = secrets.token_urlsafe(32), datetime.now(UTC)
         until = (now + timedelta(hours=SESSION_HOURS)).isoformat()
@@ -173,7 +173,7 @@ class PageAccess:
 
     # -- Origin of a request -----------------------------------------------------------------------
 
-    def check_place(self, headers: Mapping[str, str], *, changes: bool) -> None:
+    def check_origin(self, headers: Mapping[str, str], *, changes: bool) -> None:
         """Refuse a request to another host name, and a form of another site.
 
         Raises `AccessDenied`.
@@ -204,9 +204,9 @@ class PageAccess:
                 return {}
 
     def _write(self) -> None:
-        told = {key: asdict(each) for key, each in self._sessions.items()}
+        sessions = {key: asdict(each) for key, each in self._sessions.items()}
         with naming_file_errors(self._path), replacing(self._path) as file:
-            file.write(json.dumps(told).encode())
+            file.write(json.dumps(sessions).encode())
 
 
 _NOBODY = PasswordHasher().hash(secrets.token_urlsafe(16))
@@ -242,7 +242,7 @@ def read_passwords(path: Path) -> dict[str, str]:
             f"{path} has a line that is not NAME:HASH, or none at all",
             action="Add people with 'connector page --add-person NAME --passwords FILE'.",
         )
-    return {name.strip(): kept.strip() for name, kept in pairs}
+    return {name.strip(): hashed.strip() for name, hashed in pairs}
 
 
 def add_person(path: Path, name: str, password: str) -> None:
@@ -254,4 +254,4 @@ def add_person(path: Path, name: str, password: str) -> None:
     known = read_passwords(path) if path.exists() else {}
     known[name.strip()] = PasswordHasher().hash(password)
     with naming_file_errors(path), replacing(path) as file:
-        file.write("".join(f"{who}:{kept}\n" for who, kept in known.items()).encode())
+        file.write("".join(f"{who}:{hashed}\n" for who, hashed in known.items()).encode())

@@ -84,7 +84,7 @@ class ReadingJob(Generic[T]):
     rows: int = 0
     future: Future[T] = field(default_factory=Future)
 
-    def tell(self, rows: int) -> None:
+    def report_rows(self, rows: int) -> None:
         """Report the number of rows read, which never decreases."""
         self.rows = max(self.rows, rows)
 
@@ -108,17 +108,17 @@ class DraftReader:
         self._queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
         Thread(target=self._run_jobs, name="readings", daemon=True).start()
 
-    def opened(self, draft: ImportDraft) -> ReadingJob[OpenedFile]:
+    def read_file(self, draft: ImportDraft) -> ReadingJob[OpenedFile]:
         """Open the draft's file."""
         options = {name: draft.options.get(name) for name in _PLACE_OPTIONS}
         key = repr((draft.file, draft.resource, draft.mode, sorted(options.items())))
         return self._get_or_start(self._opened, draft.id, key, self._open_draft)
 
-    def checked(self, draft: ImportDraft) -> ReadingJob[CheckedFile]:
+    def check_rows(self, draft: ImportDraft) -> ReadingJob[CheckedFile]:
         """Check the draft's rows with all answers, after writing edits to the file."""
         return self._get_or_start(self._checked, draft.id, self._key(draft), self._check_draft)
 
-    def ended(self, draft: ImportDraft) -> ReadingJob[RowIndex]:
+    def read_outcomes(self, draft: ImportDraft) -> ReadingJob[RowIndex]:
         """Return the outcome of every row of a sent draft."""
         return self._get_or_start(
             self._ended, draft.id, f"{draft.batch} {draft.version}", self._read_ended
@@ -132,7 +132,7 @@ class DraftReader:
         found = job.future.result()
         return found if found.preview.asked == self.push_file(draft) else None
 
-    def forget(self, id: str) -> None:
+    def discard(self, id: str) -> None:
         """Discard a draft's readings."""
         with self._lock:
             self._opened.pop(id, None)
@@ -146,13 +146,15 @@ class DraftReader:
 
     def columns(self, draft: ImportDraft, opened: OpenedFile) -> tuple[ColumnMap, bool]:
         """Return the column mapping, and whether it was saved for an earlier file."""
-        asked, headings = self.push_file(draft), opened.table.headings
-        saved, told = asked.saved, None
-        if asked.remembers:
+        push_file, headings = self.push_file(draft), opened.table.headings
+        saved, saved_name = push_file.saved, None
+        if push_file.remembers:
             folder = self._settings.folder
-            saved, told = load_saved_match(folder, asked.resource, headings, asked.saved)
-        found = map_headings(headings, opened.target, saved=saved, ignored=asked.ignored)
-        return found, told is not None
+            saved, saved_name = load_saved_match(
+                folder, push_file.resource, headings, push_file.saved
+            )
+        found = map_headings(headings, opened.target, saved=saved, ignored=push_file.ignored)
+        return found, saved_name is not None
 
     def check_again(self, draft: ImportDraft, numbers: list[int]) -> None:
         """Check only some rows with the draft's edits, immediately.
@@ -172,26 +174,26 @@ class DraftReader:
                 edited.append(edited_row(before.row, edit, headings))
         if edited:
             table = checked.preview.table
-            again = preview(self._settings, checked.preview.asked, table=table, only=edited)
-            for row, result in zip(edited, again.results, strict=True):
+            rechecked = preview(self._settings, checked.preview.asked, table=table, only=edited)
+            for row, result in zip(edited, rechecked.results, strict=True):
                 rows.patch(IndexedRow(row, result))
 
     def values_to_send(
         self, checked: CheckedFile, rows: list[IndexedRow]
     ) -> dict[int, Mapping[str, Any]]:
         """Return the values that each of these rows would send, by field."""
-        asked, table = checked.preview.asked, checked.preview.table
+        push_file, table = checked.preview.asked, checked.preview.table
         only = [each.row for each in rows]
-        again = preview(self._settings, asked, table=table, only=only, keeps_tasks=True)
-        return {each.number: {**each.fields, **each.afterwards} for each in again.rows.tasks}
+        checked_rows = preview(self._settings, push_file, table=table, only=only, keeps_tasks=True)
+        return {each.number: {**each.fields, **each.afterwards} for each in checked_rows.rows.tasks}
 
     def sheets(
         self, draft: ImportDraft, names: Sequence[str]
     ) -> dict[str, Sequence[Sequence[str]]]:
         """Return the first rows of each sheet, up to `SHEETS_SHOWN` sheets."""
-        asked = self.push_file(draft)
+        push_file = self.push_file(draft)
         return {
-            name: _first_rows(replace(asked, sheet=name))[0][:SHEET_ROWS]
+            name: _first_rows(replace(push_file, sheet=name))[0][:SHEET_ROWS]
             for name in names[:SHEETS_SHOWN]
         }
 
@@ -199,7 +201,7 @@ class DraftReader:
         """Return the records of the local copy with these ids."""
         if not ids:
             return {}
-        with WarehouseLookups(_as_loaded(self._settings), comparison_text) as lookups:
+        with WarehouseLookups(_open_warehouse(self._settings), comparison_text) as lookups:
             return {id: each.record for id, each in lookups.landed(resource, ids).items()}
 
     def rows_lost(self, draft: ImportDraft) -> int:
@@ -209,10 +211,10 @@ class DraftReader:
     def skip_all_but(self, draft: ImportDraft, rest: ImportDraft) -> Edits:
         """Return edits of `rest`, a draft's report, that skip all rows but those to correct."""
         assert draft.batch is not None
-        lost = rest.shift - draft.shift
+        rows_lost = rest.shift - draft.shift
         with Ledger(self._settings.folder) as ledger:
             wanted = {
-                each.number - lost
+                each.number - rows_lost
                 for each in Journal(ledger).rows(draft.batch)
                 if each.outcome in TO_CORRECT
             }
@@ -230,19 +232,19 @@ class DraftReader:
 
     def _get_or_start(
         self,
-        kept: OrderedDict[str, ReadingJob[T]],
+        cache: OrderedDict[str, ReadingJob[T]],
         id: str,
         key: str,
         work: Callable[[str, ReadingJob[T]], T],
     ) -> ReadingJob[T]:
         with self._lock:
-            job = kept.get(id)
+            job = cache.get(id)
             if job is None or job.key != key:
-                job = kept[id] = ReadingJob(key)
+                job = cache[id] = ReadingJob(key)
                 self._queue.put(partial(job.run, work, id))
-            kept.move_to_end(id)
-            while len(kept) > _KEPT_MAX:
-                kept.popitem(last=False)
+            cache.move_to_end(id)
+            while len(cache) > _KEPT_MAX:
+                cache.popitem(last=False)
             return job
 
     def _run_jobs(self) -> None:
@@ -251,11 +253,11 @@ class DraftReader:
 
     def _open_draft(self, id: str, job: ReadingJob[OpenedFile]) -> OpenedFile:
         draft = self._drafts.load(id)
-        asked = self.push_file(draft)
-        table = open_file(asked)
-        with WarehouseLookups(_as_loaded(self._settings), comparison_text) as lookups:
-            target = target_of(asked, lookups)
-        beginning, begins_at = _first_rows(asked)
+        push_file = self.push_file(draft)
+        table = open_file(push_file)
+        with WarehouseLookups(_open_warehouse(self._settings), comparison_text) as lookups:
+            target = target_of(push_file, lookups)
+        beginning, begins_at = _first_rows(push_file)
         samples: list[dict[str, None]] = [{} for _ in table.headings]
         for row in islice(table.rows(), SAMPLED_ROWS):
             for some, cell in zip(samples, () if row.is_outside else row.cells, strict=False):
@@ -269,12 +271,12 @@ class DraftReader:
         if draft.edits:
             draft = self._with_edits(draft)
             job.key = self._key(draft)
-        asked, at = self.push_file(draft), datetime.now(UTC)
-        opened = open_file(asked)
+        push_file, at = self.push_file(draft), datetime.now(UTC)
+        opened = open_file(push_file)
         rows = RowIndex(self._settings.folder)
-        counted = _with_count(opened, rows, job.tell)
+        counted = _index_while_reading(opened, rows, job.report_rows)
         previewed = preview(
-            self._settings, asked, again=bool(draft.options.get("resend")), table=counted
+            self._settings, push_file, again=bool(draft.options.get("resend")), table=counted
         )
         record_preview(self._settings.folder, previewed, at)
         rows.fill(previewed.results, opened.headings)
@@ -290,7 +292,7 @@ class DraftReader:
             records = list(Journal(ledger).rows(draft.batch))
         results = [_ended_row(each, columns) for each in records]
         rows = RowIndex(self._settings.folder)
-        for _ in _with_count(table, rows, job.tell).rows():
+        for _ in _index_while_reading(table, rows, job.report_rows).rows():
             pass
         rows.fill(results, table.headings)
         table.release()
@@ -301,8 +303,8 @@ class DraftReader:
 
         The copy is a report: every table can be written as a report, and the command can read it.
         """
-        asked, edits = self.push_file(draft), draft.edits
-        table = open_file(asked)
+        push_file, edits = self.push_file(draft), draft.edits
+        table = open_file(push_file)
 
         results: deque[RowResult] = deque()
 
@@ -311,7 +313,7 @@ class DraftReader:
                 row, edit = read, edits.get(str(read.number), {})
                 if row.is_outside or edit is None:
                     # Totals and similar rows do not belong to the copy.
-                    row = _blank(row)
+                    row = _blanked_row(row)
                 elif edit or row.problems:
                     row = edited_row(row, edit, table.headings)
                 if not row.is_left_out:
@@ -321,16 +323,16 @@ class DraftReader:
 
         path = report_path(table)
         # The report requests a result after its row.
-        given = iter(lambda: results.popleft() if results else None, None)
+        next_results = iter(lambda: results.popleft() if results else None, None)
         words = report_words(language(draft.language), draft.resource)
-        write_report(path, replace(table, _read=rows), given, words)
-        lost = _rows_above_headings(table)
+        write_report(path, replace(table, _read=rows), next_results, words)
+        rows_lost = _rows_above_headings(table)
         with self._drafts.open_for_change(draft.id, draft.changed_by) as now:
             later = {row: edit for row, edit in now.edits.items() if edits.get(row) != edit}
-            now.edits = {str(int(row) - lost): edit for row, edit in later.items()}
+            now.edits = {str(int(row) - rows_lost): edit for row, edit in later.items()}
             if now.file != now.original:
                 self._drafts.file(now).unlink(missing_ok=True)
-            now.file, now.shift = path.name, now.shift + lost
+            now.file, now.shift = path.name, now.shift + rows_lost
             now.options = {n: v for n, v in now.options.items() if n not in READ_OPTIONS}
         return now
 
@@ -356,29 +358,31 @@ def _ended_row(row: RowRecord, columns: ColumnMap) -> RowResult:
     return RowResult(row.number, row.outcome, problems, code, row.record_id)
 
 
-def _as_loaded(settings: Settings) -> Warehouse:
+def _open_warehouse(settings: Settings) -> Warehouse:
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     return warehouse
 
 
-def _with_count(table: Spreadsheet, index: RowIndex, tell: Callable[[int], None]) -> Spreadsheet:
+def _index_while_reading(
+    table: Spreadsheet, index: RowIndex, report_rows: Callable[[int], None]
+) -> Spreadsheet:
     """Return the table, whose rows are counted and stored while they are read."""
 
     def rows() -> Iterator[SheetRow]:
         for count, row in enumerate(index.record_rows(table.rows()), 1):
             if count % 1_000 == 0:
-                tell(count)
+                report_rows(count)
             yield row
 
     return replace(table, _read=rows)
 
 
-def _first_rows(asked: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
+def _first_rows(push_file: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
     """Return the first rows of the file, and the number of the first of them."""
     for first in range(1, SHOWN_ROWS):
         try:
-            table = open_file(replace(asked, header_row=first))
+            table = open_file(replace(push_file, header_row=first))
         except ConnectorError:
             continue
         shown = [table.headings, *(row.cells for row in islice(table.rows(), SHOWN_ROWS))]
@@ -412,7 +416,7 @@ def edited_row(row: SheetRow, edit: dict[str, str], headings: Sequence[str]) -> 
     )
 
 
-def _blank(row: SheetRow) -> SheetRow:
+def _blanked_row(row: SheetRow) -> SheetRow:
     return replace(
         row, cells=("",) * len(row.cells), problems=(), flaws={}, missing=0, is_outside=False
     )

@@ -57,7 +57,7 @@ class RunningWork:
     error: ConnectorError | None = None
     undone: UndoReport | None = None
 
-    def follow(self, progress: Progress) -> None:
+    def update(self, progress: Progress) -> None:
         """Update the progress."""
         if progress.waits_until is not None:
             self.until = progress.waits_until
@@ -119,14 +119,16 @@ class DraftSender:
         return self._running.get(id)
 
     def _start(
-        self, id: str, what: str, work: Callable[[str, RunningWork], Coroutine[Any, Any, None]]
+        self, id: str, operation: str, work: Callable[[str, RunningWork], Coroutine[Any, Any, None]]
     ) -> None:
         with self._lock:
             before = self._running.get(id)
             if before is not None and not before.ended.is_set():
                 return
-            run = self._running[id] = RunningWork(what)
-        Thread(target=self._perform, args=(id, run, work), name=f"{what} {id}", daemon=True).start()
+            run = self._running[id] = RunningWork(operation)
+        Thread(
+            target=self._perform, args=(id, run, work), name=f"{operation} {id}", daemon=True
+        ).start()
 
     def _perform(
         self,
@@ -153,18 +155,18 @@ class DraftSender:
             # Two requests started it, and the first run has ended since.
             return
         options = draft.push_options(self._drafts.path(id))
-        people: dict[BatchAction, str] = {"sent": draft.sent_by} if draft.sent_by else {}
+        users: dict[BatchAction, str] = {"sent": draft.sent_by} if draft.sent_by else {}
         if draft.ready_by:
-            people["prepared"] = draft.ready_by
+            users["prepared"] = draft.ready_by
         words = report_words(language(draft.language), draft.resource)
         run_options = PushRunOptions(
-            applies=True, terms=options.policy(), people=people, words=words
+            applies=True, terms=options.policy(), people=users, words=words
         )
-        asked = self._reader.push_file(draft)
+        push_file = self._reader.push_file(draft)
         while True:
             try:
                 (report,) = await push(
-                    self._settings, [asked], run_options, watch=run.follow, waits=lambda _: None
+                    self._settings, [push_file], run_options, watch=run.update, waits=lambda _: None
                 )
                 break
             except LeaseHeld:
@@ -173,9 +175,9 @@ class DraftSender:
         error = report.error or (report.batch.error if report.batch is not None else None)
         if report.is_held_back:
             error = PageError("Nothing was imported because a question has no answer yet.")
-        told = error_note(error) if error is not None else None
+        note = error_note(error) if error is not None else None
         batch = report.batch.batch if report.batch is not None else None
-        self._end(id, error=told, batch=batch, report=report.file)
+        self._end(id, error=note, batch=batch, report=report.file)
 
     def _end(
         self,
@@ -194,7 +196,7 @@ class DraftSender:
         draft = self._drafts.load(id)
         assert draft.batch is not None
         run.undone = await undo(
-            self._settings, draft.batch, applies=applies, person=draft.changed_by, watch=run.follow
+            self._settings, draft.batch, applies=applies, person=draft.changed_by, watch=run.update
         )
         if applies:
             # The outcomes of the rows have changed.

@@ -129,11 +129,11 @@ class ImportDraft:
 
     def push_options(self, folder: Path) -> PushOptions:
         """Return the draft's answers as options of the push command."""
-        said: dict[str, Any] = {
+        options: dict[str, Any] = {
             name: tuple(v) if isinstance(v, list) else v for name, v in self.options.items()
         }
         return PushOptions(
-            self.mode, mapping_file=folder / _MAP_FILE if self.has_map else None, **said
+            self.mode, mapping_file=folder / _MAP_FILE if self.has_map else None, **options
         )
 
 
@@ -146,7 +146,7 @@ class DraftFolder:
         make_folder(data_folder)
         make_folder(self.folder)
 
-    def begin(self, name: str, content: BinaryIO, **said: Any) -> ImportDraft:
+    def create(self, name: str, content: BinaryIO, **said: Any) -> ImportDraft:
         """Create a draft of a file, with a safe file name."""
         id, now = secrets.token_hex(8), datetime.now(UTC).isoformat()
         folder = self.folder / id
@@ -178,7 +178,7 @@ class DraftFolder:
 
     @contextmanager
     def open_for_change(
-        self, id: str, who: str, seen: DraftVersion | None = None
+        self, id: str, person: str, seen: DraftVersion | None = None
     ) -> Iterator[ImportDraft]:
         """Return the draft for changes and save it at the end, unless an error is raised.
 
@@ -188,7 +188,7 @@ class DraftFolder:
             draft = self.load(id)
             if seen is not None and not draft.is_current(seen):
                 link = f"/imports/{id}"
-                if draft.changed_by == who:
+                if draft.changed_by == person:
                     raise DraftChanged("You changed this import in another tab.", link=link)
                 raise DraftChanged(
                     "%(person)s changed this import while you had it open.",
@@ -201,7 +201,7 @@ class DraftFolder:
                 if page != draft.page:
                     draft.page, draft.page_began = page, draft.version
                 draft.version += 1
-            draft.changed_by, draft.changed_at = who, datetime.now(UTC).isoformat()
+            draft.changed_by, draft.changed_at = person, datetime.now(UTC).isoformat()
             self._write(draft)
 
     def all(self) -> list[ImportDraft]:
@@ -249,8 +249,8 @@ class DraftFolder:
         """Return a key of all that a draft's rows depend on; equal keys have equal rows."""
         saved = self.map_path(draft)
         text = saved.read_text(encoding="utf-8") if draft.has_map else ""
-        said = [draft.file, draft.resource, draft.mode, draft.options, draft.edits, text]
-        return json.dumps(said, sort_keys=True)
+        parts = [draft.file, draft.resource, draft.mode, draft.options, draft.edits, text]
+        return json.dumps(parts, sort_keys=True)
 
     def _write(self, draft: ImportDraft) -> None:
         path = self.path(draft.id) / _STATE_FILE
@@ -261,10 +261,8 @@ class DraftFolder:
 def _safe_name(name: str) -> str:
     """Return the last part of a file name without special characters."""
     last = re.split(r"[/\\]", name)[-1]
-    plain = "".join(c if c.isprintable() else "_" for c in _NOT_IN_NAMES.sub("_", last)).strip(
-        " .-"
-    )
-    stem, dot, suffix = plain.rpartition(".")
+    safe = "".join(c if c.isprintable() else "_" for c in _NOT_IN_NAMES.sub("_", last)).strip(" .-")
+    stem, dot, suffix = safe.rpartition(".")
     if not dot or len(suffix) > 5:
         raise PageError(
             "The name %(name)s has no known file extension.",
@@ -278,7 +276,7 @@ def whole_number(text: str) -> int | None:
     """Return the number of a form field or an address; None if it is empty.
 
     Raises:
-        PageRefusal: The text is not a number, or has more than 9 digits.
+        PageError: The text is not a number, or has more than 9 digits.
     """
     if not text:
         return None
@@ -312,9 +310,9 @@ def read_cell_edits(
     for a row that could be skipped, and `out:ROW` for a row that is skipped.
     """
     for name, value in form.items():
-        what, _, place = name.partition(":")
+        action, _, place = name.partition(":")
         row, _, column = place.partition(":")
-        if what != "e":
+        if action != "e":
             continue
         number, index = whole_number(row), whole_number(column)
         if number is not None and number in cells and index is not None:
@@ -328,10 +326,10 @@ def read_cell_edits(
             else:
                 edits.pop(row, None)
     for name, value in form.items():
-        what, _, row = name.partition(":")
-        if what == "pick" and whole_number(row) in cells and edits.get(row, {}) is not None:
+        action, _, row = name.partition(":")
+        if action == "pick" and whole_number(row) in cells and edits.get(row, {}) is not None:
             edits[row] = {**(edits.get(row) or {}), RECORD: value}
-        if what == "seen" and whole_number(row) in cells:
+        if action == "seen" and whole_number(row) in cells:
             if f"out:{row}" in form:
                 edits[row] = None
             elif edits.get(row, {}) is None:

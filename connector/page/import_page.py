@@ -156,12 +156,12 @@ class ImportPage(PreparingScreens):
     async def _enter(self, request: Request) -> Response:
         language = language_of(request.headers.get("accept-language", ""))
         try:
-            self.access.check_place(request.headers, changes=False)
+            self.access.check_origin(request.headers, changes=False)
             if request.method == "HEAD":
                 # Chat programs and mail filters open a link before the user does.
                 return Response()
             response = redirect("/")
-            self.door.set_cookie(response, self.access.enter(request.path_params["token"]))
+            self.door.set_cookie(response, self.access.use_link(request.path_params["token"]))
         except ConnectorError as error:
             return error_page(error, language, None)
         return response
@@ -171,7 +171,7 @@ class ImportPage(PreparingScreens):
         try:
             if self.access.rules.passwords is None:
                 raise AccessDenied("This page has no sign-in with a password.")
-            self.access.check_place(request.headers, changes=request.method == "POST")
+            self.access.check_origin(request.headers, changes=request.method == "POST")
             if request.method == "GET":
                 return HTMLResponse(render("login.html", language, session=None, message=""))
             async with request.form(max_files=0, max_fields=10) as form:
@@ -179,8 +179,8 @@ class ImportPage(PreparingScreens):
             response = redirect("/")
             self.door.set_cookie(response, self.access.login(name, password))
         except AccessDenied as error:
-            told = " ".join(language.describe_error(error))
-            shown = render("login.html", language, session=None, message=told)
+            message = " ".join(language.describe_error(error))
+            shown = render("login.html", language, session=None, message=message)
             return HTMLResponse(shown, 403)
         except ConnectorError as error:
             return error_page(error, language, None)
@@ -190,16 +190,16 @@ class ImportPage(PreparingScreens):
         """Explain why no screen answers the request."""
         language = language_of(request.headers.get("accept-language", ""))
         status = error.status_code if isinstance(error, HTTPException) else 500
-        told = PageError("This page does not exist.")
+        page_error = PageError("This page does not exist.")
         if status == 413 and request.url.path == "/imports":
-            told = PageError(
+            page_error = PageError(
                 "The file is larger than %(size)s MB.",
                 action="Choose a smaller file, or split it into several files.",
                 size=language.number(self._settings.import_file_mb.value),
             )
         elif status in (400, 413):
-            told = PageError("The form is too large.")
-        return error_page(told, language, None, status)
+            page_error = PageError("The form is too large.")
+        return error_page(page_error, language, None, status)
 
     def logout(self, call: PageCall) -> Response:
         """End the session in all browsers."""
@@ -311,7 +311,7 @@ class ImportPage(PreparingScreens):
 
     def _ended_rows(self, draft: ImportDraft) -> tuple[RowIndex, ColumnMap]:
         """Return the rows of a sent draft, and the mapping of its columns."""
-        ended = result_of(draft, self.reader.ended(draft))
+        ended = result_of(draft, self.reader.read_outcomes(draft))
         return ended, self.reader.columns(draft, self.opened(draft))[0]
 
     def _page_of_rows(
@@ -325,10 +325,10 @@ class ImportPage(PreparingScreens):
         urgent = (name for name in ("held", *counts) if name in counts)
         show = show if show in counts else next(urgent, "")
         found = rows.page(("outcome", show, None), call.page())
-        meant = self.reader.values_to_send(of, found) if show == "create" else {}
+        values = self.reader.values_to_send(of, found) if show == "create" else {}
         ids = {row.result.record_id or "" for row in found if show in _CONVERTING}
         return {
-            "meant": meant,
+            "meant": values,
             "records": self.reader.records(columns.resource, ids),
             "counts": counts,
             "show": show,
@@ -346,19 +346,21 @@ class ImportPage(PreparingScreens):
         draft, person = self.drafts.load(call.id), call.session.person
         if draft.report is None:
             raise PageError("This import has no report.")
-        said = {"resource": draft.resource, "mode": draft.mode, "made_by": person}
+        values = {"resource": draft.resource, "mode": draft.mode, "made_by": person}
         options = {n: v for n, v in draft.options.items() if n not in _OF_ONE_FILE}
         shift = self.reader.rows_lost(draft)
         path = self.drafts.path(draft.id) / draft.report
         with path.open("rb") as content:
-            begun = self.drafts.begin(
-                path.name, content, options=options, shift=draft.shift + shift, **said
+            draft_of_rest = self.drafts.create(
+                path.name, content, options=options, shift=draft.shift + shift, **values
             )
-        with self.drafts.open_for_change(begun.id, person) as begun:
-            self.drafts.save_map(begun, self.drafts.saved_map(draft) or SavedMap(draft.resource))
-            begun.confirmed = ["table", "columns"]
-            begun.edits = self.reader.skip_all_but(draft, begun)
-        return redirect(f"/imports/{begun.id}")
+        with self.drafts.open_for_change(draft_of_rest.id, person) as draft_of_rest:
+            self.drafts.save_map(
+                draft_of_rest, self.drafts.saved_map(draft) or SavedMap(draft.resource)
+            )
+            draft_of_rest.confirmed = ["table", "columns"]
+            draft_of_rest.edits = self.reader.skip_all_but(draft, draft_of_rest)
+        return redirect(f"/imports/{draft_of_rest.id}")
 
     def resolve(self, call: PageCall) -> Response:
         """Resolve an unconfirmed row."""
@@ -381,15 +383,17 @@ class ImportPage(PreparingScreens):
         if run is not None and run.error is not None:
             raise run.error
         report = run.undone if run is not None else None
-        told = [] if report is None else (each for each in report.rows if each.outcome != "nothing")
-        rows = [*islice(told, UNDONE_MAX)]
-        people: dict[int, tuple[str, str]] = {}
+        undo_rows = (
+            [] if report is None else (each for each in report.rows if each.outcome != "nothing")
+        )
+        rows = [*islice(undo_rows, UNDONE_MAX)]
+        row_titles: dict[int, tuple[str, str]] = {}
         if rows:
             ended, columns = self._ended_rows(draft)
             found = ((each.number, ended.row(each.number)) for each in rows)
-            people = {number: screens.row_title(row, columns) for number, row in found if row}
+            row_titles = {number: screens.row_title(row, columns) for number, row in found if row}
         return self.render_draft(
-            call, "undo.html", draft, report=report, words=UNDONE, rows=rows, who=people
+            call, "undo.html", draft, report=report, words=UNDONE, rows=rows, who=row_titles
         )
 
     def start_undo(self, call: PageCall) -> Response:
@@ -408,12 +412,12 @@ class ImportPage(PreparingScreens):
         with Ledger(self._settings.folder) as ledger:
             journal = Journal(ledger)
             batches = journal.batches()[:200]
-            held = journal.in_doubt()
+            unclear = journal.in_doubt()
         return call.render(
             "history.html",
             batches=batches,
             held={
-                each.batch: sum(1 for row in held if row.batch == each.batch) for each in batches
+                each.batch: sum(1 for row in unclear if row.batch == each.batch) for each in batches
             },
             drafts={each.batch: each for each in self.drafts.all() if each.batch},
             modes=MODES,

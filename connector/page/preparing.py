@@ -77,9 +77,9 @@ class PreparingScreens:
 
     def home(self, call: PageCall) -> Response:
         """Screen for a new import, with a list of current imports."""
-        return self._home(call)
+        return self._home_screen(call)
 
-    def _home(self, call: PageCall, message: str = "") -> Response:
+    def _home_screen(self, call: PageCall, message: str = "") -> Response:
         """Return the first screen. With a message, the input of an invalid form is kept."""
         found = self._inbox.scan(self._inbox_seen)
         self._inbox_seen = found.seen
@@ -101,53 +101,53 @@ class PreparingScreens:
 
     def _content_types(self) -> list[tuple[str, str]]:
         """Return loaded content types by slug and name."""
-        told = "SELECT slug, name FROM landing.content_types WHERE _deleted_at IS NULL ORDER BY 2"
+        query = "SELECT slug, name FROM landing.content_types WHERE _deleted_at IS NULL ORDER BY 2"
         warehouse = Warehouse(self._settings.folder)
         warehouse.prepare()
-        with suppress(ConnectorError), warehouse.reading() as connection:
-            return connection.execute(told).fetchall()
+        with suppress(ConnectorError), warehouse.open_connection() as connection:
+            return connection.execute(query).fetchall()
         return []
 
     def begin(self, call: PageCall) -> Response:
         """Create an import from an uploaded file or from pasted text."""
-        words, said = call.language, _resource_and_mode(call)
-        if said is None:
-            told = words.gettext("Choose what is in the file and what you want to do.")
-            return self._home(call, told)
-        resource, mode = said
+        words, resource_and_mode = call.language, _resource_and_mode(call)
+        if resource_and_mode is None:
+            message = words.gettext("Choose what is in the file and what you want to do.")
+            return self._home_screen(call, message)
+        resource, mode = resource_and_mode
         if mode == "convert" and "convert" not in CATALOG[resource].operations:
-            return self._home(call, words.gettext("Only leads can be converted."))
+            return self._home_screen(call, words.gettext("Only leads can be converted."))
         pasted = call.form.get("pasted", "")
         if call.file is not None:
             name, content = call.file.filename or "", call.file.file
         elif pasted.strip():
             name, content = "pasted.txt", BytesIO(pasted.encode())
         else:
-            return self._home(call, words.gettext("Choose a file, or paste cells."))
+            return self._home_screen(call, words.gettext("Choose a file, or paste cells."))
         options: dict[str, Any] = {}
         if mode in ("update", "upsert"):
             options["match"] = list(CATALOG[resource].natural_keys[0])
         if resource == "content_items":
             options["content_type"] = call.form.get("content_type", "").strip() or None
-        draft = self.drafts.begin(
+        draft = self.drafts.create(
             *(name, content),
             resource=resource,
             mode=mode,
             made_by=call.session.person,
             options=options,
         )
-        error = self.reader.opened(draft).future.exception()
+        error = self.reader.read_file(draft).future.exception()
         if isinstance(error, SpreadsheetError) and error.code not in screens.TABLE_ERRORS:
             self._erase(draft.id)
-            return self._home(call, " ".join(words.describe_error(error)))
+            return self._home_screen(call, " ".join(words.describe_error(error)))
         return redirect(f"/imports/{draft.id}")
 
     def template(self, call: PageCall) -> Response:
         """Return an empty workbook with all columns of the resource."""
-        said = _resource_and_mode(call)
-        if said is None or said[1] == "convert":
+        resource_and_mode = _resource_and_mode(call)
+        if resource_and_mode is None or resource_and_mode[1] == "convert":
             raise PageError("There is no template for a conversion.")
-        resource, mode = said
+        resource, mode = resource_and_mode
         is_item = resource == "content_items"
         with TemporaryDirectory() as folder:
             path = Path(folder) / f"{resource}.xlsx"
@@ -161,15 +161,15 @@ class PreparingScreens:
 
     def begin_inbox(self, call: PageCall) -> Response:
         """Create an import from a file of the inbox, which is moved out of the inbox."""
-        wanted = [call.form.get(name, "") for name in ("resource", "name", "digest")]
+        keys = [call.form.get(name, "") for name in ("resource", "name", "digest")]
         found = self._inbox.scan(self._inbox_seen).waiting
-        waiting = next((w for w in found if [w.resource, w.name, w.digest] == wanted), None)
+        waiting = next((w for w in found if [w.resource, w.name, w.digest] == keys), None)
         if waiting is None:
             raise PageError("The file is no longer in the inbox.")
-        taken, said = self._inbox.claim(*wanted), waiting.orders.options
+        claimed, said = self._inbox.claim(*keys), waiting.orders.options
         options = {n: v for n, v in asdict(said).items() if n not in ("mode", "mapping_file")}
-        with taken.path.open("rb") as content:
-            draft = self.drafts.begin(
+        with claimed.path.open("rb") as content:
+            draft = self.drafts.create(
                 waiting.name,
                 content,
                 resource=waiting.resource,
@@ -180,7 +180,7 @@ class PreparingScreens:
         if said.mapping_file is not None and said.mapping_file.name != NO_MAP:
             with self.drafts.open_for_change(draft.id, call.session.person) as draft:
                 self.drafts.save_map(draft, load_map(said.mapping_file))
-        taken.path.unlink(missing_ok=True)
+        claimed.path.unlink(missing_ok=True)
         return redirect(f"/imports/{draft.id}")
 
     def next_screen(self, call: PageCall) -> Response:
@@ -217,7 +217,7 @@ class PreparingScreens:
         return redirect("/")
 
     def _erase(self, id: str) -> None:
-        self.reader.forget(id)
+        self.reader.discard(id)
         self.drafts.remove(id)
 
     def download(self, call: PageCall) -> Response:
@@ -234,11 +234,11 @@ class PreparingScreens:
 
     def opened(self, draft: ImportDraft) -> OpenedFile:
         """Return the draft's opened file. Raises `NotReady`."""
-        return result_of(draft, self.reader.opened(draft))
+        return result_of(draft, self.reader.read_file(draft))
 
     def checked(self, draft: ImportDraft) -> CheckedFile:
         """Return the draft's checked rows. Raises `NotReady`."""
-        return result_of(draft, self.reader.checked(draft))
+        return result_of(draft, self.reader.check_rows(draft))
 
     def table(self, call: PageCall) -> Response:
         """Screen for the position of the table: heading row, sheet, encoding."""
@@ -280,9 +280,9 @@ class PreparingScreens:
 
     def columns(self, call: PageCall) -> Response:
         """Screen that matches columns with fields."""
-        return self._columns(call, self.drafts.load(call.id))
+        return self._columns_screen(call, self.drafts.load(call.id))
 
-    def _columns(self, call: PageCall, draft: ImportDraft, message: str = "") -> Response:
+    def _columns_screen(self, call: PageCall, draft: ImportDraft, message: str = "") -> Response:
         opened = self.opened(draft)
         found, is_remembered = self.reader.columns(draft, opened)
         labels = {each.name: call.language.field(each.name) for each in opened.target.columns}
@@ -294,7 +294,7 @@ class PreparingScreens:
             opened=opened,
             choices=screens.column_choices(opened, found, labels),
             fields=screens.field_names(opened.target, found),
-            long_texts=screens.long_texts(opened.target),
+            long_texts=screens.long_text_fields(opened.target),
             missing=screens.missing_fields(opened.target, found),
             constants={column.name: text for column, text, _ in found.constants},
             is_remembered=is_remembered and "columns" not in draft.confirmed,
@@ -314,7 +314,7 @@ class PreparingScreens:
             saved = load_named_map(self._settings.folder, chosen.resource, name, headings)
         if saved is None:
             message = call.language.gettext("These saved matches no longer exist.")
-            return self._columns(call, chosen, message)
+            return self._columns_screen(call, chosen, message)
         with self.preparing(call) as draft:
             self.drafts.save_map(draft, saved)
             draft.confirmed = ["table"]
@@ -347,21 +347,21 @@ class PreparingScreens:
                     draft.options.pop("match")
             draft.confirmed = ["table"] if message else ["table", "columns"]
         if message:
-            return self._columns(call, draft, message)
+            return self._columns_screen(call, draft, message)
         # Report an error of the mapping here, where the user can still correct it.
         try:
             self.reader.columns(draft, self.opened(draft))
         except ConnectorError as error:
-            return self._columns(call, draft, " ".join(call.language.describe_error(error)))
+            return self._columns_screen(call, draft, " ".join(call.language.describe_error(error)))
         return redirect(f"/imports/{call.id}")
 
     # -- Values -----------------------------------------------------------------------------------
 
     def values(self, call: PageCall) -> Response:
         """Screen with questions about the values of whole columns."""
-        return self._values(call)
+        return self._values_screen(call)
 
-    def _values(self, call: PageCall, wrong: Sequence[ValueQuestion] = ()) -> Response:
+    def _values_screen(self, call: PageCall, wrong: Sequence[ValueQuestion] = ()) -> Response:
         checked = self.checked(self.drafts.load(call.id))
         # The check may have written the edits to the file, which creates another version.
         draft, shown = self.drafts.load(call.id), {each.key: each for each in wrong}
@@ -400,18 +400,18 @@ class PreparingScreens:
         checked = self.checked(draft)
         kind = kind_of(call.form.get("kind", ""))
         if kind is None:
-            asked = screens.value_questions(checked)
+            questions = screens.value_questions(checked)
         else:
             group = screens.group_question(checked, kind)
-            asked = [group.values] if group is not None and group.values is not None else []
+            questions = [group.values] if group is not None and group.values is not None else []
         saved, wrong = screens.answered_map(
-            call.form, asked, checked.preview.columns, checked.preview.asked.mode
+            call.form, questions, checked.preview.columns, checked.preview.asked.mode
         )
         with self.preparing(call) as draft:
             self.drafts.save_map(draft, saved)
-            draft.confirmed = [*dict.fromkeys([*draft.confirmed, *(q.key for q in asked)])]
+            draft.confirmed = [*dict.fromkeys([*draft.confirmed, *(q.key for q in questions)])]
         if wrong:
-            return self._values(call, wrong)
+            return self._values_screen(call, wrong)
         return redirect(f"/imports/{call.id}{'' if kind is None else '/rows'}")
 
     # -- Rows -------------------------------------------------------------------------------------
@@ -522,7 +522,7 @@ class PreparingScreens:
                 for row in checked.rows.rows(kind):
                     set_cell(draft.edits, row, group.index, text)
         # The whole file is checked again with these cells.
-        self.reader.forget(call.id)
+        self.reader.discard(call.id)
         return redirect(f"/imports/{call.id}/rows")
 
     def replace_text(self, call: PageCall) -> Response:
@@ -540,7 +540,7 @@ class PreparingScreens:
                 if is_changed:
                     set_cell(draft.edits, row, index, text.replace(find, replacement))
                     count += 1
-        self.reader.forget(call.id)
+        self.reader.discard(call.id)
         return redirect(f"/imports/{call.id}/rows?kind={quote(kind)}&replaced={count}")
 
     def save_duplicates(self, call: PageCall) -> Response:
@@ -549,12 +549,12 @@ class PreparingScreens:
         _, checked = self._last_checked(call)
         with self.preparing(call) as draft:
             for first, others in checked.rows.twins.get(kind, {}).items() if kind else ():
-                usual = {"first": first, "last": others[-1], "none": None}
-                kept = whole_number(call.form.get(f"keep:{first}", ""))
-                if every not in usual and f"keep:{first}" not in call.form:
+                defaults = {"first": first, "last": others[-1], "none": None}
+                kept_number = whole_number(call.form.get(f"keep:{first}", ""))
+                if every not in defaults and f"keep:{first}" not in call.form:
                     continue
-                keep_only(draft.edits, (first, *others), usual.get(every, kept))
-        self.reader.forget(call.id)
+                keep_only(draft.edits, (first, *others), defaults.get(every, kept_number))
+        self.reader.discard(call.id)
         return redirect(f"/imports/{call.id}/rows")
 
     # -- Frame ------------------------------------------------------------------------------------
@@ -600,8 +600,8 @@ def _may_match(draft: ImportDraft, field: Field) -> bool:
 
 def _download_headers(name: str) -> dict[str, str]:
     """Return the headers of a file that a browser saves."""
-    kept = f"attachment; filename*=utf-8''{quote(name)}"
-    return {"Content-Disposition": kept, "Content-Type": "application/octet-stream"}
+    disposition = f"attachment; filename*=utf-8''{quote(name)}"
+    return {"Content-Disposition": disposition, "Content-Type": "application/octet-stream"}
 
 
 def _resource_and_mode(call: PageCall) -> tuple[str, Mode] | None:

@@ -78,16 +78,20 @@ def column_choices(
         if place is not None:
             chosen, policy = place.target.name, _policy_of(place)
             choice = ColumnChoice(index, heading, samples, chosen, policy)
-        elif (left := unmapped.get(heading)) is not None:
-            names = [name for name, _ in left.suggestions] or _named_like(heading, labels)
+        elif (unmapped_column := unmapped.get(heading)) is not None:
+            names = [name for name, _ in unmapped_column.suggestions] or _named_like(
+                heading, labels
+            )
             suggested = names[0] if len(names) == 1 and samples else ""
             perhaps = tuple(dict.fromkeys([*names, *_matching_fields(samples, opened.target)]))
             choice = ColumnChoice(index, heading, samples, "", "", perhaps, suggested)
         else:
             choice = ColumnChoice(index, heading, samples, LEFT_OUT, "")
         found.append(choice)
-    taken = Counter(each.chosen or each.suggested for each in found)
-    return [replace(each, suggested="") if taken[each.suggested] > 1 else each for each in found]
+    choice_counts = Counter(each.chosen or each.suggested for each in found)
+    return [
+        replace(each, suggested="") if choice_counts[each.suggested] > 1 else each for each in found
+    ]
 
 
 def _named_like(heading: str, labels: Mapping[str, str]) -> list[str]:
@@ -95,8 +99,12 @@ def _named_like(heading: str, labels: Mapping[str, str]) -> list[str]:
 
     For example, "Préavis en jours" has "Préavis".
     """
-    wanted = set(words_in(heading))
-    found = [name for name, label in labels.items() if wanted and wanted <= set(words_in(label))]
+    heading_words = set(words_in(heading))
+    found = [
+        name
+        for name, label in labels.items()
+        if heading_words and heading_words <= set(words_in(label))
+    ]
     return found[:_NAMED_LIKE_MAX]
 
 
@@ -105,10 +113,10 @@ _NAMED_LIKE_MAX = 3
 
 def _policy_of(place: MappedColumn) -> ColumnPolicy:
     """Return the policy that the user chose for the column, or the default."""
-    return place.options.policy if place.how == "given" else default_policy(place.target)
+    return place.options.policy if place.match_kind == "given" else default_policy(place.target)
 
 
-def long_texts(target: PushTarget) -> set[str]:
+def long_text_fields(target: PushTarget) -> set[str]:
     """Return the names of fields that are long texts."""
     return {each.name for each in target.columns if each.field.is_long_text}
 
@@ -118,11 +126,11 @@ def _matching_fields(samples: Sequence[str], target: PushTarget) -> Iterator[str
     for column in target.columns:
         is_day = column.field.kind is FieldKind.DATE
         if samples and (is_day or column.accepts(target.mode)):
-            read, fitting = cell_reader(column, target.mode).read, 0
+            read, matches = cell_reader(column, target.mode).read, 0
             for text in samples:
                 with suppress(CellError):
-                    fitting += read(text) is not None
-            if fitting * 2 > len(samples):
+                    matches += read(text) is not None
+            if matches * 2 > len(samples):
                 yield column.name
 
 
@@ -135,13 +143,13 @@ def field_names(target: PushTarget, columns: ColumnMap) -> list[str]:
 def missing_fields(target: PushTarget, columns: ColumnMap) -> list[tuple[str, tuple[str, ...]]]:
     """Return required fields that no column fills, each with its allowed values."""
     known = {each.name: each for each in target.columns}
-    told = []
+    missing = []
     for words in columns.missing:
         for name in words.removeprefix("one of ").split(" or "):
             if name in known:
-                told.append((name, known[name].accepts(target.mode)))
-    told += [(c.name, c.accepts(target.mode)) for c, _, _ in columns.constants]
-    return list(dict.fromkeys(told))
+                missing.append((name, known[name].accepts(target.mode)))
+    missing += [(c.name, c.accepts(target.mode)) for c, _, _ in columns.constants]
+    return list(dict.fromkeys(missing))
 
 
 def chosen_map(
@@ -166,9 +174,9 @@ def chosen_map(
             if name in first:
                 twins.append((first[name], heading))
             first.setdefault(name, heading)
-            kept = options.get(heading, before.options)
+            column_options = options.get(heading, before.options)
             policy: Any = form.get(f"p:{index}") or shown.get((heading, name)) or usual.get(name)
-            chosen[heading] = name, replace(kept, policy=policy or "overwrite")
+            chosen[heading] = name, replace(column_options, policy=policy or "overwrite")
         elif opened.samples[index]:
             undecided.append(heading)
     constants = {
@@ -286,32 +294,39 @@ def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
         def examples(code: str, heading: str = heading) -> list[str]:
             return [*words.get((code, heading), ())]
 
-        if (reading := readings.get(heading)) is not None:
-            sort = "date" if reading.choices[0][0] in ("dmy", "mdy") else "decimal"
-            found.append(ValueQuestion(sort, *where, reading.received or "", reading.choices))
+        if (number_reading := readings.get(heading)) is not None:
+            sort = "date" if number_reading.choices[0][0] in ("dmy", "mdy") else "decimal"
+            found.append(
+                ValueQuestion(sort, *where, number_reading.received or "", number_reading.choices)
+            )
         elif options.date_format in ("dmy", "mdy"):
             known = (("dmy", ""), ("mdy", ""))
             found.append(ValueQuestion("date", *where, "", known, answer=options.date_format))
-        elif options.decimal is not None and not options.is_settled:
+        elif options.decimal is not None and not options.is_decimal_inferred:
             signs = ((".", ""), (",", ""))
             found.append(ValueQuestion("decimal", *where, "", signs, answer=options.decimal))
         if options.century is not None or (example := examples("two_digit_year")):
             answer = str(options.century or "")
-            told = "" if options.century else example[0]
-            years = _centuries(column, mode, example if told else [])
+            example_cell = "" if options.century else example[0]
+            years = _centuries(column, mode, example if example_cell else [])
             # One reading is shown, so that it can be corrected in the file, and needs no click.
             found.append(
                 ValueQuestion(
-                    "century", *where, told, years, answer=answer, is_certain=len(years) == 1
+                    "century",
+                    *where,
+                    example_cell,
+                    years,
+                    answer=answer,
+                    is_certain=len(years) == 1,
                 )
             )
         if options.timezone is not None or (example := examples("no_time_zone")):
             zones = tuple((zone, zone) for zone in ZONES)
-            told = "" if options.timezone else example[0]
+            example_cell = "" if options.timezone else example[0]
             answer = options.timezone or ""
-            found.append(ValueQuestion("zone", *where, told, zones, answer=answer))
-        if (asked := values_question(checked, column)) is not None:
-            found.append(asked)
+            found.append(ValueQuestion("zone", *where, example_cell, zones, answer=answer))
+        if (value_question := values_question(checked, column)) is not None:
+            found.append(value_question)
     return found
 
 
@@ -412,16 +427,24 @@ def answered_map(
     wide: dict[str, Any] = {"region": form["region"] or None} if "region" in form else {}
     wrong = []
     for each in questions:
-        said = form.get(each.key, "")
+        answer = form.get(each.key, "")
         if each.sort == "values":
             name, options = decided[each.heading]
-            asked = [_answered(form, each, at, targets[each.heading], mode) for at in each.places]
-            wrong += [replace(each, values=tuple(asked))] if any(a.error for a in asked) else []
-            values = {a.text: a.answer for a in asked if a.answer is not None and a.error is None}
-            kept = {t: v for t, v in options.values.items() if t not in {a.text for a in asked}}
-            decided[each.heading] = name, replace(options, values={**kept, **values})
-        elif said in {value for value, _ in each.choices}:
-            value: Any = int(said) if each.sort in ("century", "month") else said
+            answered = [
+                _answered(form, each, at, targets[each.heading], mode) for at in each.places
+            ]
+            wrong += (
+                [replace(each, values=tuple(answered))] if any(a.error for a in answered) else []
+            )
+            values = {
+                a.text: a.answer for a in answered if a.answer is not None and a.error is None
+            }
+            kept_values = {
+                t: v for t, v in options.values.items() if t not in {a.text for a in answered}
+            }
+            decided[each.heading] = name, replace(options, values={**kept_values, **values})
+        elif answer in {value for value, _ in each.choices}:
+            value: Any = int(answer) if each.sort in ("century", "month") else answer
             if each.sort in _FILE_WIDE:
                 wide[_FILE_WIDE[each.sort][1]] = value
             else:
@@ -439,19 +462,19 @@ def _answered(
     form: Mapping[str, str], question: ValueQuestion, place: int, column: MappedColumn, mode: Any
 ) -> AskedValue:
     """Return one value with the answer of a form, after validating it for the column."""
-    asked, key = question.values[place], f"{question.index}:{place}"
+    value, key = question.values[place], f"{question.index}:{place}"
     answer = form.get(f"value:{key}", "?")
-    is_chosen = f"empty:{key}" not in form and answer in ("?", "", *asked.records)
-    if not question.is_typed or (asked.records and is_chosen):
-        return replace(asked, answer=None if answer == "?" else answer)
+    is_chosen = f"empty:{key}" not in form and answer in ("?", "", *value.records)
+    if not question.is_typed or (value.records and is_chosen):
+        return replace(value, answer=None if answer == "?" else answer)
     typed = form.get(f"value:{key}", "").strip()
     if f"empty:{key}" in form or not typed:
-        return replace(asked, answer="" if f"empty:{key}" in form else None)
+        return replace(value, answer="" if f"empty:{key}" in form else None)
     try:
         cell_reader(column.target, mode, replace(column.options, values={})).read(typed)
     except CellError as error:
-        return replace(asked, answer=typed, error=error.problem(column.heading, typed))
-    return replace(asked, answer=typed)
+        return replace(value, answer=typed, error=error.problem(column.heading, typed))
+    return replace(value, answer=typed)
 
 
 def phone_examples(opened: OpenedFile, columns: ColumnMap, region: str) -> list[tuple[str, str]]:
@@ -645,8 +668,8 @@ class ShownRow:
     """Row to be corrected: its title, and the cells with problems.
 
     Attributes:
-        is_mended: True if it has no problems any more.
-        is_out: True if the user has skipped it.
+        is_fixed: True if it has no problems any more.
+        is_skipped: True if the user has skipped it.
         records: Ids of several records that match it.
         record: Id of the chosen record.
     """
@@ -655,8 +678,8 @@ class ShownRow:
     who: tuple[str, str]
     cells: tuple[ShownCell, ...]
     problems: tuple[Problem, ...]
-    is_mended: bool
-    is_out: bool
+    is_fixed: bool
+    is_skipped: bool
     is_changed: bool
     records: tuple[str, ...] = ()
     record: str = ""
@@ -665,9 +688,9 @@ class ShownRow:
 def row_title(row: IndexedRow, columns: ColumnMap) -> tuple[str, str]:
     """Return the name of the row's subject, and further identification."""
     places = {each.target.key: each.index for each in columns.columns}
-    wanted = [(key, places[key]) for key in _WHO if key in places] or [("", 0), ("", 1)]
+    candidates = [(key, places[key]) for key in _WHO if key in places] or [("", 0), ("", 1)]
     cells = row.cells
-    texts = [(key in _NAMES, cells[at].strip()) for key, at in wanted if at < len(cells)]
+    texts = [(key in _NAMES, cells[at].strip()) for key, at in candidates if at < len(cells)]
     texts = [(is_name, text) for is_name, text in texts if text] or [(False, "")]
     named = [text for is_name, text in texts if is_name] or [texts.pop(0)[1]]
     others = [text for is_name, text in texts if not is_name]

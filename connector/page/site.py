@@ -99,7 +99,7 @@ def render(name: str, language: PageLanguage, **values: Any) -> str:
 
 @cache
 def _environment(language: PageLanguage) -> jinja2.Environment:
-    made = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -107,11 +107,11 @@ def _environment(language: PageLanguage) -> jinja2.Environment:
         lstrip_blocks=True,
         extensions=["jinja2.ext.i18n"],
     )
-    made.install_gettext_callables(  # type: ignore[attr-defined]  # the extension's own
+    environment.install_gettext_callables(  # type: ignore[attr-defined]  # the extension's own
         language.gettext, language.ngettext, newstyle=True
     )
-    made.globals["language"] = language
-    return made
+    environment.globals["language"] = language
+    return environment
 
 
 class PageEntrance:
@@ -128,7 +128,7 @@ class PageEntrance:
             session: PageSession | None = None
             try:
                 is_post = request.method == "POST"
-                self.access.check_place(request.headers, changes=is_post)
+                self.access.check_origin(request.headers, changes=is_post)
                 session = self._session(request)
                 if session is None:
                     return self._without_session(request)
@@ -139,16 +139,16 @@ class PageEntrance:
                 async with request.form(
                     max_files=1, max_fields=FIELDS_MAX, max_part_size=_PART_BYTES_MAX
                 ) as form:
-                    told = {
+                    data = {
                         name: str(each)
                         for name, each in form.multi_items()
                         if isinstance(each, str)
                     }
-                    self.access.check_form(session, told.get("form_key"))
+                    self.access.check_form(session, data.get("form_key"))
                     file = form.get("file")
-                    given = file if isinstance(file, UploadFile) and file.filename else None
+                    uploaded = file if isinstance(file, UploadFile) and file.filename else None
                     return await run_in_threadpool(
-                        show, PageCall(request, session, language, told, given)
+                        show, PageCall(request, session, language, data, uploaded)
                     )
             except ConnectorError as error:
                 return error_page(error, language, session)
@@ -184,7 +184,7 @@ class PageEntrance:
 
     def admit(self, response: Response, person: str) -> None:
         """Start a new session for the user."""
-        self.set_cookie(response, self.access.admit(person))
+        self.set_cookie(response, self.access.start_session(person))
 
     def set_cookie(self, response: Response, cookie: str) -> None:
         """Set the cookie of a session, which scripts cannot read and other sites do not send."""

@@ -382,8 +382,8 @@ def _shorten_change(now: str, then: str) -> tuple[str, str]:
 
 def field_words(name: str) -> str:
     """Return the name of a field or a resource in English words."""
-    plain = _SHORT.sub(lambda m: m[0].upper(), name.removeprefix("fields.").replace("_", " "))
-    return f"{plain[:1].upper()}{plain[1:]}"
+    words = _SHORT.sub(lambda m: m[0].upper(), name.removeprefix("fields.").replace("_", " "))
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 _DETAILS = ("company_name", "city", "current_job_title", "location", "industry", "status")
@@ -400,14 +400,14 @@ def _sentence(text: str) -> str:
 
 def language_of(accepted: str) -> PageLanguage:
     """Return the preferred language of a browser, by its header."""
-    wanted = []
+    preferences = []
     for part in accepted.split(",")[:20]:
         tag, _, quality = part.partition(";q=")
         try:
-            wanted.append((-float(quality or 1), tag.strip().partition("-")[0]))
+            preferences.append((-float(quality or 1), tag.strip().partition("-")[0]))
         except ValueError:
             continue
-    tags = [tag for _, tag in sorted(wanted, key=lambda each: each[0])]
+    tags = [tag for _, tag in sorted(preferences, key=lambda each: each[0])]
     return language(negotiate_locale(tags, list(LANGUAGES)) or LANGUAGES[0])
 
 
@@ -422,8 +422,8 @@ def language(code: str) -> PageLanguage:
     """Return the language with this code."""
     path = _LOCALE_FOLDER / f"{code}.po"
     if not path.exists():
-        plain = gettext.NullTranslations()
-        return PageLanguage(code, plain.gettext, plain.ngettext)
+        translations = gettext.NullTranslations()
+        return PageLanguage(code, translations.gettext, translations.ngettext)
     with path.open("rb") as file:
         catalogue = read_po(file, locale=code)
     compiled = BytesIO()

@@ -67,16 +67,16 @@ def hold_all_leases(
                 with suppress(ConnectorError):
                     ledger.renew_lease(name, run_id, now())
 
-    beating = threading.Thread(target=beat, name="leases", daemon=True)
+    renewal_thread = threading.Thread(target=beat, name="leases", daemon=True)
     try:
         for name in _NAMES:
             ledger.take_lease(name, owner, now())
-        beating.start()
+        renewal_thread.start()
         yield
     finally:
         over.set()
-        if beating.ident is not None:
-            beating.join()
+        if renewal_thread.ident is not None:
+            renewal_thread.join()
         for name in _NAMES:
             with suppress(ConnectorError):
                 ledger.release_lease(name, run_id)
@@ -120,12 +120,12 @@ class ErasureResult:
 
 
 def erase(
-    settings: Settings, asked: str | None, *, applies: bool = False, now: Clock = _now
+    settings: Settings, address_or_id: str | None, *, applies: bool = False, now: Clock = _now
 ) -> ErasureResult:
     """Erase the person with this address or id; without `applies`, only preview.
 
-    Interrupted erasures are completed first. If `asked` is None, only this is done, and erased
-    people who have returned are erased again.
+    Interrupted erasures are completed first. If `address_or_id` is None, only this is done, and
+    erased people who have returned are erased again.
 
     Raises:
         Misused: The value is no address and no id, or rows of pushes about the person are in doubt.
@@ -133,10 +133,10 @@ def erase(
         PublishingRefused: No file could be published without the person.
         WarehouseError: A file cannot be used. The next call continues a started erasure.
     """
-    seed = None if asked is None else seed_of(asked)
+    seed = None if address_or_id is None else seed_of(address_or_id)
     if not applies:
         found = None if seed is None else find_locations(settings, find_person(settings, seed))
-        return ErasureResult(found, unended=_open_erasures(settings))
+        return ErasureResult(found, unended=_count_open_erasures(settings))
     if seed is None:
         return erase_all(settings, find_returned(settings), is_listed=True, now=now)
     return erase_all(settings, [seed], now=now)
@@ -172,10 +172,10 @@ def erase_all(
         receipts = [erasing.carry_out(each) for each in erasing.erasures.open_erasures()]
         found = None
         located = [find_person(settings, seed, is_listed=is_listed) for seed in seeds]
-        held = [each for each in located if find_locations(settings, each).is_erasable]
-        if held:
-            found, noted = erasing.begin(held)
-            receipts.append(erasing.carry_out(noted))
+        erasable = [each for each in located if find_locations(settings, each).is_erasable]
+        if erasable:
+            found, recorded = erasing.record(erasable)
+            receipts.append(erasing.carry_out(recorded))
         elif located:
             found = find_locations(settings, located[0])
     return ErasureResult(
@@ -183,7 +183,7 @@ def erase_all(
     )
 
 
-def release(settings: Settings, asked: str) -> int:
+def remove_suppression(settings: Settings, address_or_id: str) -> int:
     """Remove an address or an id from the suppression list, with all that was listed with it.
 
     Returns the number of removed hashes. No data is restored, but the next response or row with the
@@ -192,7 +192,9 @@ def release(settings: Settings, asked: str) -> int:
     key = read_key(settings.folder)
     if key is None:
         return 0
-    tokens = [identifier_hash(key, kind, value) for kind, value in seed_of(asked).identifiers()]
+    tokens = [
+        identifier_hash(key, kind, value) for kind, value in seed_of(address_or_id).identifiers()
+    ]
     with Ledger(settings.folder) as ledger:
         return Erasures(ledger).release(tokens)
 
@@ -205,7 +207,7 @@ class _ErasureRun:
         self._warehouse = Warehouse(settings.folder)
         self.erasures = Erasures(ledger)
 
-    def begin(self, located: Sequence[LocatedPerson]) -> tuple[PersonLocations, OpenErasure]:
+    def record(self, located: Sequence[LocatedPerson]) -> tuple[PersonLocations, OpenErasure]:
         """Record an erasure, with everything found before the first removal."""
         found = _join_locations(self._settings, located)
         if found.in_doubt:
@@ -215,53 +217,55 @@ class _ErasureRun:
             )
         began = self._now()
         persons = tuple(each.person for each in located)
-        noted = OpenErasure(_erasure_name(began), began, persons, found.as_json())
-        hashes = [self._hashes(each) for each in persons]
-        self.erasures.begin(noted.erasure, persons, hashes, noted.found, began)
-        return found, noted
+        erasure = OpenErasure(_erasure_name(began), began, persons, found.as_json())
+        hashes = [self._listed_hashes(each) for each in persons]
+        self.erasures.begin(erasure.erasure, persons, hashes, erasure.found, began)
+        return found, erasure
 
-    def carry_out(self, noted: OpenErasure) -> tuple[Receipt, Path]:
+    def carry_out(self, erasure: OpenErasure) -> tuple[Receipt, Path]:
         """Carry out all steps of a recorded erasure; steps may be repeated."""
-        self.erasures.remove_persons(noted.persons, noted.begun_at)
-        self._clean_work(noted)
-        for person in noted.persons:
+        self.erasures.remove_persons(erasure.persons, erasure.begun_at)
+        self._clean_work(erasure)
+        for person in erasure.persons:
             clean_files(search_files(self._folder, person), person)
         self._publish()
-        in_lakehouse, waiting = self._forget(noted)
-        left = _join_locations(self._settings, map(LocatedPerson, noted.persons))
-        found = noted.found
+        in_lakehouse, waiting = self._erase_in_lakehouse(erasure)
+        remaining = _join_locations(self._settings, map(LocatedPerson, erasure.persons))
+        found = erasure.found
         receipt = Receipt(
-            erasure=noted.erasure,
+            erasure=erasure.erasure,
             account=self._settings.account.value,
             version=program_version(),
-            begun_at=noted.begun_at,
+            begun_at=erasure.begun_at,
             ended_at=self._now(),
             key=fingerprint_of(make_key(self._folder)),
-            hashes=tuple(each for person in noted.persons for each in self._hashes(person)),
+            hashes=tuple(
+                each for person in erasure.persons for each in self._listed_hashes(person)
+            ),
             removed=(*(PersonPlace(**each) for each in found["places"]), *in_lakehouse),
-            left=left.places,
-            by_hand=tuple(dict.fromkeys((*found["by_hand"], *left.by_hand))),
-            not_searched=left.not_searched,
+            left=remaining.places,
+            by_hand=tuple(dict.fromkeys((*found["by_hand"], *remaining.by_hand))),
+            not_searched=remaining.not_searched,
             waiting=waiting,
-            mentions=left.mentions,
+            mentions=remaining.mentions,
             shared=found["shared_identifiers"],
             whole_files=tuple(found["whole_files"]),
         )
         path = write_receipt(receipt, self._folder)
         if not waiting:
-            self.erasures.end(noted.erasure, receipt.ended_at)
+            self.erasures.end(erasure.erasure, receipt.ended_at)
         self.erasures.compact()
         return receipt, path
 
-    def _clean_work(self, noted: OpenErasure) -> None:
+    def _clean_work(self, erasure: OpenErasure) -> None:
         """Remove the people from the work file and compact it."""
         if not self._warehouse.exists:
             return
         self._warehouse.prepare()
         copy_journal(self._settings)
-        erasing = CurrentErasure(noted.erasure, noted.begun_at)
+        erasing = CurrentErasure(erasure.erasure, erasure.begun_at)
         with open_file(self._warehouse.work) as connection, transaction(connection):
-            for person in noted.persons:
+            for person in erasure.persons:
                 remove_person(connection, person, erasing)
         compact(self._warehouse.work)
 
@@ -284,30 +288,32 @@ class _ErasureRun:
                 # It was made when there were marts, and cannot be made again.
                 page.unlink()
 
-    def _forget(self, noted: OpenErasure) -> tuple[tuple[PersonPlace, ...], tuple[str, ...]]:
+    def _erase_in_lakehouse(
+        self, erasure: OpenErasure
+    ) -> tuple[tuple[PersonPlace, ...], tuple[str, ...]]:
         """Remove the people from the lakehouse; return places, and reasons why it is incomplete."""
         rows: Counter[str] = Counter()
-        is_known = any(each["file"] == LAKEHOUSE for each in noted.found["places"])
+        is_known = any(each["file"] == LAKEHOUSE for each in erasure.found["places"])
         try:
-            for person in () if is_known else noted.persons:
+            for person in () if is_known else erasure.persons:
                 rows += find_in_lakehouse(self._settings, person).rows
             erase_from_lakehouse(self._settings)
         except LakehouseError as error:
-            said = (
+            reason = (
                 f"The lakehouse is not erased yet: {error}. Correct the cause, then run "
                 "'connector erase --apply'."
             )
-            return (), (said,)
+            return (), (reason,)
         return tuple(PersonPlace(LAKEHOUSE, *each) for each in sorted(rows.items())), ()
 
-    def _hashes(self, person: Person) -> tuple[ListedHash, ...]:
+    def _listed_hashes(self, person: Person) -> tuple[ListedHash, ...]:
         key = make_key(self._folder)
         return tuple(
             ListedHash(k, identifier_hash(key, k, value)) for k, value in person.identifiers()
         )
 
 
-def _open_erasures(settings: Settings) -> int:
+def _count_open_erasures(settings: Settings) -> int:
     with Ledger(settings.folder) as ledger:
         return len(Erasures(ledger).open_erasures()) if ledger.exists else 0
 

@@ -129,11 +129,11 @@ def _search_table(path: Path, folder: Path, person: Person, found: FileMatches) 
 def _search_bytes(path: Path, person: Person, found: FileMatches) -> None:
     if _is_in_bytes(path, person):
         found.by_hand.append(path)
-    elif _is_packed(path):
+    elif _is_compressed(path):
         found.not_searched.append(path)
 
 
-def _is_packed(path: Path) -> bool:
+def _is_compressed(path: Path) -> bool:
     """Return True if the file starts like a compressed file."""
     with naming_file_errors(path), path.open("rb") as file:
         return file.read(4).startswith(_PACKED)
@@ -141,7 +141,7 @@ def _is_packed(path: Path) -> bool:
 
 def _is_in_bytes(path: Path, person: Person) -> bool:
     """Return True if the file names the person in any of the usual encodings."""
-    content = _bytes(path)
+    content = _read_bytes(path)
     return any(
         person.is_named_in(html.unescape(content.decode(encoding, "replace")))
         for encoding in _ENCODINGS
@@ -150,12 +150,12 @@ def _is_in_bytes(path: Path, person: Person) -> bool:
 
 def _is_in_log(path: Path, person: Person) -> bool:
     """Return True if a log that was moved aside may contain bytes of the person."""
-    content = _bytes(path).lower()
+    content = _read_bytes(path).lower()
     known = (*person.ids, *person.emails, *person.profiles, *person.names)
     return any(each.encode() in content for each in known)
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     with naming_file_errors(path):
         return path.read_bytes()
 
@@ -168,22 +168,22 @@ def _searchable_files(folder: Path, root: Path, not_searched: list[Path]) -> Ite
         if path.is_symlink():
             not_searched.append(path)
         elif path.is_dir():
-            if _is_elsewhere(path):
+            if _is_other_folder(path):
                 not_searched.append(path)
             else:
                 yield from _searchable_files(path, root, not_searched)
-        elif path.is_file() and not _is_own(path, root):
+        elif path.is_file() and not _is_internal_file(path, root):
             yield path
 
 
-def _is_own(path: Path, root: Path) -> bool:
+def _is_internal_file(path: Path, root: Path) -> bool:
     """Return True if it is a database, its log, a key or a lock, but not a moved log."""
     if path.parent != root or path.name.startswith(_DAMAGED):
         return False
     return path.name.startswith(_OWN) or path.suffix == ".lock"
 
 
-def _is_elsewhere(folder: Path) -> bool:
+def _is_other_folder(folder: Path) -> bool:
     """Return True if the folder belongs to another account or to Dagster."""
     names = (WORK_FILE, LEDGER_FILE, "dagster.yaml")
     return "dagster" in folder.name.lower() or any((folder / each).exists() for each in names)

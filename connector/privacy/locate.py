@@ -40,9 +40,9 @@ class LocatedPerson:
     shared: int = 0
 
 
-def seed_of(asked: str) -> Person:
+def seed_of(address_or_id: str) -> Person:
     """Return the person with an email address or an id, with no other data. Raises `Misused`."""
-    text = asked.strip()
+    text = address_or_id.strip()
     if "@" in text:
         return Person(emails=frozenset((normalize("email", text),)))
     if not may_be_id(text):
@@ -73,14 +73,14 @@ def find_person(settings: Settings, seed: Person, *, is_listed: bool = False) ->
         whole = [each for each in find_versions(connection, seed) if _is_whole(*each, seed)]
         if not seed.ids and not is_listed:
             _check_one(whole)
-        person = replace(seed, ids=seed.ids | {_id(record) for _, record in whole})
+        person = replace(seed, ids=seed.ids | {_record_id(record) for _, record in whole})
         # A record may have had another address before. A person without an own record is a contact.
         for resource, record in find_versions(connection, person):
             for group in owned_groups(resource, record, person):
                 if not whole or group.ids == ("id",):
-                    person = _join_persons(person, _shown(resource, record, group))
+                    person = _join_persons(person, _identifiers_of(resource, record, group))
         others = list(find_versions(connection, person))
-    others += _journal(settings)
+    others += _journal_records(settings)
     shared = Person()
     for resource, record in others:
         if not _is_theirs(resource, record, person):
@@ -94,13 +94,13 @@ def find_person(settings: Settings, seed: Person, *, is_listed: bool = False) ->
 
 def find_named(settings: Settings, name: str) -> LocatedPerson:
     """Return all people with the name, as one person. Raises a `WarehouseError`."""
-    named = Person(names=frozenset((_plain(name),)))
+    named = Person(names=frozenset((_normalize_name(name),)))
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:
         return LocatedPerson(named)
     warehouse.prepare()
     with open_file(warehouse.work) as connection:
-        ids = frozenset(_id(record) for _, record in find_by_name(connection, name))
+        ids = frozenset(_record_id(record) for _, record in find_by_name(connection, name))
     if not ids:
         return LocatedPerson(named)
     found = find_person(settings, Person(ids=ids))
@@ -111,13 +111,15 @@ def _check_one(whole: Iterable[Record]) -> None:
     """Raise `Misused` if these candidates and leads may be several people."""
     names: dict[str, set[str]] = {}
     for resource, record in whole:
-        shown = {name for group in subjects_of(resource) for name in _names(record, group)}
-        names.setdefault(_id(record), set()).update(shown)
-    people: list[set[str]] = []
-    for theirs in filter(None, names.values()):
-        same = [each for each in people if each & theirs]
-        people = [each for each in people if each not in same] + [theirs.union(*same)]
-    if len(names) > RECORDS_MAX or len(people) > 1:
+        shown = {name for group in subjects_of(resource) for name in _full_names(record, group)}
+        names.setdefault(_record_id(record), set()).update(shown)
+    groups: list[set[str]] = []
+    for identifiers in filter(None, names.values()):
+        overlapping = [each for each in groups if each & identifiers]
+        groups = [each for each in groups if each not in overlapping] + [
+            identifiers.union(*overlapping)
+        ]
+    if len(names) > RECORDS_MAX or len(groups) > 1:
         raise Misused(
             (f"{len(names)} candidates and leads have this address and may be different people"),
             action="Erase each record by its id.",
@@ -130,23 +132,23 @@ def _is_whole(resource: str, record: Mapping[str, Any], person: Person) -> bool:
 
 def _is_theirs(resource: str, record: Mapping[str, Any], person: Person) -> bool:
     """Return True if the record is the person, by its id or by a body without an id."""
-    if _id(record):
-        return _id(record) in person.ids
+    if _record_id(record):
+        return _record_id(record) in person.ids
     return _is_whole(resource, record, person)
 
 
-def _shown(resource: str, record: Mapping[str, Any], group: DataSubject) -> Person:
+def _identifiers_of(resource: str, record: Mapping[str, Any], group: DataSubject) -> Person:
     """Return identifiers and full names of the person in a group of a record's fields."""
-    names = frozenset(each for each in _names(record, group) if " " in each)
+    names = frozenset(each for each in _full_names(record, group) if " " in each)
     if group.is_whole:
         return replace(identifiers_of(CATALOG[resource], record), names=names)
-    numbers = (normalize("phone", _text(record.get(name))) for name in group.phones)
+    numbers = (normalize("phone", _as_text(record.get(name))) for name in group.phones)
     return Person(phones=frozenset(numbers) - {""}, names=names)
 
 
-def _names(record: Mapping[str, Any], group: DataSubject) -> Iterable[str]:
+def _full_names(record: Mapping[str, Any], group: DataSubject) -> Iterable[str]:
     for parts in group.names:
-        if name := _plain(" ".join(_text(record.get(each)) for each in parts)):
+        if name := _normalize_name(" ".join(_as_text(record.get(each)) for each in parts)):
             yield name
 
 
@@ -160,19 +162,19 @@ def _join_persons(one: Person, other: Person) -> Person:
     )
 
 
-def _id(record: Mapping[str, Any]) -> str:
-    return normalize("id", _text(record.get("id")))
+def _record_id(record: Mapping[str, Any]) -> str:
+    return normalize("id", _as_text(record.get("id")))
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return " ".join(name.lower().split())
 
 
-def _text(value: object) -> str:
+def _as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _journal(settings: Settings) -> list[Record]:
+def _journal_records(settings: Settings) -> list[Record]:
     with Ledger(settings.folder) as ledger:
         if not ledger.exists:
             return []

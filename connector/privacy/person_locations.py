@@ -21,20 +21,20 @@ from connector.publishing.lakehouse_erasure import LakehouseMatches, find_in_lak
 from connector.settings.model import Settings
 from connector.spreadsheet.persons import rows_about
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.persons import PersonRows, every_version, known_rows, remove_person
+from connector.warehouse.persons import PersonRows, all_versions, count_person_rows, remove_person
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 
 LAKEHOUSE = "lakehouse"
 """Name of the shared lakehouse among the files."""
 
 
-def locate_person(settings: Settings, asked: str) -> PersonLocations:
+def locate_person(settings: Settings, address_id_or_name: str) -> PersonLocations:
     """Find all data in the account's folder about the person with an address, an id or a name.
 
     If several people have the name, all of them are found. Changes and sends nothing. Raises
     `Misused` for an address of too many people, and a `WarehouseError`.
     """
-    text = asked.strip()
+    text = address_id_or_name.strip()
     if text and "@" not in text:
         named = find_named(settings, text)
         if named.person.ids or not may_be_id(text):
@@ -49,7 +49,7 @@ def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocation
         return PersonLocations()
     with Ledger(folder) as ledger:
         journal = Erasures(ledger).find_person(person) if ledger.exists else JournalMatches()
-    work, files = _in_work(folder, person), search_files(folder, person)
+    work, files = _find_in_work_file(folder, person), search_files(folder, person)
     published = Warehouse(folder).published
     not_reached: list[str] = []
     try:
@@ -62,7 +62,7 @@ def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocation
         *_count_by_place(WORK_FILE, work.rows),
         *_count_by_place(LEDGER_FILE, +journal.counts),
         *_count_by_place(
-            PUBLISHED_FILE, known_rows(published, person) if published.exists() else {}
+            PUBLISHED_FILE, count_person_rows(published, person) if published.exists() else {}
         ),
         *files.places(folder),
         *_count_by_place(LAKEHOUSE, dict(sorted(lakehouse.rows.items()))),
@@ -90,7 +90,7 @@ def _count_by_place(file: str, counts: Mapping[str, int]) -> Iterator[PersonPlac
     return (PersonPlace(file, table, rows) for table, rows in counts.items())
 
 
-def _in_work(folder: Path, person: Person) -> PersonRows:
+def _find_in_work_file(folder: Path, person: Person) -> PersonRows:
     warehouse = Warehouse(folder)
     if not warehouse.exists:
         return PersonRows()
@@ -154,7 +154,7 @@ def _every_record(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]
     if warehouse.exists:
         warehouse.prepare()
         with open_file(warehouse.work) as connection:
-            yield from every_version(connection)
+            yield from all_versions(connection)
     with Ledger(settings.folder) as ledger, ledger.reading() as journal:
         yield from journal_contents(journal)
 

@@ -90,7 +90,7 @@ class PersonLocations:
         )
 
     @property
-    def is_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """Return True if there is no data about the person."""
         return not (self.places or self.by_hand or self.mentions)
 
@@ -102,7 +102,7 @@ class PersonLocations:
     def as_json(self) -> dict[str, Any]:
         """Return the locations as `--json` prints them."""
         return {
-            "found": not self.is_nothing,
+            "found": not self.is_empty,
             "records": [asdict(each) for each in self.records],
             "places": [asdict(each) for each in self.places],
             "batches": list(self.batches),
@@ -240,16 +240,16 @@ def write_receipt(receipt: Receipt, folder: Path) -> Path:
     return place / f"{receipt.erasure}.txt"
 
 
-def rewrite_receipt(lost: MissingReceipt, settings: Settings) -> Path:
+def rewrite_receipt(missing: MissingReceipt, settings: Settings) -> Path:
     """Write a missing receipt from the data in the ledger; return the path of the text."""
     receipt = Receipt(
-        erasure=lost.path.stem,
+        erasure=missing.path.stem,
         account=settings.account.value,
         version=program_version(),
-        begun_at=lost.begun_at,
-        ended_at=lost.ended_at,
+        begun_at=missing.begun_at,
+        ended_at=missing.ended_at,
         key=fingerprint_of(make_key(settings.folder)),
-        hashes=lost.hashes,
+        hashes=missing.hashes,
         removed=(),
         left=(),
         by_hand=(),

@@ -71,55 +71,57 @@ class RetentionRule:
 
     def __str__(self) -> str:
         where = " and ".join(f"{name} in {', '.join(values)}" for name, values in self.conditions)
-        said = f"{self.number} {self.unit} after {self.field}"
-        return f"{said} where {where}" if where else said
+        sentence = f"{self.number} {self.unit} after {self.field}"
+        return f"{sentence} where {where}" if where else sentence
 
 
 def read_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule, ...]:
     """Return the rules in the API's order. Raises `SettingsError` or `UnknownName`."""
     peopled = [e.name for e in CATALOG.values() if any(group.ids for group in e.subjects)]
     for name in written:
-        _one_of(f"resource with people in it, of retention in {origin}", name, peopled)
-    return tuple(_read(name, written[name], origin) for name in CATALOG if name in written)
+        _check_allowed(f"resource with people in it, of retention in {origin}", name, peopled)
+    return tuple(_parse_rule(name, written[name], origin) for name in CATALOG if name in written)
 
 
-def _read(resource: str, text: str, origin: str) -> RetentionRule:
+def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
     found = _SENTENCE.fullmatch(text.strip())
     if found is None:
-        raise _refused(resource, text, origin, f"a rule {_FORM}")
+        raise _invalid_rule(resource, text, origin, f"a rule {_FORM}")
     number, of = int(found["number"]), f"of retention.{resource} ({origin})"
-    unit = _one_of(f"unit {of}", found["unit"], UNITS)
+    unit = _check_allowed(f"unit {of}", found["unit"], UNITS)
     if not 0 < number <= _NUMBER_MAX:
-        raise _refused(resource, text, origin, f"a number of {unit} from 1 to {_NUMBER_MAX}")
-    moment = _one_of(f"moment {of}", found["field"], _moments(CATALOG[resource]))
+        raise _invalid_rule(resource, text, origin, f"a number of {unit} from 1 to {_NUMBER_MAX}")
+    moment = _check_allowed(f"moment {of}", found["field"], _date_fields(CATALOG[resource]))
     choices = {e.name: e.values for e in CATALOG[resource].fields.values() if e.values}
     conditions = []
     written = found["conditions"]
     for part in re.split(r" +and +", written.strip()) if written is not None else ():
         condition = _CONDITION.fullmatch(part)
         if condition is None:
-            raise _refused(resource, text, origin, "conditions such as 'status in on_hold'")
-        name = _one_of(f"choice {of}", condition["field"], choices)
+            raise _invalid_rule(resource, text, origin, "conditions such as 'status in on_hold'")
+        name = _check_allowed(f"choice {of}", condition["field"], choices)
         values = tuple(each.strip() for each in condition["values"].split(","))
         for value in values:
-            _one_of(f"value of {name} in retention.{resource} ({origin})", value, choices[name])
+            _check_allowed(
+                f"value of {name} in retention.{resource} ({origin})", value, choices[name]
+            )
         conditions.append((name, values))
     return RetentionRule(resource, number, unit, moment, tuple(conditions))
 
 
-def _one_of(what: str, received: str, allowed: Collection[str]) -> str:
+def _check_allowed(description: str, received: str, allowed: Collection[str]) -> str:
     if received not in allowed:
-        raise UnknownName(what, received, allowed)
+        raise UnknownName(description, received, allowed)
     return received
 
 
-def _moments(declaration: Declaration) -> tuple[str, ...]:
+def _date_fields(declaration: Declaration) -> tuple[str, ...]:
     fields = declaration.detail_fields
     moments = [e.name for e in fields if e.kind in (Kind.DATE, Kind.DATETIME) and not e.personal]
     return (*moments, DELETED)
 
 
-def _refused(resource: str, text: str, origin: str, allowed: str) -> SettingsError:
+def _invalid_rule(resource: str, text: str, origin: str, allowed: str) -> SettingsError:
     return SettingsError(
         f"retention.{resource} is {text!r} (from {origin}): it must be {allowed}",
         action="Correct the rule. docs/PERSONAL_DATA.md shows examples.",
@@ -174,10 +176,10 @@ def apply_retention(
     settings: Settings,
     *,
     applies: bool = False,
-    most: int | None = None,
+    limit: int | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> RetentionResult:
-    """Apply the rules; with `applies`, erase at most `most` people.
+    """Apply the rules; with `applies`, erase at most `limit` people.
 
     Raises `SettingsError` and `UnknownName` for invalid rules, `Misused` without rules, and the
     errors of `erase`.
@@ -205,5 +207,5 @@ def apply_retention(
     if not applies:
         return RetentionResult(tuple(dues))
     ids = [id for due in dues for id in due.ids]
-    erased = erase_all(settings, [seed_of(id) for id in ids[:most]], now=now)
+    erased = erase_all(settings, [seed_of(id) for id in ids[:limit]], now=now)
     return RetentionResult(tuple(dues), erased)

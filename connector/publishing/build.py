@@ -30,7 +30,7 @@ from connector.publishing.project import (
 from connector.publishing.project_loader import CONTENT_VIEWS
 from connector.publishing.seeds import make_table
 from connector.warehouse.duckdb_file import literal, open_file, quoted, transaction
-from connector.warehouse.published_file import reading
+from connector.warehouse.published_file import open_read_only
 from connector.warehouse.schema import columns as landed_columns
 
 _EARLIER = "earlier"
@@ -98,7 +98,7 @@ def check(
     checks = project.checks_of(project.selected(select))
     if watch is not None:
         watch.on_plan(0, len(checks))
-    with reading(file) as connection:
+    with open_read_only(file) as connection:
         shapes = read_shapes(connection)
         check_columns(project, shapes)
         return tuple(_run_checks(connection, project, checks, shapes, watch=watch))

@@ -35,8 +35,8 @@ from connector.spreadsheet.workbook_writer import (
     text_cell,
     value_cell,
 )
-from connector.warehouse.duckdb_file import naming_errors, quoted
-from connector.warehouse.published_file import reading, tables_in
+from connector.warehouse.duckdb_file import convert_errors, quoted
+from connector.warehouse.published_file import open_read_only, tables_in
 
 ROWS_MAX = 1_048_575
 """Maximum number of rows of a sheet, without the headings."""
@@ -90,12 +90,12 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
     """
     if not file.exists():
         raise NothingPublished(f"{file} does not exist: nothing has been published yet")
-    with reading(file) as connection:
+    with open_read_only(file) as connection:
         known = tables_in(connection)
         sources = [_Source(connection, each, known) for each in dict.fromkeys(tables)]
         names = _sheet_names([each.table for each in sources])
         book = _Book(list(zip(names, sources, strict=True)))
-        with naming_errors(path), replacing(path) as written:
+        with convert_errors(path), replacing(path) as written:
             book.write(written)
     return tuple(
         Sheet(each.table, name, each.rows, each.cut)

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from connector.atomic_files import sync_folder
 from connector.errors import Misused, NothingPublished, UnknownName
 from connector.settings.model import load_settings
-from connector.warehouse.duckdb_file import naming_errors
+from connector.warehouse.duckdb_file import convert_errors
 from connector.warehouse.published_file import read_table, tables, to_arrow, write_parquet
-from connector.warehouse.runs import Publication, published_in
+from connector.warehouse.runs import Publication, read_own_publication
 from connector.warehouse.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResul
             raise UnknownName("schema of the published file", schema, known)
     wanted = tuple(t for t in found if not schemas or t.partition(".")[0] in schemas)
     _check(folder)
-    with naming_errors(folder):
+    with convert_errors(folder):
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Made by `mkdtemp`, it is its owner's alone from the beginning.
         made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
@@ -121,7 +121,7 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResul
             for each in {target.parent for target in targets.values()}:
                 each.mkdir(mode=0o700)
             write_parquet(file, targets)
-            manifest = _manifest(published_in(file), targets, made)
+            manifest = _manifest(read_own_publication(file), targets, made)
             (made / MANIFEST).write_text(manifest, encoding="utf-8")
             _close(made)
             _replace_folder(made, folder)
@@ -132,7 +132,7 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResul
 
 def _check(folder: Path) -> None:
     """Refuse a folder that holds anything but an earlier export."""
-    with naming_errors(folder):
+    with convert_errors(folder):
         is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
         is_filled = folder.is_dir() and any(folder.iterdir())
         if is_other or (is_filled and not (folder / MANIFEST).is_file()):

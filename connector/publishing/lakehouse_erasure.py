@@ -30,7 +30,7 @@ from connector.publishing.lakehouse_publication import (
 )
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import literal
-from connector.warehouse.persons import is_identifier
+from connector.warehouse.persons import identifier_conditions
 from connector.warehouse.warehouse import Warehouse
 
 
@@ -81,7 +81,7 @@ def _look_in(
     found: LakehouseMatches,
 ) -> None:
     try:
-        found.rows[table] += _count(connection, files, person)
+        found.rows[table] += _count_rows_of_person(connection, files, person)
     except duckdb.Error:
         if len(files) == 1:
             found.unreadable += files
@@ -90,7 +90,9 @@ def _look_in(
                 _look_in(connection, table, (each,), person, found)
 
 
-def _count(connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: Person) -> int:
+def _count_rows_of_person(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: Person
+) -> int:
     listed = ", ".join(map(literal, files))
     source = f"read_parquet([{listed}], union_by_name => true, hive_partitioning => false)"
     names = [
@@ -100,7 +102,7 @@ def _count(connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: 
         ).fetchall()
         if type == "VARCHAR"
     ]
-    where = " OR ".join(each for name in names for each in is_identifier(name, person))
+    where = " OR ".join(each for name in names for each in identifier_conditions(name, person))
     if not where:
         return 0
     ((count,),) = connection.execute(f"SELECT count(*) FROM {source} WHERE {where}").fetchall()

@@ -32,8 +32,8 @@ from connector.publishing.project import ColumnType, Model, Project, Seed
 from connector.settings.model import Treatment
 from connector.warehouse.duckdb_file import (
     STORAGE_VERSION,
+    convert_errors,
     literal,
-    naming_errors,
     open_file,
     quoted,
     transaction,
@@ -231,7 +231,7 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
         WarehouseError: The disk has no room for the copy.
         WarehouseError: The draft cannot be read or the copy cannot be written.
     """
-    with open_file(draft) as connection, naming_errors(copy):
+    with open_file(draft) as connection, convert_errors(copy):
         connection.execute(
             f"ATTACH {literal(str(copy))} AS masked (STORAGE_VERSION '{STORAGE_VERSION}')"
         )

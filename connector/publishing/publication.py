@@ -35,8 +35,8 @@ from connector.publishing.project import (
 from connector.settings.layers import SEEDS_FOLDER, refuse
 from connector.settings.model import Settings
 from connector.version import program_version
-from connector.warehouse.duckdb_file import hold_lock, naming_errors, transaction
-from connector.warehouse.runs import Publication, published_in, write_publication
+from connector.warehouse.duckdb_file import convert_errors, hold_lock, transaction
+from connector.warehouse.runs import Publication, read_own_publication, write_publication
 from connector.warehouse.warehouse import Warehouse
 from connector.warehouse.work_file import (
     copy_work,
@@ -69,7 +69,7 @@ def publication_lock(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterat
     cannot be written to.
     """
     path = folder / LOCK_FILE
-    with naming_errors(path):
+    with convert_errors(path):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     with ExitStack() as stack:
         try:
@@ -414,7 +414,7 @@ class _PublicationRun:
         """
         if not select:
             return None
-        shown = published_in(self._target)
+        shown = read_own_publication(self._target)
         is_plain = shown is not None and shown.personal == self._row.personal == "keep"
         return self._target if is_plain else None
 
@@ -423,7 +423,7 @@ class _PublicationRun:
 
         Raises `PublishingRefused` where its checks had failed.
         """
-        row, shown = published_in(self._draft), published_in(self._target)
+        row, shown = read_own_publication(self._draft), read_own_publication(self._target)
         if row is None or row.publication != prepared or row.outcome not in ("built", "refused"):
             return False
         if shown is not None and shown.started_at > row.started_at:

@@ -21,7 +21,7 @@ from connector.errors import MartsMissing, ModelError, UnknownName, naming
 from connector.log import neutralise
 from connector.publishing.project import Project, Seed, naming_line, shipped_folder
 from connector.warehouse.duckdb_file import make_folder, quoted
-from connector.warehouse.published_file import reading
+from connector.warehouse.published_file import open_read_only
 
 DELIMITERS = (",", ";", "\t")
 
@@ -186,7 +186,7 @@ def find_unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
     """
     audits = {each.name: each for each in project.audits}
     found = []
-    with reading(file) as connection:
+    with open_read_only(file) as connection:
         if not connection.execute("FROM duckdb_tables() WHERE schema_name = 'marts'").fetchone():
             raise MartsMissing(f"{file} has no marts, which list the missing values")
         for name, audit_name in AUDITS.items():

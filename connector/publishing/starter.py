@@ -16,7 +16,7 @@ import yaml
 from connector.atomic_files import replacing
 from connector.errors import naming
 from connector.warehouse.duckdb_file import make_folder
-from connector.warehouse.published_file import reading
+from connector.warehouse.published_file import open_read_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def write_dbt_project(folder: Path, published: Path, own_schema: str) -> Written
         },
     )
     sources = folder / SOURCES_FILE
-    with reading(published) as connection:
+    with open_read_only(published) as connection:
         text = _SOURCES_HEAD + _sources(connection, (*_DBT_SCHEMAS, own_schema))
     try:
         with replacing(sources) as out:

@@ -70,58 +70,58 @@ class StreamComparison:
         return not differ
 
 
-def compare(resource: Declaration, found: StreamComparison) -> Steps[None]:
+def compare(resource: Declaration, result: StreamComparison) -> Steps[None]:
     """Compare every record with the loaded rows, and add differences to `result`."""
     listed: set[str] = set()
 
     def take(page: Page[Resource]) -> Steps[int]:
-        found.total = page.total
+        result.total = page.total
         fresh = tuple(id for id in ids_of(page.items) if id not in listed)
         listed.update(fresh)
-        yield from _read_and_compare(fresh, found)
+        yield from _read_and_compare(fresh, result)
         return 0
 
     steps = list_all("created_at" if resource.sortable else None, take)
     yield from with_checked_totals(steps, Bookmark())
     unlisted = sorted((yield from CreatedBetween(None, None)) - listed)
     for start in range(0, len(unlisted), BATCH_RECORDS_MAX):
-        yield from _read_and_compare(tuple(unlisted[start : start + BATCH_RECORDS_MAX]), found)
+        yield from _read_and_compare(tuple(unlisted[start : start + BATCH_RECORDS_MAX]), result)
 
 
-def compare_vanished(found: StreamComparison) -> Steps[None]:
+def compare_vanished(result: StreamComparison) -> Steps[None]:
     """Compare the loaded rows of a stream whose parent is deleted."""
-    yield from _read_and_compare(tuple(sorted((yield from CreatedBetween(None, None)))), found)
+    yield from _read_and_compare(tuple(sorted((yield from CreatedBetween(None, None)))), result)
 
 
-def _read_and_compare(ids: tuple[str, ...], found: StreamComparison) -> Steps[None]:
+def _read_and_compare(ids: tuple[str, ...], result: StreamComparison) -> Steps[None]:
     """Read these records and compare them with the loaded rows."""
-    left = ids
-    while left:
-        known = yield from LandedRows(left)
-        outcomes = yield from ReadRecords(left)
-        left = tuple(id for id in left if id not in outcomes)
-        yield from _compare_read(outcomes, known, found)
+    remaining = ids
+    while remaining:
+        known = yield from LandedRows(remaining)
+        outcomes = yield from ReadRecords(remaining)
+        remaining = tuple(id for id in remaining if id not in outcomes)
+        yield from _compare_read(outcomes, known, result)
 
 
 def _compare_read(
-    outcomes: Mapping[str, Outcome], known: Mapping[str, LandedRow], found: StreamComparison
+    outcomes: Mapping[str, Outcome], known: Mapping[str, LandedRow], result: StreamComparison
 ) -> Steps[None]:
     records = tuple(each.record for each in outcomes.values() if isinstance(each, Found))
-    found.stale |= yield from DifferingFields(records)
+    result.stale |= yield from DifferingFields(records)
     for id, outcome in outcomes.items():
         row = known.get(id)
         is_live = row is not None and not row.is_deleted
         if isinstance(outcome, Gone):
             if is_live:
-                found.extra.append(id)
+                result.extra.append(id)
         elif not isinstance(outcome, Found):
-            found.unread[id] = outcome.message or outcome.reason
+            result.unread[id] = outcome.message or outcome.reason
         elif not is_live:
-            found.missing.append(id)
-            found.stale.pop(id, None)
+            result.missing.append(id)
+            result.stale.pop(id, None)
         elif row is not None and row.read_at is None:
-            found.unhydrated.append(id)
-    found.compared += len(outcomes)
+            result.unhydrated.append(id)
+    result.compared += len(outcomes)
 
 
 # -- Cost of a pull -------------------------------------------------------------------------------
@@ -159,15 +159,15 @@ class PullCost:
 
 def estimate_pull_cost(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     """Estimate the cost of a pull of the stream. Sends a few requests."""
-    return (yield from with_checked_totals(_price(resource, bookmark), bookmark))
+    return (yield from with_checked_totals(_estimate(resource, bookmark), bookmark))
 
 
-def _price(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
+def _estimate(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     if not resource.sortable or not bookmark.is_sorted:
-        return (yield from _price_whole(resource, bookmark))
+        return (yield from _estimate_whole_read(resource, bookmark))
     if bookmark.proven_at is None:
-        return (yield from _price_first(resource, bookmark))
-    return (yield from _RankSearch(resource, bookmark).search_and_price())
+        return (yield from _estimate_first_load(resource, bookmark))
+    return (yield from _RankSearch(resource, bookmark).estimate())
 
 
 def read_listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
@@ -183,7 +183,7 @@ def read_listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
     return tuple(ids)
 
 
-def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
+def _estimate_first_load(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     """Estimate a first load: two sweeps over the list, every detail, and a scan."""
     page = yield from ListPage(1, "created_at", "asc")
     live = yield from CountLive()
@@ -201,16 +201,18 @@ def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     return PullCost(page.total, unlisted, 0, queued, lists, details, is_first=True)
 
 
-def _price_whole(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
+def _estimate_whole_read(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     """Estimate a list that is read whole: its pages, and the details that a pull would read."""
-    wanted: set[str] = set()
+    ids_to_read: set[str] = set()
 
     def take(page: Page[Resource]) -> Steps[int]:
         known = yield from read_landed_rows(page.items)
-        wanted.update(
+        ids_to_read.update(
             (yield from DifferingFields(page.items)), ids_read_too_early(page, known, bookmark)
         )
-        wanted.update(id for id in ids_of(page.items) if id not in known or not known[id].read_at)
+        ids_to_read.update(
+            id for id in ids_of(page.items) if id not in known or not known[id].read_at
+        )
         return 0
 
     page = yield from list_all("created_at" if resource.sortable else None, take)
@@ -218,8 +220,10 @@ def _price_whole(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     queued = yield from CountQueued()
     is_first = bookmark.proven_at is None
     deleted = max(0, live - page.count)
-    details = max(len(wanted), queued) + deleted
-    return PullCost(page.total, len(wanted), deleted, queued, page.page, details, is_first=is_first)
+    details = max(len(ids_to_read), queued) + deleted
+    return PullCost(
+        page.total, len(ids_to_read), deleted, queued, page.page, details, is_first=is_first
+    )
 
 
 class _RankSearch:
@@ -234,7 +238,7 @@ class _RankSearch:
         self._unknown = 0
         self._seen = 0
 
-    def search_and_price(self) -> Steps[PullCost]:
+    def estimate(self) -> Steps[PullCost]:
         """Search and estimate the requests of the pull."""
         first = yield from self._page(1)
         self._future = future_of(first.dated_at, self._bookmark)
@@ -242,8 +246,8 @@ class _RankSearch:
         live = yield from CountLive()
         queued = yield from CountQueued()
         pages = max(1, ceil(first.total / first.per_page))
-        seen = max(1, min(self._seen, changed))
-        new = round(self._unknown * changed / seen) if changed else 0
+        pages_read = max(1, min(self._seen, changed))
+        new = round(self._unknown * changed / pages_read) if changed else 0
         offset = self._bookmark.total_offset
         deleted = max(0, live + new - first.total - (offset or 0))
         lists = min(pages, changed // first.per_page + 1)
@@ -281,11 +285,11 @@ class _RankSearch:
         start = predicted_boundary(rows, self._floor, self._future)
         return (
             yield from first_clean(
-                start, lambda rank: self._verdict_at(first, rank), lambda: first.total
+                start, lambda rank: self._dirtiness_at(first, rank), lambda: first.total
             )
         )
 
-    def _verdict_at(self, first: Page[Resource], rank: int) -> Steps[Dirtiness]:
+    def _dirtiness_at(self, first: Page[Resource], rank: int) -> Steps[Dirtiness]:
         """Return whether the record of that rank changed, by its page and detail."""
         if rank >= first.total:
             return "end"
@@ -293,12 +297,12 @@ class _RankSearch:
         index = rank % first.per_page
         if index >= len(page.items):
             return "end"
-        updated_at = yield from self._dated(page.items[index])
+        updated_at = yield from self._updated_at(page.items[index])
         if updated_at is None or updated_at > self._future:
             return "odd"
         return "dirty" if updated_at > self._floor else "clean"
 
-    def _dated(self, item: Resource) -> Steps[datetime | None]:
+    def _updated_at(self, item: Resource) -> Steps[datetime | None]:
         """Return the `updated_at` of a record. An unreadable record counts as changed now."""
         if self._lists_cursor:
             return item.updated_at

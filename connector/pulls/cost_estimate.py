@@ -28,7 +28,7 @@ from connector.warehouse.state import read_status
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class ScheduleEstimate:
     """Estimated requests of scheduled pulls until the end of the month.
 
     Attributes:
@@ -47,7 +47,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanReport:
+class CostEstimate:
     """Estimated requests of a pull by resource, and the requests of the estimate itself.
 
     Attributes:
@@ -63,7 +63,7 @@ class PlanReport:
     spent: int
     limit_per_minute: int | None
     month: MonthUse | None
-    schedule: Schedule | None = None
+    schedule: ScheduleEstimate | None = None
 
     @property
     def requests(self) -> int:
@@ -99,7 +99,7 @@ class PlanReport:
         }
 
 
-async def plan(
+async def estimate_cost(
     settings: Settings,
     resources: Sequence[str] = (),
     *,
@@ -107,7 +107,7 @@ async def plan(
     watch: Watch | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
-) -> PlanReport:
+) -> CostEstimate:
     """Estimate a pull of the resources (default: all), and pulls scheduled `every` so often.
 
     Raises the errors of a pull, except for a missing scope, which skips the resource.
@@ -120,14 +120,14 @@ async def plan(
         for name in names:
             context.watch(Progress(name))
             try:
-                prices[name] = await _price(context, name)
+                prices[name] = await _estimate_resource(context, name)
             except Forbidden:
                 skipped.append(name)
         month = await context.read_month()
         schedule = None
         if every is not None:
-            schedule = await _schedule(context, prices, every, month)
-    return PlanReport(
+            schedule = await _estimate_schedule(context, prices, every, month)
+    return CostEstimate(
         prices=prices,
         skipped=tuple(skipped),
         spent=context.tally.requests,
@@ -137,7 +137,7 @@ async def plan(
     )
 
 
-async def _price(context: RunContext, name: str) -> PullCost:
+async def _estimate_resource(context: RunContext, name: str) -> PullCost:
     """Estimate one resource over all its known streams."""
     whole = PullCost(0, 0, 0, 0, 0, 0)
     for stream in await _streams(context, declaration(name)):
@@ -165,9 +165,9 @@ async def _streams(context: RunContext, resource: Declaration) -> tuple[Stream, 
     return tuple(Stream(resource, id) for id in ids)
 
 
-async def _schedule(
+async def _estimate_schedule(
     context: RunContext, prices: dict[str, PullCost], every: timedelta, month: MonthUse
-) -> Schedule:
+) -> ScheduleEstimate:
     """Estimate the cost until the end of the month at the recent rate of changes."""
     now, quiet, changes_a_day = context.now(), 0, 0.0
     for name, each in prices.items():
@@ -178,10 +178,10 @@ async def _schedule(
         if proven_at is not None and now > proven_at:
             days = max((now - proven_at) / timedelta(days=1), 1 / 24)
             changes_a_day += each.changed / days
-    left = max(timedelta(0), midnight(month.period.ends) - now)
-    pulls = ceil(left / every)
-    requests = pulls * quiet + round(changes_a_day * (left / timedelta(days=1)))
-    return Schedule(every.total_seconds(), pulls, quiet, changes_a_day, requests)
+    remaining = max(timedelta(0), midnight(month.period.ends) - now)
+    pulls = ceil(remaining / every)
+    requests = pulls * quiet + round(changes_a_day * (remaining / timedelta(days=1)))
+    return ScheduleEstimate(every.total_seconds(), pulls, quiet, changes_a_day, requests)
 
 
 def _quiet_requests(stream: Stream, whole: PullCost) -> int:

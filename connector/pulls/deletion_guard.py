@@ -94,7 +94,7 @@ class MassDeletionGuard:
         return self._passed + len(self.withheld) > self._max and not self._accepts
 
     @property
-    def hold(self) -> str | None:
+    def reason_to_hold(self) -> str | None:
         """Return the reason why lists prove nothing: refused or suddenly empty; else None."""
         if self.refused is not None:
             return self.refused.message if self.refused.hides_changes else None
@@ -122,7 +122,7 @@ class MassDeletionGuard:
         is_emptied = total == 0 and listed > EMPTIED_MAX
         message = f"{missing} of {listed} listed records are missing"
         refusal = Refusal("list_shrank", message, hides_changes=True)
-        self._judge(missing <= self._max and not is_emptied, refusal)
+        self._refuse_unless(missing <= self._max and not is_emptied, refusal)
 
     def count_recognised(self, listed: Iterable[str], known: Mapping[str, LandedRow]) -> int:
         """Return the number of `known` records that were loaded before this pull.
@@ -140,7 +140,7 @@ class MassDeletionGuard:
             "loaded records"
         )
         refusal = Refusal("list_unfamiliar", message, hides_changes=True)
-        self._judge(absent <= self._max or is_familiar, refusal)
+        self._refuse_unless(absent <= self._max or is_familiar, refusal)
 
     def drop_listed(self, ids: set[str]) -> None:
         """Drop held tombstones of records that a list shows, because they may exist."""
@@ -150,7 +150,7 @@ class MassDeletionGuard:
         self.contradicted |= shown
         count = len(self.contradicted)
         message = f"{count} records were reported as deleted, but the lists still contain them"
-        self._judge(count <= self._max, Refusal("details_gone", message))
+        self._refuse_unless(count <= self._max, Refusal("details_gone", message))
 
     def accept(self, gone: dict[str, Gone]) -> dict[str, Gone]:
         """Return the tombstones accepted without a list; hold them if there are too many."""
@@ -171,6 +171,6 @@ class MassDeletionGuard:
         self._waiting |= self.withheld.keys()
         self.withheld.clear()
 
-    def _judge(self, is_believed: bool, refusal: Refusal) -> None:
+    def _refuse_unless(self, is_believed: bool, refusal: Refusal) -> None:
         if not (is_believed or self._accepts):
             self.refused = refusal

@@ -68,7 +68,7 @@ def commit_few_tombstones(guard: MassDeletionGuard) -> Steps[None]:
         yield from Commit(gone=gone)
 
 
-def read_and_judge(
+def read_and_compare(
     ids: Iterable[str],
     bookmark: Bookmark,
     guard: MassDeletionGuard,
@@ -88,14 +88,14 @@ def read_and_judge(
     Returns:
         The bookmark, with a higher lateness if a change was later than expected.
     """
-    left = dict.fromkeys(ids)
+    remaining = dict.fromkeys(ids)
     gone: dict[str, Gone] = {}
-    while left:
-        batch = tuple(islice(left, BATCH_RECORDS_MAX))
+    while remaining:
+        batch = tuple(islice(remaining, BATCH_RECORDS_MAX))
         known = yield from LandedRows(batch)
         outcomes = yield from ReadRecords(batch)
         for id in outcomes:
-            del left[id]
+            del remaining[id]
         found, batch_gone, failed = _split_outcomes(outcomes)
         gone |= batch_gone
         if unread is not None:
@@ -135,12 +135,14 @@ def _find_anomalies(
         if updated_at == row.updated_at:
             events.append(Event("silent", "changed, but updated_at stayed the same", id))
             continue
-        bookmark = _with_room_for(bookmark, updated_at, row.read_at)
+        bookmark = _with_raised_lateness(bookmark, updated_at, row.read_at)
         events.append(Event("late", f"became visible late (updated_at is {updated_at})", id))
     return bookmark, tuple(events)
 
 
-def _with_room_for(bookmark: Bookmark, updated_at: datetime, read_at: datetime | None) -> Bookmark:
+def _with_raised_lateness(
+    bookmark: Bookmark, updated_at: datetime, read_at: datetime | None
+) -> Bookmark:
     """Return the bookmark with a higher lateness, after a change that it should have covered.
 
     The delay of the change is only known if the row was read after the date of the change.
@@ -213,7 +215,7 @@ class DetailReads:
         known = self.known
         return sum(id not in known or known[id].is_deleted for id in self._found)
 
-    def is_younger(self, id: str, listing: Listing) -> bool:
+    def is_read_after(self, id: str, listing: Listing) -> bool:
         """Return True if the record's detail was read after the listing last showed the record."""
         return id in self.by_id and self.by_id[id].step > listing.step[id]
 
@@ -222,20 +224,20 @@ class DetailReads:
         for id in ids:
             self.by_id.pop(id, None)
 
-    def is_settled(self, id: str) -> bool:
+    def is_attempted(self, id: str) -> bool:
         """Return True if the pass has read the record or tried to."""
         return id in self.by_id or id in self.gone or id in self.unread
 
     def read(self, ids: tuple[str, ...]) -> Steps[None]:
         """Read details and commit each full batch."""
-        left = dict.fromkeys(ids)
-        while left:
+        remaining = dict.fromkeys(ids)
+        while remaining:
             room = BATCH_RECORDS_MAX - self._unlanded
-            outcomes = yield from ReadRecords(tuple(islice(left, room)))
+            outcomes = yield from ReadRecords(tuple(islice(remaining, room)))
             self._unlanded += len(outcomes)
             self.step += 1
             for id in outcomes:
-                del left[id]
+                del remaining[id]
             for id, outcome in outcomes.items():
                 self.unread.pop(id, None)
                 if isinstance(outcome, Found):
@@ -244,7 +246,7 @@ class DetailReads:
                     self.gone[id] = outcome
                 else:
                     self.unread[id] = outcome
-            if left or self._unlanded >= BATCH_RECORDS_MAX:
+            if remaining or self._unlanded >= BATCH_RECORDS_MAX:
                 yield from self._land()
 
     def compare(self, listing: Listing) -> None:
@@ -253,7 +255,7 @@ class DetailReads:
             updated_at = self.updated_at(item.id)
             if not item.declaration.lists_cursor or updated_at is None:
                 continue
-            if self.is_younger(item.id, listing) and updated_at < item.updated_at:
+            if self.is_read_after(item.id, listing) and updated_at < item.updated_at:
                 late = (listing.last.dated_at - item.updated_at).total_seconds()
                 self.bookmark = with_lateness(self.bookmark, late)
 

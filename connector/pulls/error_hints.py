@@ -41,12 +41,15 @@ _UNREPEATED = {
 """Actions by the beginning of a reason, if a retry would have the same result."""
 
 
-def explain(what: ConnectorError | ResourceRun) -> str:
+def explain(error_or_result: ConnectorError | ResourceRun) -> str:
     """Return a sentence on an error or a result, and a sentence on the next action."""
-    if isinstance(what, ConnectorError):
-        happened, action = str(what), what.action
+    if isinstance(error_or_result, ConnectorError):
+        happened, action = str(error_or_result), error_or_result.action
     else:
-        happened, action = what.message or f"{what.resource} is not verified", action_of(what)
+        happened, action = (
+            error_or_result.message or f"{error_or_result.resource} is not verified",
+            next_action(error_or_result),
+        )
     return f"{happened.rstrip().removesuffix('.')}. {action}"
 
 
@@ -55,62 +58,62 @@ def explain_together(resources: Sequence[ResourceRun]) -> Iterator[str]:
     groups: dict[tuple[str, str], list[ResourceRun]] = {}
     for each in resources:
         cause = each.error_code or each.resource
-        groups.setdefault((cause, action_of(each)), []).append(each)
-    for same in groups.values():
-        names = ", ".join(each.resource for each in same)
-        outcomes = ", ".join(dict.fromkeys(each.outcome for each in same))
-        yield f"{names} {outcomes}: {explain(same[0])}"
+        groups.setdefault((cause, next_action(each)), []).append(each)
+    for group in groups.values():
+        names = ", ".join(each.resource for each in group)
+        outcomes = ", ".join(dict.fromkeys(each.outcome for each in group))
+        yield f"{names} {outcomes}: {explain(group[0])}"
 
 
 def describe_unread(unread: Sequence[UnreadRecord]) -> str:
     """Return the part of a sentence on unreadable records: which, why, and how often."""
-    told = []
+    descriptions = []
     for each in unread[:UNREAD_SHOWN_MAX]:
         runs = f", in {each.failed_runs} runs so far" if each.is_broken else ""
-        told.append(f"{shortened(each.id)} ({each.error}{runs})")
-    more = len(unread) - len(told)
-    what = count_noun(len(unread), "record could not be read", "records could not be read")
-    return f"{what}: {', '.join(told)}{f' and {more:,} more' if more else ''}"
+        descriptions.append(f"{shortened(each.id)} ({each.error}{runs})")
+    more = len(unread) - len(descriptions)
+    noun = count_noun(len(unread), "record could not be read", "records could not be read")
+    return f"{noun}: {', '.join(descriptions)}{f' and {more:,} more' if more else ''}"
 
 
 def describe_anomalies(resource: str, events: Sequence[Event]) -> str:
     """Return a sentence on undocumented fields and values in the records of a resource."""
-    told = [
+    descriptions = [
         f"{each.kind}: {each.detail}" + (f" (record {shortened(each.id)})" if each.id else "")
         for each in events[:ANOMALIES_SHOWN_MAX]
     ]
-    more = len(events) - len(told)
-    return f"{resource} has {'; '.join(told)}{f'; and {more:,} more' if more else ''}."
+    more = len(events) - len(descriptions)
+    return f"{resource} has {'; '.join(descriptions)}{f'; and {more:,} more' if more else ''}."
 
 
-def describe_row_difference(done: ResourceRun) -> str | None:
+def describe_row_difference(result: ResourceRun) -> str | None:
     """Return a sentence if the number of loaded rows differs from the API's; else None."""
-    if done.total is None:
-        return f"The API's total of {done.resource} is unknown: no list was read to its end."
-    if done.live == done.total:
+    if result.total is None:
+        return f"The API's total of {result.resource} is unknown: no list was read to its end."
+    if result.live == result.total:
         return None
     return (
-        f"landing.{done.resource} has {done.live:,} live rows and the API has {done.total:,}:"
+        f"landing.{result.resource} has {result.live:,} live rows and the API has {result.total:,}:"
         " records changed during the pull. The next pull resolves the difference."
     )
 
 
-def can_retry(done: ResourceRun) -> bool:
+def can_retry(result: ResourceRun) -> bool:
     """Return True if the same request may succeed later without any change."""
-    return issubclass(_class_and_action(done.error_code)[0], TryAgain)
+    return issubclass(_class_and_action(result.error_code)[0], TryAgain)
 
 
-def action_of(what: ResourceRun | str | None) -> str:
+def next_action(outcome: ResourceRun | str | None) -> str:
     """Return the next action for a resource with a problem, or for an error's code."""
-    if not isinstance(what, ResourceRun):
-        return _class_and_action(what)[1]
-    if what.error_code is None:
-        told = what.message or ""
-        found = (_UNREPEATED[each] for each in _UNREPEATED if told.startswith(each))
+    if not isinstance(outcome, ResourceRun):
+        return _class_and_action(outcome)[1]
+    if outcome.error_code is None:
+        message = outcome.message or ""
+        found = (_UNREPEATED[each] for each in _UNREPEATED if message.startswith(each))
         return next(found, _UNPROVEN)
-    kind, action = _class_and_action(what.error_code)
+    kind, action = _class_and_action(outcome.error_code)
     if issubclass(kind, Forbidden):
-        scope = declaration(what.resource).read_scope()
+        scope = declaration(outcome.resource).read_scope()
         return Forbidden("", status=403, scope=scope).action
     return action
 

@@ -124,11 +124,11 @@ def second_sweep(
     bookmark and the reason if the comparison failed. In this case R is not set, and the next pull
     compares again, unless the guard has refused and the stream was loaded before.
     """
-    doubt: str | None = None
+    reason: str | None = None
     sweeps = SWEEPS_MAX
     for _ in range(VERIFICATIONS_MAX):
-        done = yield from read_windows(bookmark, guard, reads_all=reads_all)
-        bookmark, reads_all = done.bookmark, False
+        round_result = yield from read_windows(bookmark, guard, reads_all=reads_all)
+        bookmark, reads_all = round_result.bookmark, False
         if guard.refused is None:
             yield from commit_tombstones(guard)
         yield from read_queue(guard)
@@ -142,33 +142,33 @@ def second_sweep(
             # The windows after this one were not compared, so nothing is verified.
             yield from Commit(bookmark=bookmark)
             return bookmark, "the list is not sorted by created_at"
-        if (yield from CountLive()) < done.count:
-            sweeps -= yield from _sweep_until_complete(done, sweeps)
-            bookmark = done.bookmark
+        if (yield from CountLive()) < round_result.count:
+            sweeps -= yield from _sweep_until_complete(round_result, sweeps)
+            bookmark = round_result.bookmark
             yield from read_queue(guard)
             yield from commit_few_tombstones(guard)
         live = yield from CountLive()
         # A tie may hide a record from every window while another is deleted, so that the count
         # agrees. But then fewer records were seen than existed at some time during the round.
-        seen = len(done.seen) + (yield from _count_unlisted_live(done))
-        if live >= done.count and seen >= done.population:
-            doubt = None
+        seen_count = len(round_result.seen_hashes) + (yield from _count_unlisted_live(round_result))
+        if live >= round_result.count and seen_count >= round_result.population:
+            reason = None
             break
-        doubt = TOO_FEW
+        reason = TOO_FEW
     events: tuple[Event, ...] = ()
-    if doubt is None:
-        listed = capped_total(done.total, live)
-        bookmark = replace(bookmark, verify_page=None, listed=listed)
-        if (offset := done.offset(live)) is not None:
+    if reason is None:
+        stored_total = capped_total(round_result.total, live)
+        bookmark = replace(bookmark, verify_page=None, listed=stored_total)
+        if (offset := round_result.offset(live)) is not None:
             events = total_events(bookmark, offset, live)
             bookmark = replace(bookmark, total_offset=offset)
         if bookmark.proven_at is None:
             bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
     yield from Commit(bookmark=bookmark, events=events)
-    return bookmark, doubt
+    return bookmark, reason
 
 
-def _sweep_until_complete(done: VerificationRound, sweeps_max: int) -> Steps[int]:
+def _sweep_until_complete(round_result: VerificationRound, sweeps_max: int) -> Steps[int]:
     """List all pages again until as many records are live as listed; return the number of sweeps.
 
     The round has compared every loaded record, so only missing records are searched, and lists show
@@ -176,22 +176,24 @@ def _sweep_until_complete(done: VerificationRound, sweeps_max: int) -> Steps[int
     """
 
     def land(page: Page[Resource]) -> Steps[int]:
-        done.note(page)
-        done.add_listed(page.items, (yield from read_landed_rows(page.items)))
+        round_result.add_page(page)
+        round_result.add_listed(page.items, (yield from read_landed_rows(page.items)))
         yield from Commit(items=page.items)
-        return done.bookmark.total_offset or 0
+        return round_result.bookmark.total_offset or 0
 
     for sweeps in range(1, sweeps_max + 1):
         yield from list_all("created_at", land)
-        if (yield from CountLive()) >= done.count:
+        if (yield from CountLive()) >= round_result.count:
             return sweeps
     return sweeps_max
 
 
-def _count_unlisted_live(done: VerificationRound) -> Steps[int]:
+def _count_unlisted_live(round_result: VerificationRound) -> Steps[int]:
     """Return the number of live records that no window listed."""
     absent = tuple(
-        id for id, why in done.suspects.items() if why == "absent" and hash(id) not in done.seen
+        id
+        for id, why in round_result.suspects.items()
+        if why == "absent" and hash(id) not in round_result.seen_hashes
     )
     known = yield from LandedRows(absent)
     return sum(not each.is_deleted and not each.is_queued for each in known.values())
@@ -243,7 +245,7 @@ def read_whole(
         guard.drop_listed(listed)
     yield from commit_tombstones(guard)
     is_whole &= guard.refused is None
-    if guard.hold is not None:
+    if guard.reason_to_hold is not None:
         # An empty list is accepted if each loaded record was read and is deleted.
         is_whole &= (yield from CountLive()) == 0
     proven_at = bookmark.proven_at
@@ -266,15 +268,15 @@ def _are_all_alive(listed: set[str]) -> Steps[bool]:
     existed when the last page of the first read was made. If that page counted the same number,
     these are all records.
     """
-    again: set[str] = set()
+    listed_again: set[str] = set()
 
     def note(page: Page[Resource]) -> Steps[int]:
         yield from ()
-        again.update(ids_of(page.items))
+        listed_again.update(ids_of(page.items))
         return 0
 
     yield from list_all(None, note)
-    return listed <= again
+    return listed <= listed_again
 
 
 def ids_read_too_early(

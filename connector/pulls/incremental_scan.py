@@ -133,12 +133,12 @@ class IncrementalScan:
             if not one_instant and attempt == 1 and self._may_be_stale():
                 continue  # A page that was older than the previous one may have hidden a record.
             details = self._details
-            yield from details.read(tuple(id for id in self._above if not details.is_settled(id)))
+            yield from details.read(tuple(id for id in self._above if not details.is_attempted(id)))
             details.compare(listing)
             if (floor := floor_of(details.bookmark)) < self._floor:
                 self._floor = floor
                 continue  # The previous scan ended too high, so this one must reach lower.
-            if witnesses := (yield from self._checks(listing).out_of_order()):
+            if witnesses := (yield from self._order_checks(listing).out_of_order()):
                 out_of_order += 1
                 if out_of_order == LISTINGS_OUT_OF_ORDER_MAX:
                     reason = OUT_OF_ORDER
@@ -162,20 +162,20 @@ class IncrementalScan:
         total = listing.last.total
         self._guard.check_total(total)
         # A list that hides records may hide changes as well, so R must not move.
-        reason = (distrust := self._guard.hold) or reason
+        reason = (distrust := self._guard.reason_to_hold) or reason
         bookmark = replace(self._details.bookmark, opened_at=None)
         if _is_outdated(bookmark.total_offset, listing.last):
             bookmark = replace(bookmark, total_offset=None)
         if reason is None:
             live = (yield from CountLive()) + self._details.unlanded_new
             listed = capped_total(total, live)
-            bookmark = replace(self._proven(bookmark, listing), alarms=0, listed=listed)
+            bookmark = replace(self._verified_bookmark(bookmark, listing), alarms=0, listed=listed)
         elif reason == OUT_OF_ORDER:
             alarms = bookmark.alarms + 1
             bookmark = replace(bookmark, alarms=alarms, is_sorted=alarms < ALARMS_MAX)
         suspects: dict[str, str] = {}
         if reason in (None, distrust):
-            suspects = yield from self._checks(listing).suspicious_ids()
+            suspects = yield from self._order_checks(listing).suspicious_ids()
         if distrust is not None:
             self._guard.absent |= {id for id, why in suspects.items() if why == "absent"}
             suspects = {id: suspects[id] for id in suspects.keys() - self._guard.absent}
@@ -185,7 +185,7 @@ class IncrementalScan:
         length = listing.length(bookmark.total_offset or 0)
         return ScanResult(bookmark, reason, total, length, listing.last.per_page, gone, suspects)
 
-    def _proven(self, bookmark: Bookmark, listing: Listing) -> Bookmark:
+    def _verified_bookmark(self, bookmark: Bookmark, listing: Listing) -> Bookmark:
         """Return the bookmark with R set to T0 and the data of this scan that the next one
         needs.
         """
@@ -207,7 +207,7 @@ class IncrementalScan:
             closed_floor=floor if closed_by is not None or not is_certain else None,
         )
 
-    def _checks(self, listing: Listing) -> OrderChecks:
+    def _order_checks(self, listing: Listing) -> OrderChecks:
         limit = self._opened_at - self._lateness
         return OrderChecks(
             listing,
@@ -226,14 +226,14 @@ class IncrementalScan:
         details = self._details
         details.step += 1
         details.bookmark = with_pass_start(page, details.bookmark)
-        self._note_clock(page)
+        self._check_server_clock(page)
         fresh = listing.add(page, details.step)
         landed = yield from read_landed_rows(fresh)
         self._guard.count_recognised(ids_of(fresh), landed)
         for id, known in landed.items():
             details.remember(id, known)
 
-    def _note_clock(self, page: Page[Resource]) -> None:
+    def _check_server_clock(self, page: Page[Resource]) -> None:
         """Lower the floor if the server clock was set back."""
         before = self._details.bookmark
         self._details.bookmark = after = with_clock_change(page, before)
@@ -279,11 +279,11 @@ class IncrementalScan:
             start = self._predict(listing)
         return (
             yield from first_clean(
-                start, lambda index: self._verdict(listing, index), lambda: len(listing.order)
+                start, lambda index: self._dirtiness_at(listing, index), lambda: len(listing.order)
             )
         )
 
-    def _verdict(self, listing: Listing, index: int) -> Steps[Dirtiness]:
+    def _dirtiness_at(self, listing: Listing, index: int) -> Steps[Dirtiness]:
         """Return whether the record of that index is dirty; lists further pages if necessary."""
         while index >= len(listing.order) and not self._is_complete(listing):
             yield from self._extend(listing)
@@ -315,7 +315,7 @@ class IncrementalScan:
         if id in details.by_id:
             if not self._is_below_floor(details.updated_at(id)):
                 return True  # A dirty record stays dirty until R moves: `updated_at` only grows.
-            if details.is_younger(id, listing):
+            if details.is_read_after(id, listing):
                 return False
         yield from details.read((id,))
         # An unreadable record counts as dirty and is queued. A detail from before the list proves
@@ -325,16 +325,18 @@ class IncrementalScan:
     def _is_undated(self, listing: Listing, item: Resource) -> Steps[bool]:
         """Return True if the record has no `updated_at`, or one in the future."""
         if self._lists_cursor:
-            return self._is_odd(item.updated_at)
+            return self._is_missing_or_future(item.updated_at)
         known = self._details.known.get(item.id)
         if known is None or known.is_queued or known.is_deleted or known.read_at is None:
             return False
-        if not self._is_odd(known.updated_at):
+        if not self._is_missing_or_future(known.updated_at):
             return False
         yield from self._is_dirty(listing, item)
-        return item.id in self._details.by_id and self._is_odd(self._details.updated_at(item.id))
+        return item.id in self._details.by_id and self._is_missing_or_future(
+            self._details.updated_at(item.id)
+        )
 
-    def _is_odd(self, updated_at: datetime | None) -> bool:
+    def _is_missing_or_future(self, updated_at: datetime | None) -> bool:
         return updated_at is None or updated_at > self._latest_accepted_time
 
     def _may_be_stale(self) -> bool:
@@ -380,16 +382,16 @@ class IncrementalScan:
         until = listing.last.dated_at - SECOND
         live = [id for id in self._above if self._was_dirty_and_alive(listing, id, need, until)]
         if len(live) >= need:
-            lost = yield from self._lost(listing, live)
+            lost = yield from self._no_longer_listed(listing, live)
             live = [id for id in live if id not in lost]
         if len(live) < need or listing.has_shifted:
             return False
         last_page = {item.id for item in listing.last.items}
-        settled = [id for id in live if id in last_page or self._is_settled(id, until)]
+        settled = [id for id in live if id in last_page or self._is_old_enough(id, until)]
         self._is_certain = not self._may_be_stale() or len(settled) >= need
         return True
 
-    def _lost(self, listing: Listing, live: Collection[str]) -> Steps[set[str]]:
+    def _no_longer_listed(self, listing: Listing, live: Collection[str]) -> Steps[set[str]]:
         """Return unread ids that their page, listed again, no longer shows."""
         rank = listing.rank
         lost = {
@@ -402,7 +404,7 @@ class IncrementalScan:
             lost.difference_update(ids_of(page.items))
         return lost
 
-    def _is_settled(self, id: str, until: datetime) -> bool:
+    def _is_old_enough(self, id: str, until: datetime) -> bool:
         """Return True if the record is so old that even a lagging replica shows it."""
         updated_at = self._details.updated_at(id)
         return updated_at is not None and updated_at <= until - self._lateness
@@ -410,7 +412,7 @@ class IncrementalScan:
     def _is_verified_clean(self, listing: Listing, item: Resource) -> bool:
         if self._lists_cursor:
             return self._is_below_floor(item.updated_at)
-        is_younger = self._details.is_younger(item.id, listing)
+        is_younger = self._details.is_read_after(item.id, listing)
         return is_younger and self._is_below_floor(self._details.updated_at(item.id))
 
     def _was_dirty_and_alive(self, listing: Listing, id: str, need: int, until: datetime) -> bool:
@@ -504,7 +506,7 @@ class OrderChecks:
             )
         # Only a detail shows whether a record without a date, or with a future one, has changed.
         suspects |= dict.fromkeys((yield from UndatedIds(self.future)), "undated")
-        return {id: why for id, why in suspects.items() if not self.details.is_settled(id)}
+        return {id: why for id, why in suspects.items() if not self.details.is_attempted(id)}
 
     def _listed_updated_at(self, item: Resource) -> datetime | None:
         """Return the `updated_at` that the record had when it was listed; None if unknown.
@@ -517,7 +519,7 @@ class OrderChecks:
         updated_at = self.details.updated_at(item.id)
         if updated_at is None or updated_at > self.limit:
             return None
-        return updated_at if self.details.is_younger(item.id, self.listing) else None
+        return updated_at if self.details.is_read_after(item.id, self.listing) else None
 
     def _unlisted_newer_than(self, moment: datetime) -> Steps[frozenset[str]]:
         """Return loaded ids newer than this time that no list of this pass shows."""

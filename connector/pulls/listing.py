@@ -57,7 +57,7 @@ class PageBatch:
         """Return True if a commit is due, by the number of records or by the time since the last
         one.
         """
-        first, last = self.pages[0].heard_at, self.pages[-1].heard_at
+        first, last = self.pages[0].received_at, self.pages[-1].received_at
         seconds = (last - first).total_seconds() if first and last else 0.0
         count = sum(len(page.items) for page in self.pages)
         return count >= BATCH_RECORDS_MAX or seconds >= BATCH_SECONDS_MAX

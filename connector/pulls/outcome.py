@@ -72,7 +72,7 @@ class RequestTally(Observer):
     by_purpose: Counter[tuple[str, str]] = field(default_factory=Counter)
     purpose: Purpose = "pull"
     readable: int = 0
-    tell_wait: Callable[[float], None] | None = None
+    report_wait: Callable[[float], None] | None = None
 
     def before_send(self, request: Request) -> None:
         """Count a request."""
@@ -86,8 +86,8 @@ class RequestTally(Observer):
 
     def on_hold(self, seconds: float, why: str) -> None:
         """Report a wait that is long enough."""
-        if self.tell_wait is not None and seconds >= WAIT_TOLD_SECONDS_MIN:
-            self.tell_wait(seconds)
+        if self.report_wait is not None and seconds >= WAIT_TOLD_SECONDS_MIN:
+            self.report_wait(seconds)
 
     def on_wait_end(self, seconds: float, why: str) -> None:
         """Count the time of a wait for the rate limiter."""
@@ -109,19 +109,19 @@ class ResourceTally:
         self.reason: str | None = None
         self.code: str | None = None
 
-    def commit(self, what: Commit, fates: LandedCounts) -> None:
+    def add_commit(self, commit: Commit, counts: LandedCounts) -> None:
         """Count one commit."""
-        self.fates += fates
-        self.read += len(what.records)
-        self.pending += fates.listed + len(what.enqueue) - len(what.records) - len(what.gone)
+        self.fates += counts
+        self.read += len(commit.records)
+        self.pending += counts.listed + len(commit.enqueue) - len(commit.records) - len(commit.gone)
         self.pending = max(0, self.pending)
 
-    def add(self, pulled: PullResult) -> None:
+    def add_result(self, result: PullResult) -> None:
         """Count the result of one stream."""
-        self.total = (self.total or 0) + pulled.total
-        self.is_proven = self.is_proven and pulled.is_proven
-        if self.reason is None or (self.code is None and pulled.code is not None):
-            self.reason, self.code = pulled.reason, pulled.code
+        self.total = (self.total or 0) + result.total
+        self.is_proven = self.is_proven and result.is_proven
+        if self.reason is None or (self.code is None and result.code is not None):
+            self.reason, self.code = result.reason, result.code
 
 
 @dataclass(frozen=True, slots=True)

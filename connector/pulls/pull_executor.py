@@ -119,18 +119,18 @@ class PullExecutor:
                 waiting.cancel()
                 await asyncio.gather(waiting, return_exceptions=True)
 
-    async def _commit(self, what: Commit) -> None:
+    async def _commit(self, commit: Commit) -> None:
         context, name, tally = self._context, self._stream.resource.name, self._tally
-        fates = await asyncio.to_thread(
-            context.warehouse.commit, self._stream, what, context.run.run_id, context.now()
+        counts = await asyncio.to_thread(
+            context.warehouse.commit, self._stream, commit, context.run.run_id, context.now()
         )
-        tally.commit(what, fates)
+        tally.add_commit(commit, counts)
         context.watch(Progress(name, tally.read, tally.pending, context.tally.count_of(name)))
 
     async def _list(self, page: int, sort: str | None, order: Order) -> Page[Resource]:
         answer = await self._endpoint.list(page=page, sort=sort, order=order if sort else None)
         self._context.tally.readable += 1
-        listed = replace(answer, heard_at=self._context.now())
+        listed = replace(answer, received_at=self._context.now())
         for item in listed.items:
             # Without the server clock, items have the local time of their arrival, not of the
             # commit.

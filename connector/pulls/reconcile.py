@@ -125,7 +125,7 @@ class DeletionSearch:
                 high = ListPosition(end, rank if page.items else min(rank, high.rank), None)
             if cuts:
                 return [(low, cuts[0]), (cuts[-1], high)]
-        yield from self._compare_together(low, high)
+        yield from self._compare_range(low, high)
         return []
 
     def _middle(self, low: ListPosition, high: ListPosition) -> int | None:
@@ -155,18 +155,18 @@ class DeletionSearch:
         yield from Commit(items=page.items, enqueue=queued, bookmark=self.bookmark)
         if page.items:
             first, last = page.items[0].created_at, page.items[-1].created_at
-            yield from self._suspect(self._listed[number], first, last)
+            yield from self._mark_unlisted(self._listed[number], first, last)
         return page
 
-    def _compare_together(self, low: ListPosition, high: ListPosition) -> Steps[None]:
+    def _compare_range(self, low: ListPosition, high: ListPosition) -> Steps[None]:
         """Mark loaded ids as absent that belong between two cuts and are on no page there."""
         numbers = [n for n in range(low.page, high.page + 1) if n in self._listed]
         listed = frozenset().union(*(self._listed[n] for n in numbers))
         # Records with the time of a cut come after the cut.
         after = None if low.moment is None else low.moment - _TICK
-        yield from self._suspect(listed, after, high.moment)
+        yield from self._mark_unlisted(listed, after, high.moment)
 
-    def _suspect(
+    def _mark_unlisted(
         self, listed: frozenset[str], after: datetime | None, before: datetime | None
     ) -> Steps[None]:
         """Mark loaded ids as absent that were created strictly between two times and are not

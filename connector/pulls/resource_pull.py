@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from connector.catalog.resource import Declaration
 from connector.errors_api import NotFound
 from connector.pulls.deletion_guard import MassDeletionGuard, Refusal
-from connector.pulls.detail_queue import commit_few_tombstones, read_and_judge, read_queue
+from connector.pulls.detail_queue import commit_few_tombstones, read_and_compare, read_queue
 from connector.pulls.first_load import (
     TOO_FEW,
     SweepResult,
@@ -158,14 +158,14 @@ def read_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[PullResult]:
     """Read only these records. A deleted record becomes a tombstone immediately."""
     live, unread = (yield from CountLive()), dict[str, Unread]()
     guard = MassDeletionGuard(live, bookmark.listed, accepts=True)
-    yield from read_and_judge(ids, bookmark, guard, unread=unread)
+    yield from read_and_compare(ids, bookmark, guard, unread=unread)
     known = yield from LandedRows(ids)
     absent = [id for id in ids if id not in known and id not in unread]
     gone = sorted(id for id, row in known.items() if row.is_deleted and id not in unread)
     reason = ONLY_THESE
     if unread:
-        told = (f"{id} ({each.message or each.reason})" for id, each in unread.items())
-        reason = f"{NOT_READ} {', '.join(told)}"
+        descriptions = (f"{id} ({each.message or each.reason})" for id, each in unread.items())
+        reason = f"{NOT_READ} {', '.join(descriptions)}"
     elif absent:
         reason = f"the API has no record {', '.join(absent)}"
     elif gone:
@@ -176,27 +176,27 @@ def read_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[PullResult]:
 def _load(
     resource: Declaration,
     bookmark: Bookmark,
-    swept: SweepResult | None,
+    sweep_result: SweepResult | None,
     guard: MassDeletionGuard,
     options: PullOptions,
 ) -> Steps[tuple[Bookmark, PullResult | None]]:
     """Run the first load or a full comparison. Returns the result if the pull ends here."""
-    if swept is not None:
-        if swept.is_short:
-            return bookmark, PullResult(False, TOO_FEW, swept.total)
+    if sweep_result is not None:
+        if sweep_result.is_short:
+            return bookmark, PullResult(False, TOO_FEW, sweep_result.total)
         if not bookmark.is_sorted:
             yield from Commit(events=(unsorted_event(resource),))
-        elif swept.is_one_instant and resource.lists_cursor:
+        elif sweep_result.is_one_instant and resource.lists_cursor:
             # The only page showed every id and `updated_at` at one point in time, as a scan would.
-            return bookmark, PullResult(True, None, swept.total)
-    if (options.is_full or options.sweeps) and swept is None:
+            return bookmark, PullResult(True, None, sweep_result.total)
+    if (options.is_full or options.sweeps) and sweep_result is None:
         bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
     if bookmark.verify_page is not None:
         if bookmark.proven_at is not None:
             yield from SpendFor("sweep")
-        bookmark, doubt = yield from second_sweep(bookmark, guard, reads_all=options.is_full)
-        if doubt is not None and (guard.refused is None or bookmark.proven_at is None):
-            return bookmark, PullResult(False, doubt, (yield from CountLive()))
+        bookmark, reason = yield from second_sweep(bookmark, guard, reads_all=options.is_full)
+        if reason is not None and (guard.refused is None or bookmark.proven_at is None):
+            return bookmark, PullResult(False, reason, (yield from CountLive()))
     return bookmark, None
 
 
@@ -206,40 +206,40 @@ def _scan(
     """Scan, read suspicious records, audit, and verify if requested."""
     yield from SpendFor("pull")
     is_resumed = bookmark.opened_at is not None
-    walked = yield from IncrementalScan(resource, bookmark, guard).run()
-    if is_resumed and walked.is_proven:
+    scan_result = yield from IncrementalScan(resource, bookmark, guard).run()
+    if is_resumed and scan_result.is_proven:
         # A resumed pass verifies the time of its start; later changes need another scan.
-        walked = yield from IncrementalScan(resource, walked.bookmark, guard).run()
-    bookmark, doubt = walked.bookmark, walked.reason
-    if doubt == OUT_OF_ORDER and guard.refused is None:
+        scan_result = yield from IncrementalScan(resource, scan_result.bookmark, guard).run()
+    bookmark, reason = scan_result.bookmark, scan_result.reason
+    if reason == OUT_OF_ORDER and guard.refused is None:
         events = () if bookmark.is_sorted else (unsorted_event(resource),)
         yield from Commit(events=events)
         return (yield from _pull_whole(resource, bookmark, options))
     if guard.refused is None and guard.withholds_many:
         yield from SpendFor("sweep")
         bookmark, found = yield from second_sweep(replace(bookmark, scrubbed_to=None), guard)
-        doubt = doubt or found
+        reason = reason or found
     else:
-        yield from Commit(enqueue=walked.suspects)
-        bookmark = yield from read_and_judge(walked.suspects, bookmark, guard)
+        yield from Commit(enqueue=scan_result.suspects)
+        bookmark = yield from read_and_compare(scan_result.suspects, bookmark, guard)
         if guard.refused is None:
-            bookmark, found = yield from _audit(walked, bookmark, guard)
-            doubt = doubt or found
-    is_confirmed = guard.refused is None and guard.hold is not None
+            bookmark, found = yield from _audit(scan_result, bookmark, guard)
+            reason = reason or found
+    is_confirmed = guard.refused is None and guard.reason_to_hold is not None
     if is_confirmed and (yield from CountLive()) == 0:
         # Each loaded record was read and is deleted, so the empty list is accepted.
-        walked = yield from IncrementalScan(resource, bookmark, MassDeletionGuard(0, 0)).run()
-        bookmark, doubt = walked.bookmark, walked.reason
+        scan_result = yield from IncrementalScan(resource, bookmark, MassDeletionGuard(0, 0)).run()
+        bookmark, reason = scan_result.bookmark, scan_result.reason
     if options.verification_requests and guard.refused is None:
         yield from SpendFor("scrub")
         yield from run_verification_pass(bookmark, options.verification_requests, guard)
         yield from read_queue(guard)
         yield from commit_few_tombstones(guard)
-    return (yield from _finish(PullResult(doubt is None, doubt, walked.total), guard))
+    return (yield from _finish(PullResult(reason is None, reason, scan_result.total), guard))
 
 
 def _audit(
-    walked: ScanResult, bookmark: Bookmark, guard: MassDeletionGuard
+    scan_result: ScanResult, bookmark: Bookmark, guard: MassDeletionGuard
 ) -> Steps[tuple[Bookmark, str | None]]:
     """Compare the live rows with the scan's total, and search if they differ.
 
@@ -250,13 +250,13 @@ def _audit(
     if bookmark.total_offset is None:
         yield from SpendFor("sweep")
         return (yield from _compare_all_pages(bookmark, guard))
-    total = walked.length - walked.gone
+    total = scan_result.length - scan_result.gone
     if (yield from CountLive()) == total:
         return bookmark, None
     yield from SpendFor("sweep")
-    search = DeletionSearch(total, walked.per_page, bookmark, guard)
+    search = DeletionSearch(total, scan_result.per_page, bookmark, guard)
     absent = yield from search.run()
-    bookmark = yield from read_and_judge(absent, search.bookmark, guard, is_absent=True)
+    bookmark = yield from read_and_compare(absent, search.bookmark, guard, is_absent=True)
     if not search.is_sorted:
         bookmark = replace(bookmark, is_sorted=False)
         yield from Commit(bookmark=bookmark)
@@ -269,7 +269,7 @@ def _audit(
     if (offset := bookmark.total_offset) is not None:
         is_explained = not search.totals or live == search.totals[-1] + offset
         # If the list changes while it is read, the next pull's audit searches again.
-        if is_explained or set(search.totals) != {walked.total}:
+        if is_explained or set(search.totals) != {scan_result.total}:
             return bookmark, None
     return (yield from _compare_all_pages(bookmark, guard))
 
@@ -282,15 +282,17 @@ def _compare_all_pages(
     If all pages agree with the local copy and only the total does not, the total is wrong, and its
     offset is stored.
     """
-    done = yield from read_windows(replace(bookmark, scrubbed_to=None), guard)
-    bookmark = yield from read_and_judge(done.suspects, done.bookmark, guard, is_absent=True)
+    round_result = yield from read_windows(replace(bookmark, scrubbed_to=None), guard)
+    bookmark = yield from read_and_compare(
+        round_result.suspects, round_result.bookmark, guard, is_absent=True
+    )
     yield from read_queue(guard)
     yield from commit_few_tombstones(guard)
     live = yield from CountLive()
-    offset = done.offset(live)
+    offset = round_result.offset(live)
     if offset is None or guard.refused is not None:
-        message = f"the API counts {done.total} records, but {live} are loaded"
-        return bookmark, message if live != done.count else None
+        message = f"the API counts {round_result.total} records, but {live} are loaded"
+        return bookmark, message if live != round_result.count else None
     events = total_events(bookmark, offset, live)
     bookmark = replace(bookmark, total_offset=offset)
     yield from Commit(bookmark=bookmark, events=events)
@@ -315,10 +317,10 @@ def _pull_whole(
     return (yield from _finish(PullResult(reason is None, reason, total), guard))
 
 
-def _finish(pulled: PullResult, guard: MassDeletionGuard) -> Steps[PullResult]:
+def _finish(result: PullResult, guard: MassDeletionGuard) -> Steps[PullResult]:
     """Return the result of the pull, which is not verified if the guard held deletions."""
     refusal = guard.refusal
     if refusal is None:
-        return pulled
+        return result
     yield from Commit(events=(Event("mass_deletion", refusal.message),))
-    return PullResult(False, refusal.message, pulled.total, refusal.code)
+    return PullResult(False, refusal.message, result.total, refusal.code)

@@ -55,7 +55,7 @@ from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import (
     ResourceState,
     UnreadRecord,
-    present_events,
+    current_events,
     read_status,
     read_unread,
 )
@@ -109,8 +109,8 @@ async def pull(
         if ids and len(names) != 1:
             raise Misused("--ids needs exactly one resource")
         ids = {names[0]: ids} if ids else {}
-    wanted = {name: tuple(dict.fromkeys(each)) for name, each in ids.items()}
-    for name, each in wanted.items():
+    ids_by_resource = {name: tuple(dict.fromkeys(each)) for name, each in ids.items()}
+    for name, each in ids_by_resource.items():
         check_ids(declaration(name), each)
     opening = open_run(
         settings,
@@ -126,9 +126,9 @@ async def pull(
         publishing = partial(
             publish, settings, if_changed=True, run_id=run_id, watch=building, now=now
         )
-        return await _PullRun(context, options, wanted, publishing if publishes else None).run(
-            names
-        )
+        return await _PullRun(
+            context, options, ids_by_resource, publishing if publishes else None
+        ).run(names)
 
 
 class _PullRun:
@@ -155,7 +155,7 @@ class _PullRun:
         """Pull the resources one after another; record the end and publish."""
         context, tally = self._context, self._context.tally
         await asyncio.to_thread(self._warehouse.write, runs.begin_run, context.run)
-        done: dict[str, ResourceRun] = {}
+        results: dict[str, ResourceRun] = {}
         first: ConnectorError | None = None
         fatal: ConnectorError | None = None
         states = {name: await self._state(name) for name in names}
@@ -163,23 +163,23 @@ class _PullRun:
         self._scrubs = _split_by_size(
             self._options.verification_requests, {n: states[n].live for n in names}
         )
-        for name in _most_in_need_first(names, states):
+        for name in _least_recently_verified_first(names, states):
             context.watch(Progress(name))
             self._before = replace(tally)
             if fatal is None:
-                done[name], error = await self._pull_resource(name)
+                results[name], error = await self._pull_resource(name)
                 # A missing scope is an error of its resource; other errors of this kind end the
                 # run.
                 first = error if first is None or isinstance(first, Forbidden) else first
                 is_fatal = isinstance(error, _FATAL) and not isinstance(error, AnswerBroken)
                 fatal = error if is_fatal else None
             else:
-                done[name] = await self._record_resource_end(
+                results[name] = await self._record_resource_end(
                     name, None, "not_started", None, ResourceTally()
                 )
-            context.watch(Progress(name, requests=done[name].requests, ended=done[name]))
-        month = await self._settle_requests()
-        outcome = self._outcome(done, fatal)
+            context.watch(Progress(name, requests=results[name].requests, ended=results[name]))
+        month = await self._store_request_counts()
+        outcome = self._outcome(results, fatal)
         outcome, fatal = await self._end(outcome, fatal or (first if outcome == "failed" else None))
         published, unpublished = await self._publish_if_changed(outcome)
         if unpublished is not None:
@@ -195,7 +195,7 @@ class _PullRun:
             waited_seconds=tally.waited_seconds,
             requests=tally.requests,
             rate_limited=tally.rate_limited,
-            resources={name: done[name] for name in names},
+            resources={name: results[name] for name in names},
             error=fatal,
             month=month,
             published=published,
@@ -219,7 +219,7 @@ class _PullRun:
         except ConnectorError as error:
             return None, error
 
-    async def _settle_requests(self) -> MonthUse | None:
+    async def _store_request_counts(self) -> MonthUse | None:
         """Store the number of requests sent and copy it for analysts; None if that failed."""
         lease = self._context.lease
         try:
@@ -279,17 +279,19 @@ class _PullRun:
                 tally.total = 0
             for stream in streams:
                 if not self._ids:
-                    tally.add(await self._pull_child_stream(stream, tally, shares[stream.name]))
+                    tally.add_result(
+                        await self._pull_child_stream(stream, tally, shares[stream.name])
+                    )
             if self._ids:
                 await self._pull_ids(name, streams, tally)
             else:
                 for stream in await self._context.streams_of_deleted_parents(declaration(name)):
-                    tally.add(await self._mark_stream_deleted(stream, tally))
+                    tally.add_result(await self._mark_stream_deleted(stream, tally))
         except ConnectorError as raised:
             error = self._as_broken_answer(raised)
             outcome = _outcome_of_error(error)
-        done = await self._record_resource_end(name, before, outcome, error, tally)
-        return done, error
+        result = await self._record_resource_end(name, before, outcome, error, tally)
+        return result, error
 
     def _as_broken_answer(self, error: ConnectorError) -> ConnectorError:
         """Return the error, as `AnswerBroken` if the address gave readable responses before."""
@@ -307,20 +309,22 @@ class _PullRun:
                 await self._pull_stream(parents, ResourceTally(), 0)
         return await self._context.streams(resource)
 
-    async def _pull_stream(self, stream: Stream, tally: ResourceTally, scrubs: int) -> PullResult:
+    async def _pull_stream(
+        self, stream: Stream, tally: ResourceTally, verification_requests: int
+    ) -> PullResult:
         bookmark = await self._context.bookmark(stream)
-        options = replace(self._options, verification_requests=scrubs)
+        options = replace(self._options, verification_requests=verification_requests)
         steps = resource_pull.pull(stream.resource, bookmark, options)
         return await PullExecutor(self._context, stream, tally).run(steps)
 
     async def _pull_child_stream(
-        self, stream: Stream, tally: ResourceTally, scrubs: int
+        self, stream: Stream, tally: ResourceTally, verification_requests: int
     ) -> PullResult:
         """Pull a stream. If its list is gone, pull the parents to find out if its parent is
         deleted.
         """
         try:
-            return await self._pull_stream(stream, tally, scrubs)
+            return await self._pull_stream(stream, tally, verification_requests)
         except UnusableId as error:
             if stream.parent is None:
                 raise
@@ -357,7 +361,7 @@ class _PullRun:
             if ids:
                 steps = resource_pull.read_ids(await self._context.bookmark(stream), ids)
                 pulled = await PullExecutor(self._context, stream, tally).run(steps)
-                tally.add(pulled)
+                tally.add_result(pulled)
                 if pulled.reason is not None and pulled.reason != resource_pull.ONLY_THESE:
                     reasons.append(pulled.reason)
         if unknown:
@@ -382,18 +386,18 @@ class _PullRun:
         """Record the resource's outcome. Its own error takes precedence over an error of
         recording.
         """
-        fates, spent = tally.fates, self._context.tally
-        done = ResourceRun(
+        counts, spent = tally.fates, self._context.tally
+        result = ResourceRun(
             resource=name,
             outcome=outcome,
             proven=False,
             requests=spent.count_of(name),
             lists=spent.by_kind[name, "list"],
             details=spent.by_kind[name, "get"],
-            new=fates.new,
-            changed=fates.changed,
-            unchanged=fates.unchanged,
-            deleted=fates.deleted,
+            new=counts.new,
+            changed=counts.changed,
+            unchanged=counts.unchanged,
+            deleted=counts.deleted,
             live=0,
             total=tally.total,
             pending=0,
@@ -408,55 +412,61 @@ class _PullRun:
             month_share=self._share_of_month(spent.count_of(name)),
         )
         try:
-            done = _with_state(done, await self._state(name))
+            result = _with_state(result, await self._state(name))
             if outcome == "done" and not self._ids:
                 unread = await asyncio.to_thread(self._warehouse.read, read_unread, name)
-                done = _with_outcome(done, unread, is_proven=tally.is_proven)
-                done = await self._without_proof_if_counts_differ(done)
+                result = _with_outcome(result, unread, is_proven=tally.is_proven)
+                result = await self._check_counts(result)
             elif outcome == "done" and tally.reason != resource_pull.ONLY_THESE:
-                done = replace(done, outcome="partial")
+                result = replace(result, outcome="partial")
             run_id = self._context.run.run_id
-            done = await asyncio.to_thread(self._warehouse.write, runs.end_resource, run_id, done)
-            events = await asyncio.to_thread(self._warehouse.read, present_events, name, run_id)
+            result = await asyncio.to_thread(
+                self._warehouse.write, runs.end_resource, run_id, result
+            )
+            events = await asyncio.to_thread(self._warehouse.read, current_events, name, run_id)
             self._anomalies[name] = tuple(each for each in events if each.kind not in QUIET_KINDS)
         except WarehouseError:
             if error is None:
                 raise
-        return done
+        return result
 
     async def _state(self, name: str) -> ResourceState:
         """Return the state of a resource, without its last run."""
         return await asyncio.to_thread(self._warehouse.read, read_status, name, tells_last=False)
 
-    async def _without_proof_if_counts_differ(self, done: ResourceRun) -> ResourceRun:
+    async def _check_counts(self, result: ResourceRun) -> ResourceRun:
         """Mark the resource as not verified if the counts differ for the second time in a row.
 
         The first time, a record may have been created or deleted while the lists were read.
         """
-        if not done.proven or done.total is None or done.live == done.total:
-            return done
-        streams = await self._context.streams(declaration(done.resource))
+        if not result.proven or result.total is None or result.live == result.total:
+            return result
+        streams = await self._context.streams(declaration(result.resource))
         bookmarks = [await self._context.bookmark(each) for each in streams]
-        if done.live == done.total + sum(each.total_offset or 0 for each in bookmarks):
-            return done
-        last = await asyncio.to_thread(self._warehouse.read, runs.last_run_of, done.resource)
-        if last is None or last.total is None or last.live - last.total != done.live - done.total:
-            return done
+        if result.live == result.total + sum(each.total_offset or 0 for each in bookmarks):
+            return result
+        last = await asyncio.to_thread(self._warehouse.read, runs.last_run_of, result.resource)
+        if (
+            last is None
+            or last.total is None
+            or last.live - last.total != result.live - result.total
+        ):
+            return result
         message = (
-            f"in two pulls in a row, the API counted {done.total} records, but {done.live} are "
+            f"in two pulls in a row, the API counted {result.total} records, but {result.live} are "
             f"loaded"
         )
-        return replace(done, outcome="partial", proven=False, message=message)
+        return replace(result, outcome="partial", proven=False, message=message)
 
     @staticmethod
-    def _outcome(done: dict[str, ResourceRun], fatal: ConnectorError | None) -> RunOutcome:
+    def _outcome(results: dict[str, ResourceRun], fatal: ConnectorError | None) -> RunOutcome:
         if isinstance(fatal, Stopped):
             return "stopped"
-        outcomes = {each.outcome for each in done.values()}
+        outcomes = {each.outcome for each in results.values()}
         if outcomes == {"done"} and fatal is None:
             return "done"
         # A resource that needed no request, such as content items without a type, is no success.
-        answered = {each.outcome for each in done.values() if each.requests}
+        answered = {each.outcome for each in results.values() if each.requests}
         return "partial" if fatal is None and answered & {"done", "partial"} else "failed"
 
 
@@ -467,9 +477,9 @@ def _outcome_of_error(error: ConnectorError) -> ResourceOutcome:
     return "stopped" if isinstance(error, Stopped) else "failed"
 
 
-def _with_state(done: ResourceRun, state: ResourceState) -> ResourceRun:
+def _with_state(result: ResourceRun, state: ResourceState) -> ResourceRun:
     return replace(
-        done,
+        result,
         live=state.live,
         pending=state.pending,
         bookmark_after=state.proven_at,
@@ -479,27 +489,27 @@ def _with_state(done: ResourceRun, state: ResourceState) -> ResourceRun:
 
 
 def _with_outcome(
-    done: ResourceRun, unread: Sequence[UnreadRecord], *, is_proven: bool
+    result: ResourceRun, unread: Sequence[UnreadRecord], *, is_proven: bool
 ) -> ResourceRun:
     """Return the resource with its outcome: done if it is verified and the queue is empty, else
     partial.
     """
-    if is_proven and not done.pending:
-        return replace(done, proven=True)
-    messages = [] if done.message is None else [done.message]
+    if is_proven and not result.pending:
+        return replace(result, proven=True)
+    messages = [] if result.message is None else [result.message]
     if unread:
         messages.append(describe_unread(unread))
-    elif done.pending and not messages:
-        stay = count_noun(done.pending, "record is", "records are")
+    elif result.pending and not messages:
+        stay = count_noun(result.pending, "record is", "records are")
         messages.append(f"{stay} not read yet")
-    code = done.error_code
+    code = result.error_code
     if code is None and any(each.is_broken for each in unread):
         code = "record_unreadable"
     message = "; ".join(messages) or None
-    return replace(done, outcome="partial", message=message, error_code=code)
+    return replace(result, outcome="partial", message=message, error_code=code)
 
 
-def _most_in_need_first(
+def _least_recently_verified_first(
     names: tuple[str, ...], states: Mapping[str, ResourceState]
 ) -> tuple[str, ...]:
     """Return the names, least recently verified first, and parents before children.
@@ -525,8 +535,8 @@ K = TypeVar("K")
 
 def _split_by_size(whole: int, sizes: Mapping[K, int]) -> dict[K, int]:
     """Return shares of the whole, proportional to the sizes; 0 for all if there are no sizes."""
-    left, size_left, shares = whole, sum(sizes.values()), {}
+    remaining, remaining_size, shares = whole, sum(sizes.values()), {}
     for each, size in sizes.items():
-        shares[each] = round(left * size / size_left) if size_left else 0
-        left, size_left = left - shares[each], size_left - size
+        shares[each] = round(remaining * size / remaining_size) if remaining_size else 0
+        remaining, remaining_size = remaining - shares[each], remaining_size - size
     return shares

@@ -27,7 +27,7 @@ from connector.settings.model import Settings
 from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.pull_commands import Event
-from connector.warehouse.queries import live_ids, vanished_parents
+from connector.warehouse.queries import deleted_parents, live_ids
 from connector.warehouse.runs import Run
 from connector.warehouse.state import read_bookmark, take_notices
 from connector.warehouse.warehouse import Warehouse
@@ -80,7 +80,7 @@ class RunContext:
         """Return streams whose parent is deleted and whose records are still live."""
         if resource.parent is None:
             return ()
-        ids = await asyncio.to_thread(self.warehouse.read, vanished_parents, resource)
+        ids = await asyncio.to_thread(self.warehouse.read, deleted_parents, resource)
         return tuple(Stream(resource, id) for id in ids)
 
     async def read_month(self) -> MonthUse:
@@ -95,8 +95,8 @@ class RunContext:
 
 def select_resources(resources: Sequence[str]) -> tuple[str, ...]:
     """Return distinct resource names in the API's order. Raises `UnknownName`."""
-    asked = {declaration(name).name for name in resources} or set(CATALOG)
-    return tuple(name for name in CATALOG if name in asked)
+    requested = {declaration(name).name for name in resources} or set(CATALOG)
+    return tuple(name for name in CATALOG if name in requested)
 
 
 def ignore_progress(progress: Progress) -> None:
@@ -135,7 +135,7 @@ async def open_run(
     with Ledger(settings.folder) as ledger:
         async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as holder:
             tally, follow = RequestTally(), watch or ignore_progress
-            tally.tell_wait = lambda seconds: follow(
+            tally.report_wait = lambda seconds: follow(
                 Progress("", waits_until=now() + timedelta(seconds=seconds))
             )
             connections, reserve = settings.connections.value, settings.reserve_requests.value

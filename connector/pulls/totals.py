@@ -84,10 +84,10 @@ class _KnownTotal:
         if total < before + len(page.items):
             return True
         expected = max(self.expected, before + len(page.items))
-        most = expected * GROWTH_FACTOR + (GROWTH_MIN if self.is_loaded else FIRST_MAX)
-        return total > most
+        maximum = expected * GROWTH_FACTOR + (GROWTH_MIN if self.is_loaded else FIRST_MAX)
+        return total > maximum
 
-    def note(self, command: ListPage, page: Page[Resource]) -> None:
+    def remember(self, command: ListPage, page: Page[Resource]) -> None:
         """Remember a page. Raises `UnreadableAnswer` if another page number shows the same
         records.
         """
@@ -106,15 +106,15 @@ def _page(command: ListPage, known: _KnownTotal) -> Steps[Page[Resource]]:
     totals: list[int] = []
     for _ in range(ANSWERS_MAX):
         page = yield from command
-        known.note(command, page)
+        known.remember(command, page)
         if not known.contradicts(page):
             return page
         if any(abs(page.total - total) <= GONE_MIN for total in totals):
             known.expected = max(known.expected, page.total + known.offset)
             return page
         totals.append(page.total)
-    told = ", ".join(f"{each:,}" for each in totals)
+    totals_text = ", ".join(f"{each:,}" for each in totals)
     raise UnreadableAnswer(
         f"page {command.page} of the list",
-        f"answered with totals that do not match its records: {told}",
+        f"answered with totals that do not match its records: {totals_text}",
     )

@@ -16,7 +16,7 @@ from functools import partial
 from connector.catalog.page import PER_PAGE_MAX, Page
 from connector.catalog.resource import Resource
 from connector.pulls.deletion_guard import MassDeletionGuard
-from connector.pulls.detail_queue import read_and_judge
+from connector.pulls.detail_queue import read_and_compare
 from connector.pulls.listing import PageBatch, ids_of, is_ascending, list_page, read_landed_rows
 from connector.warehouse.bookmark import Bookmark, with_clock_change, with_measured_total
 from connector.warehouse.pull_commands import (
@@ -46,10 +46,10 @@ class VerificationRound:
         recognised: Number of listed records that are loaded.
         total: Total of the last window.
         count: Number of records by the last window.
-        most: Largest total.
-        seen: Listed ids, as hashes to save memory.
-        born: Hashes in `seen` that may have become visible since the first window.
-        opening: First window.
+        largest_total: Largest total.
+        seen_hashes: Listed ids, as hashes to save memory.
+        maybe_new: Hashes in `seen_hashes` that may have become visible since the first window.
+        first_page: First window.
         is_steady: True if all windows had the same total.
         is_over: True if the last window of the list was read.
         ends_full: True if the last window was full and no newer record was found after it.
@@ -62,18 +62,18 @@ class VerificationRound:
     recognised: int = 0
     total: int = 0
     count: int = 0
-    most: int = 0
-    seen: set[int] = field(default_factory=set)
-    born: set[int] = field(default_factory=set)
-    opening: Page[Resource] | None = None
+    largest_total: int = 0
+    seen_hashes: set[int] = field(default_factory=set)
+    maybe_new: set[int] = field(default_factory=set)
+    first_page: Page[Resource] | None = None
     is_steady: bool = True
     is_over: bool = False
     ends_full: bool = False
     # Windows read since the verified time of the bookmark that are still to be compared.
-    union: list[Page[Resource]] = field(default_factory=list)
+    pending_pages: list[Page[Resource]] = field(default_factory=list)
     batch: PageBatch = field(default_factory=PageBatch)
 
-    def note(self, page: Page[Resource]) -> bool:
+    def add_page(self, page: Page[Resource]) -> bool:
         """Store a page's total and count. Returns True if the list has shrunk since the last
         page.
         """
@@ -82,19 +82,19 @@ class VerificationRound:
         self.is_steady &= not has_before or page.total == self.total
         self.requests += 1
         self.total, self.count = page.total, page.count
-        self.most = max(self.most, page.total)
-        self.opening = self.opening or page
+        self.largest_total = max(self.largest_total, page.total)
+        self.first_page = self.first_page or page
         self.bookmark = with_measured_total(page, self.bookmark)
         return has_shrunk
 
     def add_listed(self, items: tuple[Resource, ...], known: Mapping[str, LandedRow]) -> None:
         """Store the ids of a page that is about to be loaded; `known` were loaded before."""
-        assert self.opening is not None
+        assert self.first_page is not None
         lateness = timedelta(seconds=self.bookmark.lateness_seconds)
-        since = self.opening.dated_at - lateness
-        self.seen.update(hash(item.id) for item in items)
+        since = self.first_page.dated_at - lateness
+        self.seen_hashes.update(hash(item.id) for item in items)
         new = (item for item in items if item.id not in known)
-        self.born.update(hash(each.id) for each in new if each.created_at > since)
+        self.maybe_new.update(hash(each.id) for each in new if each.created_at > since)
 
     @property
     def population(self) -> int:
@@ -102,13 +102,15 @@ class VerificationRound:
 
         A record created since the first window hides a deleted record in the totals.
         """
-        assert self.opening is not None
-        most = max(self.most, self.opening.total + len(self.born))
-        return self.count - self.total + most
+        assert self.first_page is not None
+        maximum = max(self.largest_total, self.first_page.total + len(self.maybe_new))
+        return self.count - self.total + maximum
 
     def offset(self, live: int) -> int | None:
         """Return the excess of live rows over the total; None if it is not certain."""
-        is_whole = len(self.seen) == self.count == live or (self.ends_full and live == self.total)
+        is_whole = len(self.seen_hashes) == self.count == live or (
+            self.ends_full and live == self.total
+        )
         return live - self.total if self.is_over and self.is_steady and is_whole else None
 
 
@@ -117,15 +119,17 @@ def run_verification_pass(
 ) -> Steps[Bookmark]:
     """Spend at most this number of requests: on windows of the list, then on details."""
     windows = max(1, requests // (DETAILS_PER_WINDOW + 1)) if requests else 0
-    left = requests
+    remaining = requests
     if bookmark.is_sorted and windows:
-        done = yield from read_windows(bookmark, guard, windows=windows)
-        bookmark, left = done.bookmark, left - done.requests
-        suspects = tuple(done.suspects)[: max(0, left)]
-        bookmark = yield from read_and_judge(suspects, bookmark, guard, is_absent=True)
-        left -= len(suspects)
-    if left > 0:
-        bookmark = yield from read_and_judge((yield from LeastRecentlyRead(left)), bookmark, guard)
+        round_result = yield from read_windows(bookmark, guard, windows=windows)
+        bookmark, remaining = round_result.bookmark, remaining - round_result.requests
+        suspects = tuple(round_result.suspects)[: max(0, remaining)]
+        bookmark = yield from read_and_compare(suspects, bookmark, guard, is_absent=True)
+        remaining -= len(suspects)
+    if remaining > 0:
+        bookmark = yield from read_and_compare(
+            (yield from LeastRecentlyRead(remaining)), bookmark, guard
+        )
     return bookmark
 
 
@@ -148,18 +152,18 @@ def read_windows(
         windows: Maximum number of windows. Default: all that are left of the round.
         reads_all: Queue all records.
     """
-    done = VerificationRound(bookmark)
+    verification_round = VerificationRound(bookmark)
     number, offset = yield from _resume_position(bookmark, PER_PAGE_MAX)
     # A whole round verifies the list, so it must continue without a gap. Checking this costs a
     # window, which a short verification pass does not spend.
     is_strict = windows is None and bookmark.scrubbed_to is not None
-    compare = partial(_compare_windows, done, guard, reads_all=reads_all)
-    while not done.is_over:
-        if windows is not None and done.requests >= windows:
+    compare = partial(_compare_windows, verification_round, guard, reads_all=reads_all)
+    while not verification_round.is_over:
+        if windows is not None and verification_round.requests >= windows:
             break
         page = yield from list_page(number, "created_at", "asc", compare)
-        has_shrunk = done.note(page)
-        if done.requests == 1 and page.per_page != PER_PAGE_MAX:
+        has_shrunk = verification_round.add_page(page)
+        if verification_round.requests == 1 and page.per_page != PER_PAGE_MAX:
             assumed, (number, offset) = (
                 number,
                 (yield from _resume_position(bookmark, page.per_page)),
@@ -167,30 +171,38 @@ def read_windows(
             if assumed != number:
                 continue
         if not is_ascending(page):
-            done.bookmark = replace(done.bookmark, is_sorted=False)
+            verification_round.bookmark = replace(verification_round.bookmark, is_sorted=False)
             break
         if number > 1 and (
-            has_shrunk or ((offset or is_strict) and _starts_after(page, done.bookmark))
+            has_shrunk
+            or ((offset or is_strict) and _starts_after(page, verification_round.bookmark))
         ):
             # A record before this page was deleted, so the first record here moved to the page
             # before.
             yield from compare()
-            number, done.union = number - 1, []
+            number, verification_round.pending_pages = number - 1, []
             continue
         offset, is_strict = 0, False
-        done.union.append(page)
-        done.batch.pages.append(page)
-        done.is_over = page.ends_list(done.bookmark.total_offset or 0)
-        if done.is_over or done.batch.is_full:
+        verification_round.pending_pages.append(page)
+        verification_round.batch.pages.append(page)
+        verification_round.is_over = page.ends_list(verification_round.bookmark.total_offset or 0)
+        if verification_round.is_over or verification_round.batch.is_full:
             yield from compare()
         number += 1
     yield from compare()
-    if done.is_over and windows is None and page.is_full and done.bookmark.total_offset is None:
-        yield from _check_after_last_page(page, done)
-    return done
+    if (
+        verification_round.is_over
+        and windows is None
+        and page.is_full
+        and verification_round.bookmark.total_offset is None
+    ):
+        yield from _check_after_last_page(page, verification_round)
+    return verification_round
 
 
-def _check_after_last_page(last: Page[Resource], done: VerificationRound) -> Steps[None]:
+def _check_after_last_page(
+    last: Page[Resource], verification_round: VerificationRound
+) -> Steps[None]:
     """Check whether more records follow a last page that is full.
 
     Only the total shows that it is the last. The newest records are listed instead of the next
@@ -200,23 +212,25 @@ def _check_after_last_page(last: Page[Resource], done: VerificationRound) -> Ste
     known = yield from read_landed_rows(page.items)
     end = last.items[-1].created_at
     beyond = {hash(item.id) for item in page.items if item.created_at > end}
-    done.requests += 1
-    done.is_steady &= page.total == done.total
-    done.ends_full = len(known) == len(page.items)
+    verification_round.requests += 1
+    verification_round.is_steady &= page.total == verification_round.total
+    verification_round.ends_full = len(known) == len(page.items)
     if len(beyond) < len(page.items):
         # It overlaps with the last page, so there is no gap.
-        done.count += len(beyond - done.seen)
-        done.add_listed(tuple(item for item in page.items if item.created_at > end), known)
-    done.bookmark = with_clock_change(page, done.bookmark)
-    yield from Commit(items=page.items, bookmark=done.bookmark)
+        verification_round.count += len(beyond - verification_round.seen_hashes)
+        verification_round.add_listed(
+            tuple(item for item in page.items if item.created_at > end), known
+        )
+    verification_round.bookmark = with_clock_change(page, verification_round.bookmark)
+    yield from Commit(items=page.items, bookmark=verification_round.bookmark)
 
 
 def _resume_position(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
     """Return the page where the round continues, and its items seen before, by the loaded rows."""
     if bookmark.scrubbed_to is None:
         return 1, 0
-    seen = yield from CountLive(bookmark.scrubbed_to + _TICK)
-    return seen // per_page + 1, seen % per_page
+    seen_count = yield from CountLive(bookmark.scrubbed_to + _TICK)
+    return seen_count // per_page + 1, seen_count % per_page
 
 
 def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
@@ -228,47 +242,59 @@ def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
 
 
 def _compare_windows(
-    done: VerificationRound, guard: MassDeletionGuard, *, reads_all: bool
+    verification_round: VerificationRound, guard: MassDeletionGuard, *, reads_all: bool
 ) -> Steps[None]:
     """Compare the windows read since the verified time with the rows; commit."""
-    if not done.batch.pages:
+    if not verification_round.batch.pages:
         return
-    page, items = done.batch.pages[-1], done.batch.items
-    last = None if done.is_over else page.items[-1].created_at
-    landed = yield from CreatedBetween(done.bookmark.scrubbed_to, last)
-    listed = {id for each in done.union for id in ids_of(each.items)}
+    page, items = verification_round.batch.pages[-1], verification_round.batch.items
+    last = None if verification_round.is_over else page.items[-1].created_at
+    landed = yield from CreatedBetween(verification_round.bookmark.scrubbed_to, last)
+    listed = {id for each in verification_round.pending_pages for id in ids_of(each.items)}
     guard.drop_listed(listed)
-    absent = landed - listed - done.suspects.keys()
+    absent = landed - listed - verification_round.suspects.keys()
     known = yield from read_landed_rows(items)
-    done.add_listed(items, known)
-    done.recognised += guard.count_recognised(ids_of(items), known)
-    done.absent += len(absent)
-    for each in done.batch.pages:
+    verification_round.add_listed(items, known)
+    verification_round.recognised += guard.count_recognised(ids_of(items), known)
+    verification_round.absent += len(absent)
+    for each in verification_round.batch.pages:
         guard.check_total(each.total)
-    guard.check_missing(done.absent, done.recognised)
+    guard.check_missing(verification_round.absent, verification_round.recognised)
     absent = absent - guard.withheld.keys() if guard.refused is None else frozenset()
     differing = yield from DifferingFields(items)
     suspects = dict.fromkeys(sorted(absent), "absent")
     suspects |= dict.fromkeys(sorted(differing), "differs")
-    done.suspects |= suspects
+    verification_round.suspects |= suspects
     if reads_all:
         suspects = dict.fromkeys(ids_of(items), "full") | suspects
-    yield from _advance(page, last, listed, done)
-    yield from Commit(items=items, enqueue=suspects, bookmark=done.bookmark)
-    done.batch.pages.clear()
+    yield from _advance(page, last, listed, verification_round)
+    yield from Commit(items=items, enqueue=suspects, bookmark=verification_round.bookmark)
+    verification_round.batch.pages.clear()
 
 
 def _advance(
-    page: Page[Resource], last: datetime | None, listed: set[str], done: VerificationRound
+    page: Page[Resource],
+    last: datetime | None,
+    listed: set[str],
+    verification_round: VerificationRound,
 ) -> Steps[None]:
     """Move the verified time to the end of the page, or before a tie that crosses the end."""
     if last is None:
         # The round is over, and the next one starts at the first page.
-        done.bookmark, done.union = replace(done.bookmark, scrubbed_to=None), []
+        verification_round.bookmark, verification_round.pending_pages = (
+            replace(verification_round.bookmark, scrubbed_to=None),
+            [],
+        )
         return
     tied = yield from CreatedBetween(last - _TICK, last + _TICK)
     earlier = [item.created_at for item in page.items if item.created_at < last]
     if tied <= listed:
-        done.bookmark, done.union = replace(done.bookmark, scrubbed_to=last), []
+        verification_round.bookmark, verification_round.pending_pages = (
+            replace(verification_round.bookmark, scrubbed_to=last),
+            [],
+        )
     elif earlier:
-        done.bookmark, done.union = replace(done.bookmark, scrubbed_to=max(earlier)), [page]
+        verification_round.bookmark, verification_round.pending_pages = (
+            replace(verification_round.bookmark, scrubbed_to=max(earlier)),
+            [page],
+        )

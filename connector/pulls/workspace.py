@@ -53,13 +53,13 @@ def claim_folder(ledger: Ledger, warehouse: Warehouse, address: str) -> Identity
 
 def write_identity(ledger: Ledger, warehouse: Warehouse, identity: Identity) -> Identity:
     """Write the identity, with this version, to both files and return it."""
-    wanted = replace(identity, written_by=program_version())
+    current = replace(identity, written_by=program_version())
     # The ledger first: a ledger with an identity and a work file without one is no loss.
-    if ledger.identity() != wanted:
-        ledger.write_identity(wanted)
-    if warehouse.exists and warehouse.read(state.read_identity) != wanted:
-        warehouse.write(state.write_identity, wanted)
-    return wanted
+    if ledger.identity() != current:
+        ledger.write_identity(current)
+    if warehouse.exists and warehouse.read(state.read_identity) != current:
+        warehouse.write(state.write_identity, current)
+    return current
 
 
 def compare_files(ledger: Ledger, warehouse: Warehouse) -> Identity | None:

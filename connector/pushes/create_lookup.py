@@ -184,8 +184,8 @@ def _list_candidates(sought: SoughtRecord) -> PushSteps[tuple[_CandidateItems | 
         has_shrunk = bool(pages) and page.total < pages[-1].total
         pages.append(page)
         if listed is None:
-            assert page.heard_at is not None
-            asked_at = page.heard_at - timedelta(seconds=page.round_trip_seconds)
+            assert page.received_at is not None
+            asked_at = page.received_at - timedelta(seconds=page.round_trip_seconds)
             listed = _CandidateItems({}, False, asked_at)
         floor = _earliest_creation(sought, page)
         for item in page.items:
@@ -202,12 +202,12 @@ def _list_candidates(sought: SoughtRecord) -> PushSteps[tuple[_CandidateItems | 
 def _earliest_creation(sought: SoughtRecord, page: Page[Resource]) -> datetime:
     """Return the floor: server time before the first attempt, less the lateness."""
     first, lateness = sought.first, timedelta(seconds=sought.lateness_seconds)
-    if page.served_at is None or page.heard_at is None:
+    if page.served_at is None or page.received_at is None:
         untimed = timedelta(seconds=LATENESS_UNTIMED_SECONDS)
         return min(first.intended_at, first.sent_after) - max(lateness, untimed)
     # The server's clock now, less the time that has passed by ours: right even where the clock was
     # not known when the attempt was made.
-    passed = max(page.heard_at - first.intended_at, timedelta(0))
+    passed = max(page.received_at - first.intended_at, timedelta(0))
     return min(first.sent_after, page.served_at - passed) - lateness
 
 

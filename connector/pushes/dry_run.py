@@ -485,7 +485,7 @@ def preview(
     if not asked.accepts_warnings:
         warned = (*meanings.mixed_dates(), *ask_about_warnings(rows.summary.warned, table, columns))
     questions = (*table.questions, *lost.questions(), *meanings.questions, *warned)
-    notices = (*table.notices, *filter(None, [notice]), *meanings.settled)
+    notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
     notices = (*notices, *table.left_out.notices())
     return Preview(asked, table, columns, rows, at, month, limit, notices, questions)
 

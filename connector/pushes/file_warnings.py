@@ -51,7 +51,7 @@ def ask_about_warnings(
             "Unmerge the cells and fill in the empty cells. To send the rows as they are, add "
             "--accept-warnings.",
         )
-    if (second := table.left_out.second) is not None:
+    if (second := table.left_out.second_table_row) is not None:
         yield FileQuestion(
             "second_table",
             f"row {second} seems to be the first row of another table, which is not imported",
@@ -156,7 +156,7 @@ def save_match(
     folder: Path, headings: Sequence[str], columns: ColumnMap, said: SavedMap | None
 ) -> None:
     """Save the column mapping for the next file with these headings. Raises a `WarehouseError`."""
-    is_decided = any(each.how == "given" for each in columns.columns)
+    is_decided = any(each.match_kind == "given" for each in columns.columns)
     if is_decided or columns.ignored or columns.constants:
         path = _map_path(folder, columns.resource, headings)
         make_folder(path.parent)

@@ -209,7 +209,7 @@ class PushSession:
         except ConnectorError as error:
             return self._unread(error)
         self.record_server_time(page.served_at)
-        return replace(page, heard_at=self.now())
+        return replace(page, received_at=self.now())
 
     async def newest_before(self, task: Task) -> Page[Resource] | Unread:
         """Return the first page of the list as it was before the first create. It is read once."""

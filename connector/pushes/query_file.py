@@ -27,7 +27,7 @@ from connector.spreadsheet.report import new_table, write_rows
 from connector.spreadsheet.target_columns import comparison_text
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
-from connector.warehouse.runs import published_in
+from connector.warehouse.runs import read_own_publication
 from connector.warehouse.user_query import open_query
 from connector.warehouse.warehouse import Warehouse
 
@@ -84,7 +84,8 @@ def file_from_query(
     null = (asked.clear or "") if clears_nulls else ""
     with open_query(Warehouse(settings.folder).published, query) as result:
         _check_columns(settings, asked, result.names)
-        rows = _without_hashes(settings, result.names, result.rows(null))
+        # A row of nulls would be a blank line, which a push leaves out.
+        rows = _without_hashes(settings, result.names, filter(any, result.rows(null)))
         first = next(rows, None)
         if first is None:
             return None
@@ -119,7 +120,7 @@ def _without_hashes(
     settings: Settings, names: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> Iterator[Sequence[str]]:
     """Yield the rows. Raises `Misused` for a hash, which would replace the value in the API."""
-    published = published_in(Warehouse(settings.folder).published)
+    published = read_own_publication(Warehouse(settings.folder).published)
     has_hashes = published is not None and published.personal == "hash"
     for row in rows:
         if has_hashes:

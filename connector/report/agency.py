@@ -10,7 +10,7 @@ from connector.report.figure import (
     Figure,
     MoreTable,
     Section,
-    count,
+    format_count,
     parse_headings,
     value_words,
 )
@@ -33,7 +33,7 @@ def _by_currency(_: PublishedFile, rows: Sequence[Row]) -> Sequence[Chart]:
     parts = {"confirmed_fee": "confirmed or begun", "scheduled_fee": "scheduled"}
     nothing = dict.fromkeys(parts, 0)
     return [
-        charts.stacked(
+        charts.stacked_bar_chart(
             [{**found.get((code, month), nothing), "month": f"{month:%b %y}"} for month in drawn],
             "month",
             parts,
@@ -106,7 +106,7 @@ _ENDING = Figure(
     ),
     empty="No contract is running or planned.",
     chart=lambda _, rows: [
-        charts.stacked(
+        charts.stacked_bar_chart(
             rows,
             "band",
             {"next_booking_id": "next booking known", "unfollowed": "no next booking"},
@@ -179,12 +179,14 @@ _SOURCES = Figure(
     empty="No candidates are loaded yet.",
     counted="candidates",
     chart=lambda _, rows: [
-        charts.bars(
+        charts.bar_chart(
             [row for row in rows if row["candidates"]][:_DRAWN_MAX],
             "source_group",
             "placement_rate",
             unit="candidates placed",
-            text=lambda row: f"{count(row['candidates_placed'])} of {count(row['candidates'])}",
+            text=lambda row: (
+                f"{format_count(row['candidates_placed'])} of {format_count(row['candidates'])}"
+            ),
         )
     ],
 )
@@ -210,7 +212,7 @@ _LEADS = Figure(
     counted="leads",
     has_total=True,
     chart=lambda _, rows: [
-        charts.bars(
+        charts.bar_chart(
             groups[:_DRAWN_MAX],
             "group_name",
             "conversion_rate",
@@ -247,11 +249,13 @@ _LEAD_STATUSES = Figure(
     notes=("{unmapped/leads lead} have a status without a name.",),
     empty="No leads are loaded yet.",
     counted="leads",
-    chart=lambda _, rows: [charts.bars(rows[:_DRAWN_MAX], "group_name", "leads", unit="leads")],
+    chart=lambda _, rows: [
+        charts.bar_chart(rows[:_DRAWN_MAX], "group_name", "leads", unit="leads")
+    ],
 )
 
 
-def _recent(by: str, more: str, order: str) -> str:
+def _recent_activity_query(by: str, more: str, order: str) -> str:
     """Return a query of the activity in the last twelve months, added up by columns."""
     sums = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in _ACTIVITY)
     month = "date_trunc('month', {today})"
@@ -267,7 +271,7 @@ _CONSULTANTS = Figure(
     key="consultants",
     title="Consultants",
     mart="sum_consultant_activity",
-    sql=_recent(
+    sql=_recent_activity_query(
         "consultant_id, consultant_name",
         ", sum(a.placements) - sum(a.placements_with_reporting_fee) AS missing, "
         "if(consultant_id IS NULL, 0, 1) AS consultants",
@@ -285,7 +289,7 @@ _CONSULTANTS = Figure(
     notes=("{missing/placements placement} have no fee that can be converted.",),
     empty="No activity is loaded yet.",
     chart=lambda _, rows: [
-        charts.bars(rows[:_DRAWN_MAX], "consultant_name", "placements", unit="placements")
+        charts.bar_chart(rows[:_DRAWN_MAX], "consultant_name", "placements", unit="placements")
     ],
 )
 
@@ -305,7 +309,7 @@ _BY_MONTH = Figure(
     key="months",
     title="Activity by month",
     mart="sum_consultant_activity",
-    sql=_recent("period_start", "", "period_start"),
+    sql=_recent_activity_query("period_start", "", "period_start"),
     headings=parse_headings(
         "period_start Month; candidates_added Candidates; leads_added Leads; jobs_added Jobs; "
         "interviews_held Interviews held; placements Placements"
@@ -316,7 +320,7 @@ _BY_MONTH = Figure(
     rows=_every_month,
     has_total=True,
     chart=lambda _, rows: [
-        charts.uprights(rows, "month", column, unit=value_words(column), across="month")
+        charts.column_chart(rows, "month", column, unit=value_words(column), across="month")
         for column in ("interviews_held", "placements")
     ],
 )
@@ -349,12 +353,14 @@ _CONTENT_ITEMS = Figure(
     ),
     empty="No content types are loaded yet.",
     chart=lambda _, rows: [
-        charts.bars(
+        charts.bar_chart(
             shown,
             "content_type_name",
             "items",
             unit="content items",
-            text=lambda row: f"{count(row['items_published'])} of {count(row['items'])}",
+            text=lambda row: (
+                f"{format_count(row['items_published'])} of {format_count(row['items'])}"
+            ),
         )
         for shown in [rows[:_DRAWN_MAX]]
         if any(row["items"] for row in rows)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from connector.extras import extra_missing
-from connector.report.figure import Chart, count
+from connector.report.figure import Chart, format_count
 from connector.report.published import printable
 
 # -- Drawing ---------------------------------------------------------------------------------------
@@ -125,15 +125,15 @@ _ROWS_TOLD = 12
 Rows = Sequence[Mapping[str, Any]]
 
 
-def bars(
+def bar_chart(
     rows: Rows,
     label: str,
     value: str,
     *,
     unit: str,
     text: Callable[[Mapping[str, Any]], str] | None = None,
-    most: float = 0,
-    room: float = _LABEL_MAX,
+    maximum: float = 0,
+    label_width: float = _LABEL_MAX,
     height: float = 0,
 ) -> Chart:
     """Return horizontal bars in the order of the rows, each with its `text` (default: its value).
@@ -144,18 +144,18 @@ def bars(
         value: Column of the values.
         unit: What is counted.
         text: Returns the text of a bar.
-        most: End of the axis, if fixed, such as 1 for shares.
-        room: Maximum width of labels, in pixels.
+        maximum: End of the axis, if fixed, such as 1 for shares.
+        label_width: Maximum width of labels, in pixels.
         height: Height of all bars, in pixels, as far as possible.
     """
-    texts = [printable(text(row)) if text else count(row[value]) for row in rows]
-    top = most or max((float(row[value]) for row in rows), default=0) or 1
-    y = _category(rows, label, room=room)
+    texts = [printable(text(row)) if text else format_count(row[value]) for row in rows]
+    top = maximum or max((float(row[value]) for row in rows), default=0) or 1
+    y = _category_axis(rows, label, room=label_width)
     across = WIDTH - y["axis"]["minExtent"] - 2 * _PADDING
-    beside = max((_width(each) for each in texts), default=0) + 2 * _GAP
+    beside = max((_text_width(each) for each in texts), default=0) + 2 * _GAP
     scale = {"domain": [0, top * across / (across - beside)], "nice": False}
     x = {"field": "value", "type": "quantitative"}
-    labels = distinct([printable(str(row[label])) for row in rows], room)
+    labels = distinct_labels([printable(str(row[label])) for row in rows], label_width)
     usual = _STEP_DOUBLED if any(len(lines) > 1 for lines in labels) else _STEP
     step = max(_STEP_MIN, min(_STEP, height / max(1, len(rows)))) if height else usual
     bar = {"type": "bar", "color": variable("first"), "height": step * 0.6}
@@ -168,12 +168,12 @@ def bars(
         {"place": place, "value": float(row[value]), "text": texts[place]}
         for place, row in enumerate(rows)
     ]
-    told = _told(f"{row[label]} {texts[place]}" for place, row in enumerate(rows))
+    alternative = _join_limited(f"{row[label]} {texts[place]}" for place, row in enumerate(rows))
     body = {"height": {"step": step}, "encoding": {"y": y}, "layer": layers}
-    return _chart(values, body, f"Bar chart of {unit}: {told}")
+    return _build_chart(values, body, f"Bar chart of {unit}: {alternative}")
 
 
-def stacked(
+def stacked_bar_chart(
     rows: Rows, label: str, parts: Mapping[str, str], *, unit: str, is_upright: bool = False
 ) -> Chart:
     """Return stacked bars: a color for each column, and its word in the legend.
@@ -191,11 +191,11 @@ def stacked(
     # A part keeps its color even if another part is missing.
     colours = [variable(SERIES[list(parts).index(column)]) for column in shown]
     scale = {"domain": list(shown.values()), "range": colours}
-    most = max((sum(row[column] or 0 for column in shown) for row in rows), default=0)
-    measure = {**_measure(unit, most), "stack": "zero"}
-    category = _category(rows, label, is_upright=is_upright)
+    maximum = max((sum(row[column] or 0 for column in shown) for row in rows), default=0)
+    measure = {**_value_axis(unit, maximum), "stack": "zero"}
+    category = _category_axis(rows, label, is_upright=is_upright)
     mark = {"type": "bar", "stroke": variable("card"), "strokeWidth": 1}
-    told = _told(
+    alternative = _join_limited(
         f"{row[label]} " + ", ".join(f"{row[c] or 0:,.0f} {word}" for c, word in shown.items())
         for row in rows
     )
@@ -210,10 +210,10 @@ def stacked(
         },
     }
     legend = tuple(zip(colours, shown.values(), strict=True)) if len(parts) > 1 else ()
-    return _chart(values, body, f"Stacked bar chart of {unit}: {told}", legend)
+    return _build_chart(values, body, f"Stacked bar chart of {unit}: {alternative}", legend)
 
 
-def uprights(
+def column_chart(
     rows: Rows,
     label: str,
     value: str,
@@ -221,17 +221,20 @@ def uprights(
     unit: str,
     across: str,
     height: float = _HEIGHT,
-    foremost: Sequence[int] | None = None,
+    highlighted: Sequence[int] | None = None,
 ) -> Chart:
     """Return upright bars, for bands or months; `across` describes the horizontal axis.
 
-    If only some indexes are `foremost`, the other bars are pale.
+    If only some indexes are `highlighted`, the other bars are pale.
     """
-    x = {**_category(rows, label, is_upright=True), "title": across}
-    y = _measure(unit, max((row[value] for row in rows), default=0))
+    x = {**_category_axis(rows, label, is_upright=True), "title": across}
+    y = _value_axis(unit, max((row[value] for row in rows), default=0))
     encoding: dict[str, Any] = {"x": x, "y": y}
-    if foremost is not None:
-        pale = {"test": f"indexof({list(foremost)}, datum.place) < 0", "value": variable("third")}
+    if highlighted is not None:
+        pale = {
+            "test": f"indexof({list(highlighted)}, datum.place) < 0",
+            "value": variable("third"),
+        }
         encoding = {
             "x": {**x, "title": None},
             "y": {**y, "title": None},
@@ -239,12 +242,12 @@ def uprights(
         }
     mark = {"type": "bar", "color": variable("first")}
     values = [{"place": place, "value": float(row[value])} for place, row in enumerate(rows)]
-    told = _told(f"{row[label]} {row[value]:,.0f}" for row in rows)
+    alternative = _join_limited(f"{row[label]} {row[value]:,.0f}" for row in rows)
     body = {"height": height, "mark": mark, "encoding": encoding}
-    return _chart(values, body, f"Bar chart of {unit} by {across}: {told}")
+    return _build_chart(values, body, f"Bar chart of {unit} by {across}: {alternative}")
 
 
-def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
+def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
     """Return distributions of rows with p10_days to p90_days, and of current waiting times.
 
     A line extends from the 10th to the 90th percentile, a thick line from the 25th to the 75th, and
@@ -294,8 +297,8 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
             if row[waiting] > top:
                 waits["beyond"] = f"{row[waiting]:,.0f} days"
         values.append({"place": place, **known, **waits})
-    told = _told(
-        f"{row[label]} median {_days(row[p50])}, still in the stage {_days(row[waiting])}"
+    alternative = _join_limited(
+        f"{row[label]} median {_days_text(row[p50])}, still in the stage {_days_text(row[waiting])}"
         for row in rows
     )
     parts = {
@@ -306,21 +309,21 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
     }
     drawn = {name for each in values for name in each}
     legend = tuple((variable(c), word) for name, (c, word) in parts.items() if name in drawn)
-    encoding = {"y": _category(rows, label)}
+    encoding = {"y": _category_axis(rows, label)}
     body = {"height": {"step": _STEP}, "encoding": encoding, "layer": layers}
-    return _chart(values, body, f"Ranges of {unit} in days: {told}", legend)
+    return _build_chart(values, body, f"Ranges of {unit} in days: {alternative}", legend)
 
 
-def _days(value: float | None) -> str:
+def _days_text(value: float | None) -> str:
     return "not known" if value is None else f"{value:,.1f}"
 
 
-def _category(
+def _category_axis(
     rows: Rows, label: str, *, is_upright: bool = False, room: float = _LABEL_MAX
 ) -> dict[str, Any]:
     """Return the axis of the rows, by index, because two rows may have the same label."""
     texts = [printable(str(row[label])) for row in rows]
-    labels = [[text] for text in texts] if is_upright else distinct(texts, room)
+    labels = [[text] for text in texts] if is_upright else distinct_labels(texts, room)
     axis: dict[str, Any] = {
         "grid": False,
         "domain": is_upright,
@@ -331,9 +334,9 @@ def _category(
         axis |= {"labelAngle": 0, "labelOverlap": "parity", "labelSeparation": 12}
     else:
         lines = list(itertools.chain.from_iterable(labels))
-        doubled = [place for place, each in enumerate(labels) if len(each) > 1]
-        higher = {"test": f"indexof({doubled}, datum.value) >= 0", "value": -_LINE / 2}
-        axis |= {"minExtent": max(map(_width, lines), default=0) + 8, "labelLineHeight": _LINE}
+        indexes = [place for place, each in enumerate(labels) if len(each) > 1]
+        higher = {"test": f"indexof({indexes}, datum.value) >= 0", "value": -_LINE / 2}
+        axis |= {"minExtent": max(map(_text_width, lines), default=0) + 8, "labelLineHeight": _LINE}
         axis["labelOffset"] = {"condition": higher, "value": 0}
     scale = {"domain": list(range(len(rows)))}
     return {"field": "place", "type": "ordinal", "scale": scale, "title": None, "axis": axis}
@@ -343,66 +346,66 @@ _SHORT_FROM = 10_000
 """Number above which axes have short labels."""
 
 
-def _measure(unit: str, most: float) -> dict[str, Any]:
+def _value_axis(unit: str, maximum: float) -> dict[str, Any]:
     """Return the axis of counts and amounts: whole numbers, and short ones (20k) from 10,000."""
     axis = {
-        "format": ",d" if most < _SHORT_FROM else "~s",
+        "format": ",d" if maximum < _SHORT_FROM else "~s",
         "tickMinStep": 1,
-        "tickCount": max(1, min(_TICKS_MAX, int(most))),
+        "tickCount": max(1, min(_TICKS_MAX, int(maximum))),
         "labelExpr": "datum.value === 0 ? '0' : datum.label",
         **_APART,
     }
     return {"field": "value", "type": "quantitative", "title": unit, "axis": axis}
 
 
-def _width(text: str) -> float:
+def _text_width(text: str) -> float:
     """Return the width of the text in pixels, in the widest font that a reader may have.
 
     The drawing library measures with its own font and would cut off text in a wider one.
     """
-    return sum(_letter(each) for each in text)
+    return sum(_letter_width(each) for each in text)
 
 
-def _letter(letter: str) -> float:
+def _letter_width(letter: str) -> float:
     if letter in "MWmw@%" or unicodedata.east_asian_width(letter) in "WF":
         return 13.5
     return 10.0 if letter.isupper() else 8.0
 
 
-def distinct(texts: Sequence[str], room: float) -> list[list[str]]:
+def distinct_labels(texts: Sequence[str], room: float) -> list[list[str]]:
     """Return the lines of the labels; equal labels are numbered."""
     found: list[list[str]] = []
     for text in texts:
-        numbered = (lines(f"{text} ({number})", room) for number in itertools.count(2))
-        shown = itertools.chain([lines(text, room)], numbered)
+        numbered = (split_label(f"{text} ({number})", room) for number in itertools.count(2))
+        shown = itertools.chain([split_label(text, room)], numbered)
         found.append(next(each for each in shown if each not in found))
     return found
 
 
-def lines(text: str, room: float) -> list[str]:
+def split_label(text: str, room: float) -> list[str]:
     """Return the label on one or two lines; the table contains the whole label.
 
     It is cut in the middle, because names with the same beginning have different ends.
     """
-    if _width(text) <= room:
+    if _text_width(text) <= room:
         return [text]
     first = text
-    while _width(first) > room:
+    while _text_width(first) > room:
         first = first[:-1].rpartition(" ")[0] or first[:-1]
-    rest = text[len(first) :].strip()
-    cut = rest
-    while _width(cut) > room - (_letter("…") if cut != rest else 0):
-        cut = cut.partition(" ")[2] or cut[1:]
-    return [first, cut if cut == rest else f"…{cut.lstrip()}"]
+    end = text[len(first) :].strip()
+    ending = end
+    while _text_width(ending) > room - (_letter_width("…") if ending != end else 0):
+        ending = ending.partition(" ")[2] or ending[1:]
+    return [first, ending if ending == end else f"…{ending.lstrip()}"]
 
 
-def _told(parts: Iterable[str]) -> str:
-    told = list(parts)
-    more = f"; and {len(told) - _ROWS_TOLD} more" if len(told) > _ROWS_TOLD else ""
-    return "; ".join(told[:_ROWS_TOLD]) + more + "."
+def _join_limited(parts: Iterable[str]) -> str:
+    texts = list(parts)
+    more = f"; and {len(texts) - _ROWS_TOLD} more" if len(texts) > _ROWS_TOLD else ""
+    return "; ".join(texts[:_ROWS_TOLD]) + more + "."
 
 
-def _chart(
+def _build_chart(
     values: list[dict[str, Any]],
     body: Mapping[str, Any],
     alternative: str,

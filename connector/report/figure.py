@@ -24,12 +24,12 @@ Number = float | Decimal
 NOTHING = "–"  # noqa: RUF001 # a dash as wide as a digit
 
 
-def count(value: Number) -> str:
+def format_count(value: Number) -> str:
     """Format a whole number, or an amount without decimals, as in 1,234."""
     return f"{value:,.0f}"
 
 
-def share(value: Number) -> str:
+def format_share(value: Number) -> str:
     """Format a share as a percentage, which is only 0% or 100% if exact."""
     percent = float(value) * 100
     if 0 < percent < 0.1:
@@ -39,31 +39,31 @@ def share(value: Number) -> str:
     return f"{percent:.0f}%" if percent >= 10 or percent == round(percent) else f"{percent:.1f}%"
 
 
-def days(value: Number) -> str:
+def format_days(value: Number) -> str:
     """Format a number of days: with a decimal below 10, whole above."""
     text = f"{value:.1f}" if value < 10 else f"{value:,.0f}"
     return text.removesuffix(".0")
 
 
-def money(currency: str, value: Number) -> str:
+def format_money(currency: str, value: Number) -> str:
     """Format an amount with its currency code, as in GBP 12,300."""
-    return f"{currency} {count(value)}"
+    return f"{currency} {format_count(value)}"
 
 
-def day(value: date) -> str:
+def format_day(value: date) -> str:
     """Format a date, as in 7 May 2026."""
     return f"{value.day} {value:%B %Y}"
 
 
-def moment(value: datetime) -> str:
+def format_timestamp(value: datetime) -> str:
     """Format a timestamp with its time zone, as in 7 May 2026, 14:03 CEST."""
     clock = f"{value:%Z}"
     # A zone without an abbreviation is named by its offset.
     clock = f"UTC{clock}" if clock[:1] in "+-" else clock
-    return f"{day(value)}, {value:%H:%M} {clock}"
+    return f"{format_day(value)}, {value:%H:%M} {clock}"
 
 
-def age(value: timedelta) -> str:
+def format_age(value: timedelta) -> str:
     """Format a duration in minutes, hours, or days (from two days)."""
     if value < timedelta(hours=1):
         return count_noun(round(value / timedelta(minutes=1)), "minute")
@@ -74,13 +74,15 @@ def age(value: timedelta) -> str:
 
 def describe_age(value: timedelta) -> str:
     """Format the age of data, as in 3 hours old; the data may be newer than the local clock."""
-    return f"{age(-value)} in the future" if value < timedelta() else f"{age(value)} old"
+    return (
+        f"{format_age(-value)} in the future" if value < timedelta() else f"{format_age(value)} old"
+    )
 
 
 def part_of_whole(part: int, whole: int, noun: str = "") -> str:
     """Format a part of a whole with its share, as in 3 of 12 jobs (25%)."""
     text = f"{part:,} of {count_noun(whole, noun) if noun else f'{whole:,}'}"
-    return f"{text} ({share(part / whole)})" if whole else text
+    return f"{text} ({format_share(part / whole)})" if whole else text
 
 
 def capitalize(text: str) -> str:
@@ -94,16 +96,21 @@ def value_words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _month(value: date) -> str:
+def _format_month(value: date) -> str:
     return f"{value:%B %Y}"
 
 
-def _flag(value: bool) -> str:
+def _format_flag(value: bool) -> str:
     return "yes" if value else "no"
 
 
-_FIGURES = (count, share, days)
-_BY_TYPE: Mapping[type, Callable[[Any], str]] = {str: str, bool: _flag, datetime: moment, date: day}
+_FIGURES = (format_count, format_share, format_days)
+_BY_TYPE: Mapping[type, Callable[[Any], str]] = {
+    str: str,
+    bool: _format_flag,
+    datetime: format_timestamp,
+    date: format_day,
+}
 
 
 # -- Tables and charts -----------------------------------------------------------------------------
@@ -131,10 +138,10 @@ class FigureTable:
         """Return the format function of a column, by the type of its values and its name."""
         kinds = [type(row[column]) for row in self.rows if row[column] is not None]
         if kinds and kinds[0] in _BY_TYPE:
-            return _month if column.endswith("_start") else _BY_TYPE[kinds[0]]
+            return _format_month if column.endswith("_start") else _BY_TYPE[kinds[0]]
         if column.endswith(("_rate", "coverage")):
-            return share
-        return days if "days" in column else count
+            return format_share
+        return format_days if "days" in column else format_count
 
     def is_numeric_column(self, column: str) -> bool:
         """Return True if the values of the column are aligned as numbers."""
@@ -200,12 +207,12 @@ class Sentence:
         number = value or 0
         if sign == "@":
             codes = [row[other] for row in self._totals if row[part]]
-            return money(codes[0], number) if codes else ""
+            return format_money(codes[0], number) if codes else ""
         if sign == "/":
             return part_of_whole(int(number), int(self.number(other) or 0), noun or "")
         if noun:
             return count_noun(int(number), noun)
-        return days(number) if part.endswith("_days") else count(number)
+        return format_days(number) if part.endswith("_days") else format_count(number)
 
     def _amounts(self, part: str, currency: str) -> str:
         sums: dict[str, Number] = {}
@@ -213,7 +220,7 @@ class Sentence:
             if row[part] and row[currency]:
                 sums[row[currency]] = sums.get(row[currency], 0) + row[part]
         # Amounts of two currencies are not ranked.
-        return ", ".join(money(code, sums[code]) for code in sorted(sums))
+        return ", ".join(format_money(code, sums[code]) for code in sorted(sums))
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +323,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class FigureAnswer:
+class FigureResult:
     """Figure for one file: its drawing, or `words` that give the reason why there is none.
 
     `contracts` are the comments of the marts, part by part, in the figure's order.

@@ -13,7 +13,16 @@ from decimal import Decimal
 
 from connector.errors import count_noun
 from connector.report import charts
-from connector.report.figure import NOTHING, Chart, Sentence, count, day, money, share, value_words
+from connector.report.figure import (
+    NOTHING,
+    Chart,
+    Sentence,
+    format_count,
+    format_day,
+    format_money,
+    format_share,
+    value_words,
+)
 from connector.report.period import ReportPeriod, read_compared, read_period
 from connector.report.pipeline import JOBS_BY_AGE
 from connector.report.published import PartMissing, PublishedFile, months, total
@@ -55,7 +64,7 @@ class FigureValue:
         """Value in words; amounts of several currencies are separate."""
         if self.value is None:
             return self.amounts or (NOTHING,)
-        return (money(self.unit, self.value) if self.unit else count(self.value),)
+        return (format_money(self.unit, self.value) if self.unit else format_count(self.value),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +128,12 @@ def answer_question(
 ) -> KeyFigure:
     """Return the key figure of the file, or a dash and the reason."""
     try:
-        return _answered(question, published, period, compared)
+        return _compare_periods(question, published, period, compared)
     except PartMissing as missing:
         return KeyFigure(question, FigureValue(None, f"The file has no {missing}."))
 
 
-def _answered(
+def _compare_periods(
     question: KeyQuestion,
     published: PublishedFile,
     period: ReportPeriod,
@@ -142,7 +151,7 @@ def _answered(
     def is_whole(each: ReportPeriod) -> bool:
         return (each.ends if question.is_of_day else each.begins) >= since
 
-    began = f"no data before {day(since)}"
+    began = f"no data before {format_day(since)}"
     reading = known(period) or FigureValue(None, began)
     if reading.value is not None and not is_whole(period):
         reading = replace(reading, detail=f"{reading.detail}; {began}")
@@ -163,9 +172,9 @@ def _change(now: FigureValue, before: FigureValue) -> str:
     change = Decimal(now.value) - Decimal(before.value)
     sign = "+" if change > 0 else "−" if change < 0 else "±"  # noqa: RUF001 # a minus sign
     if not change or before.value < _BASE_MIN:
-        return sign + count(abs(change))
-    part = sign + share(abs(change) / Decimal(before.value))
-    return part if now.unit else f"{sign}{count(abs(change))}, {part}"
+        return sign + format_count(abs(change))
+    part = sign + format_share(abs(change) / Decimal(before.value))
+    return part if now.unit else f"{sign}{format_count(abs(change))}, {part}"
 
 
 # -- Key figures -----------------------------------------------------------------------------------
@@ -216,7 +225,7 @@ def _fees(published: PublishedFile, period: ReportPeriod) -> FigureValue:
     number = total(known, "known")
     detail = f"for {number:,} of {whole}" if placements else ""
     if len(known) > 1:
-        amounts = tuple(money(row["currency"], row["fee"]) for row in known)
+        amounts = tuple(format_money(row["currency"], row["fee"]) for row in known)
         return FigureValue(
             None, f"{detail}; no total, because exchange rates are missing", amounts=amounts
         )
@@ -312,7 +321,7 @@ _HEIGHT = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class FrontChart:
     """Chart of the first page, and the section that contains its numbers.
 
     Rows of `sql` have a `number` for each `name`, or a `day` to be counted if it `is_by_month`.
@@ -330,7 +339,7 @@ class Picture:
             rows = [{**row, "name": value_words(row["name"])} for row in published.rows(self.sql)]
             if not total(rows, "number"):
                 return None
-            return charts.bars(rows, "name", "number", unit=self.unit, height=_HEIGHT)
+            return charts.bar_chart(rows, "name", "number", unit=self.unit, height=_HEIGHT)
         began = published.row(f"SELECT ({_query_of_period(_FIRST_RECORD, published)}) AS day")[
             "day"
         ]
@@ -343,26 +352,26 @@ class Picture:
             "GROUP BY month"
         )
         numbers = {row["month"]: row["number"] for row in counted}
-        return charts.uprights(
+        return charts.column_chart(
             [{"month": f"{each:%b %y}", "number": numbers.get(each, 0)} for each in shown],
             "month",
             "number",
             unit=self.unit,
             across="month",
             height=_HEIGHT,
-            foremost=[place for place, each in enumerate(shown) if each >= period.begins],
+            highlighted=[place for place, each in enumerate(shown) if each >= period.begins],
         )
 
 
 PICTURES_OF_PERIOD = (
-    Picture(
+    FrontChart(
         "Placements agreed, by month",
         "months",
         "SELECT placed_on AS day FROM marts.fct_placements",
         "placements agreed",
         is_by_month=True,
     ),
-    Picture(
+    FrontChart(
         "Interviews held, by month",
         "months",
         "SELECT start_date AS day FROM marts.fct_interviews WHERE outcome = 'held'",
@@ -371,14 +380,14 @@ PICTURES_OF_PERIOD = (
     ),
 )
 PICTURES_OF_TODAY = (
-    Picture(
+    FrontChart(
         "Active candidates, by stage",
         "stages",
         "SELECT stage AS name, count(*) AS number FROM marts.fct_pipeline_candidates "
         "WHERE is_active GROUP BY stage, stage_order ORDER BY stage_order NULLS LAST, stage",
         "active candidates by stage",
     ),
-    Picture(
+    FrontChart(
         "Open jobs, by their age",
         "ageing",
         "SELECT coalesce(age_band || ' days', 'not known') AS name, count(job_id) AS number "
@@ -409,10 +418,12 @@ class ActionList:
             rows = published.rows(f"{self.sql} LIMIT {_LISTED_MAX}")
         except PartMissing:
             return [], 0
-        names = charts.distinct([row["name"] for row in rows], _LINE_ROOM)
+        names = charts.distinct_labels([row["name"] for row in rows], _LINE_ROOM)
         found = [
             ActionRow(
-                " ".join(name), " ".join(charts.lines(row["about"], _LINE_ROOM)), row["figure"]
+                " ".join(name),
+                " ".join(charts.split_label(row["about"], _LINE_ROOM)),
+                row["figure"],
             )
             for name, row in zip(names, rows, strict=True)
         ]
@@ -481,8 +492,8 @@ class FrontPage:
     period: ReportPeriod
     compared: tuple[ReportPeriod, ...]
     figures: tuple[KeyFigure, ...]
-    of_period: tuple[tuple[Picture, Chart | None], ...]
-    of_today: tuple[tuple[Picture, Chart | None], ...]
+    of_period: tuple[tuple[FrontChart, Chart | None], ...]
+    of_today: tuple[tuple[FrontChart, Chart | None], ...]
     lists: tuple[tuple[ActionList, list[ActionRow], int], ...]
 
 
@@ -493,7 +504,7 @@ def make_front(
     period = read_period(period_name, today)
     compared = read_compared(compared_names, period, today)
 
-    def drawn(picture: Picture) -> Chart | None:
+    def drawn(picture: FrontChart) -> Chart | None:
         try:
             return picture.draw(published, period)
         except PartMissing:

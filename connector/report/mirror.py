@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from connector.report import charts
-from connector.report.figure import Figure, Section, describe_age, moment, parse_headings, share
+from connector.report.figure import (
+    Figure,
+    Section,
+    describe_age,
+    format_share,
+    format_timestamp,
+    parse_headings,
+)
 from connector.report.published import PublishedFile
 from connector.warehouse.duckdb_file import from_microseconds
 
@@ -48,7 +55,7 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
     """
     found: list[tuple[str, str]] = []
     if published.as_of is not None:
-        found.append(("As of", moment(published.local(published.as_of))))
+        found.append(("As of", format_timestamp(published.local(published.as_of))))
         found.append(("Age", describe_age(written_at - published.as_of)))
     if not published.has("sync.publications"):
         found.append(("Checks", "Unknown: the file was published without the schema sync."))
@@ -60,10 +67,10 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
     verified = published.verified_at
     for row in rows:
         began = from_microseconds(row["began"])
-        shown = moment(published.local(verified)) if verified else "not yet"
+        shown = format_timestamp(published.local(verified)) if verified else "not yet"
         found.append(("All loaded records verified up to", shown))
         if began is not None:
-            found.append(("Published", moment(published.local(began))))
+            found.append(("Published", format_timestamp(published.local(began))))
         found.append(("Checks", _checks(row["checks"] or 0, row["failed_checks"] or ())))
         found.append(("Models", f"{row['models'] or 0:,} in the file"))
         found.append(("Personal fields", _PERSONAL.get(row["personal"] or "", "unknown")))
@@ -113,14 +120,14 @@ _COVERAGE = Figure(
     findings=("Lowest coverage, {the_covered/the_total}: {the_about}",),
     empty="No data is loaded yet.",
     chart=lambda _, rows: [
-        charts.bars(
+        charts.bar_chart(
             rows,
             "question",
             "coverage",
             unit="coverage",
-            text=lambda row: share(row["coverage"]),
-            most=1,
-            room=_ROOM,
+            text=lambda row: format_share(row["coverage"]),
+            maximum=1,
+            label_width=_ROOM,
         )
     ],
 )
@@ -139,7 +146,9 @@ _COST = Figure(
     caption="Requests by resource",
     findings=("{requests request} in this billing month; the last runs took {requests_last_run}.",),
     empty="No request was sent yet.",
-    chart=lambda _, rows: [charts.bars(rows, "resource", "requests", unit="requests this month")],
+    chart=lambda _, rows: [
+        charts.bar_chart(rows, "resource", "requests", unit="requests this month")
+    ],
 )
 
 MIRROR = Section(

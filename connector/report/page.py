@@ -22,13 +22,20 @@ from connector.atomic_files import replacing
 from connector.log import neutralise
 from connector.report.agency import CONTENT, FEES, PEOPLE
 from connector.report.charts import PALETTE, draw
-from connector.report.figure import Figure, FigureAnswer, capitalize, day, describe_age, moment
+from connector.report.figure import (
+    Figure,
+    FigureResult,
+    capitalize,
+    describe_age,
+    format_day,
+    format_timestamp,
+)
 from connector.report.front import FigureValue, FrontPage, KeyFigure, make_front
 from connector.report.mirror import MIRROR, file_summary
 from connector.report.period import PERIOD_DEFAULT, ReportPeriod
 from connector.report.pipeline import CANDIDATES, JOBS, TIME
 from connector.report.published import PartMissing, PublishedFile, open_published
-from connector.warehouse.duckdb_file import naming_errors
+from connector.warehouse.duckdb_file import convert_errors
 
 SECTIONS = (CANDIDATES, JOBS, TIME, FEES, PEOPLE, CONTENT, MIRROR)
 """Sections of the page, in order."""
@@ -65,19 +72,22 @@ def make_page(
     front = make_front(published, today, period, compare)
     title = f"{_TITLE}: {account}" if account else _TITLE
     as_of = published.as_of
-    html = _template().render(
+    html = _load_template().render(
         title=title,
         account=account,
         palette=PALETTE,
-        style=Markup(_style()),  # noqa: S704 # our own, and it holds no value of anybody's
-        as_of=None if as_of is None else moment(published.local(as_of)),
+        style=Markup(_read_style()),  # noqa: S704 # our own, and it holds no value of anybody's
+        as_of=None if as_of is None else format_timestamp(published.local(as_of)),
         age=None if as_of is None else describe_age(written_at - as_of),
-        written_at=moment(published.local(written_at)),
+        written_at=format_timestamp(published.local(written_at)),
         facts=file_summary(published, written_at),
         front=front,
-        today=day(today),
+        today=format_day(today),
         sections=[
-            (section, _pair_figures([_answer(figure, published) for figure in section.figures]))
+            (
+                section,
+                _pair_figures([_figure_result(figure, published) for figure in section.figures]),
+            )
             for section in SECTIONS
         ],
         meaning=published.meaning,
@@ -88,18 +98,18 @@ def make_page(
     return ReportPage(neutralise(html, keeping="\n"), as_of, front)
 
 
-def _answer(figure: Figure, published: PublishedFile) -> FigureAnswer:
+def _figure_result(figure: Figure, published: PublishedFile) -> FigureResult:
     contracts = {mart: published.contract(mart) for mart in figure.marts}
     try:
         shown = figure.draw(published)
     except PartMissing as missing:
-        return FigureAnswer(figure, contracts, None, f"The published file has no {missing}.")
-    return FigureAnswer(figure, contracts, shown, "" if shown else figure.empty)
+        return FigureResult(figure, contracts, None, f"The published file has no {missing}.")
+    return FigureResult(figure, contracts, shown, "" if shown else figure.empty)
 
 
-def _pair_figures(answers: Sequence[FigureAnswer]) -> list[FigureAnswer]:
+def _pair_figures(answers: Sequence[FigureResult]) -> list[FigureResult]:
     """Arrange the figures of a section in pairs; a single figure uses the whole row."""
-    found: list[FigureAnswer] = []
+    found: list[FigureResult] = []
     is_second = False
     for each, following in zip_longest(answers, answers[1:]):
         is_alone = not is_second and (following is None or following.figure.is_wide)
@@ -110,7 +120,7 @@ def _pair_figures(answers: Sequence[FigureAnswer]) -> list[FigureAnswer]:
 
 
 @cache
-def _template() -> jinja2.Template:
+def _load_template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER),
         autoescape=True,
@@ -122,25 +132,29 @@ def _template() -> jinja2.Template:
 
 
 @cache
-def _style() -> str:
+def _read_style() -> str:
     return (_FOLDER / "page.css").read_text(encoding="utf-8")
 
 
 def as_json(page: ReportPage) -> dict[str, Any]:
     """Return the period and the key figures as plain values, by key, with their words."""
     return {
-        "period": _days(page.front.period),
+        "period": _period_json(page.front.period),
         "key_figures": {each.question.key: _figure_json(each) for each in page.front.figures},
     }
 
 
-def _days(period: ReportPeriod) -> dict[str, Any]:
+def _period_json(period: ReportPeriod) -> dict[str, Any]:
     return {"name": period.name, "begins": period.begins, "ends": period.ends}
 
 
 def _figure_json(figure: KeyFigure) -> dict[str, Any]:
     others = [
-        {"period": _days(each.period), **_reading_json(each.reading), "change": each.change or None}
+        {
+            "period": _period_json(each.period),
+            **_reading_json(each.reading),
+            "change": each.change or None,
+        }
         for each in figure.compared
     ]
     return {"label": figure.label, **_reading_json(figure.reading), "compared": others}
@@ -180,6 +194,6 @@ def write_report(
         page = make_page(
             published, written_at=written_at, account=account, period=period, compare=compare
         )
-    with naming_errors(out), replacing(out) as written:
+    with convert_errors(out), replacing(out) as written:
         written.write(page.html.encode())
     return page

@@ -31,24 +31,24 @@ class ReportPeriod:
     @property
     def ends(self) -> date:
         """Last day."""
-        last = _moved(self.begins, self.months) - timedelta(days=1)
+        last = _add_months(self.begins, self.months) - timedelta(days=1)
         return last if self.days is None else min(last, self.begins + timedelta(self.days - 1))
 
     def earlier(self, months: int) -> ReportPeriod:
         """Return the same period this number of months earlier."""
-        return replace(self, begins=_moved(self.begins, -months))
+        return replace(self, begins=_add_months(self.begins, -months))
 
     @property
     def name(self) -> str:
         """Name of the period, as in October 2026, or 1 to 7 October 2026."""
-        return self._named("%B")
+        return self._with_month_name("%B")
 
     @property
     def short_name(self) -> str:
         """Short name, as in Oct 2026."""
-        return self._named("%b")
+        return self._with_month_name("%b")
 
-    def _named(self, month: str) -> str:
+    def _with_month_name(self, month: str) -> str:
         begins, ends = self.begins, self.ends
         if self.days is not None:
             first = f"{begins.day}" if begins.month == ends.month else f"{begins:1 {month}}"
@@ -67,7 +67,7 @@ def read_period(text: str, today: date) -> ReportPeriod:
 
     Raises `UnknownName` for an invalid period, and `Misused` for a period in the future.
     """
-    found = _written(text, today)
+    found = _parse_period(text, today)
     if found.begins > today:
         raise Misused(
             f"{found.name} has not begun: the data ends on {today}",
@@ -91,7 +91,7 @@ def read_compared(
         if text in COMPARED_DEFAULT:
             each = period.earlier(period.months if text == "previous" else 12)
         else:
-            each = replace(_written(text, today, COMPARED_DEFAULT), days=period.days)
+            each = replace(_parse_period(text, today, COMPARED_DEFAULT), days=period.days)
         if each.months != period.months:
             raise Misused(
                 f"{each.name} is a {each.noun}, but {period.name} is a {period.noun}; compare"
@@ -108,7 +108,7 @@ def read_compared(
     return tuple(found)
 
 
-def _written(text: str, today: date, others: Sequence[str] = ()) -> ReportPeriod:
+def _parse_period(text: str, today: date, others: Sequence[str] = ()) -> ReportPeriod:
     if noun := _WORDS.get(text):
         months = _LENGTHS[noun]
         begins = today.replace(month=(today.month - 1) // months * months + 1, day=1)
@@ -124,7 +124,7 @@ def _written(text: str, today: date, others: Sequence[str] = ()) -> ReportPeriod
     return ReportPeriod(date(int(year), 1, 1), 12)
 
 
-def _moved(day: date, months: int) -> date:
+def _add_months(day: date, months: int) -> date:
     """Return the first day of the month this number of months after a month's first day."""
     place = day.year * 12 + day.month - 1 + months
     return date(place // 12, place % 12 + 1, 1)

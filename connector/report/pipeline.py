@@ -33,7 +33,9 @@ _STAGES = Figure(
         "are not known yet.",
     ),
     empty="No candidates are loaded yet.",
-    chart=lambda _, rows: [charts.bars(rows, "stage", "candidates", unit="candidates by stage")],
+    chart=lambda _, rows: [
+        charts.bar_chart(rows, "stage", "candidates", unit="candidates by stage")
+    ],
 )
 
 _FUNNEL = Figure(
@@ -73,7 +75,7 @@ _FUNNEL = Figure(
     empty="No candidate has been in a stage of the pipeline yet.",
     counted="entered",
     chart=lambda _, rows: [
-        charts.stacked(
+        charts.stacked_bar_chart(
             rows,
             "stage",
             {
@@ -99,7 +101,7 @@ def _offers_by_month(published: PublishedFile, rows: Sequence[Row]) -> Sequence[
         {**dated.get(month, nothing), "month": f"{month:%b %y}"}
         for month in months(min(dated), last)[-_MONTHS:]
     ]
-    return [charts.stacked(shown, "month", parts, unit="offers", is_upright=True)]
+    return [charts.stacked_bar_chart(shown, "month", parts, unit="offers", is_upright=True)]
 
 
 _OFFERS = Figure(
@@ -199,7 +201,7 @@ _MET = Figure(
     counted="jobs",
     has_total=True,
     chart=lambda _, rows: [
-        charts.bars(
+        charts.bar_chart(
             [{"step": word, "pairs": rows[-1][column]} for column, word in _PAIRS.items()],
             "step",
             "pairs",
@@ -224,7 +226,7 @@ _AGEING = Figure(
     empty="No job is open.",
     counted="jobs",
     chart=lambda _, rows: [
-        charts.stacked(
+        charts.stacked_bar_chart(
             rows, "age_band", {"listed": "published", "held": "on hold"}, unit="open jobs"
         )
     ],
@@ -297,13 +299,13 @@ _CLIENTS = Figure(
     ),
     empty="No job was marked filled, closed or cancelled yet.",
     chart=lambda _, rows: [
-        charts.bars(
+        charts.bar_chart(
             rows,
             "company_name",
             "marked_filled_rate",
             unit="jobs marked filled",
             text=lambda row: f"{row['jobs_marked_filled']:,} of {row['decided_jobs']:,}",
-            most=1,
+            maximum=1,
         )
     ],
 )
@@ -371,7 +373,9 @@ _IN_STAGES = Figure(
     ),
     empty="No candidate has been in any stage yet.",
     chart=lambda _, rows: [
-        charts.ranges([row for row in rows if row["is_left"]], "stage", unit="stays in a stage")
+        charts.range_chart(
+            [row for row in rows if row["is_left"]], "stage", unit="stays in a stage"
+        )
     ],
     more=(
         MoreTable(
@@ -389,13 +393,13 @@ _IN_STAGES = Figure(
 )
 
 
-def _bands(published: PublishedFile, verb: str) -> Sequence[Row]:
+def _bands(published: PublishedFile, event: str) -> Sequence[Row]:
     """Return the bands of days that spread the values best; the last band is open."""
-    column = f"days_to_{verb}"
+    column = f"days_to_{event}"
     found = published.rows(
         f"SELECT {column}::INTEGER AS days, count(*) AS number, "
-        f"(SELECT max(p90_days) FROM marts.sum_time_to_{verb} WHERE group_by = 'all') AS p90 "
-        f"FROM marts.fct_time_to_{verb} WHERE is_measured GROUP BY ALL"
+        f"(SELECT max(p90_days) FROM marts.sum_time_to_{event} WHERE group_by = 'all') AS p90 "
+        f"FROM marts.fct_time_to_{event} WHERE is_measured GROUP BY ALL"
     )
     if not found:
         return ()
@@ -419,28 +423,28 @@ def _bands(published: PublishedFile, verb: str) -> Sequence[Row]:
 
 
 def _time_to(
-    verb: str, title: str, *, noun: str, whole: str, group_by: str, empty: str, waiting: str = ""
+    event: str, title: str, *, noun: str, whole: str, group_by: str, empty: str, waiting: str = ""
 ) -> Figure:
     """Return the figure of the days until an event, in bands, and by group and consultant."""
-    wanted = f"{whole} measured p50_days p90_days {waiting}".split()
-    constants = ", ".join(f"max({n}) FILTER (group_by = 'all') OVER () AS the_{n}" for n in wanted)
+    columns = f"{whole} measured p50_days p90_days {waiting}".split()
+    constants = ", ".join(f"max({n}) FILTER (group_by = 'all') OVER () AS the_{n}" for n in columns)
     place = f"list_position(['all', '{group_by}', 'consultant'], s.group_by)"
     waits = "{the_openings_open} more openings are still open and not included: median "
     return Figure(
-        key=f"time-to-{verb}",
+        key=f"time-to-{event}",
         title=title,
-        mart=f"sum_time_to_{verb}",
-        also=(f"fct_time_to_{verb}",),
+        mart=f"sum_time_to_{event}",
+        also=(f"fct_time_to_{event}",),
         sql="SELECT * REPLACE (CASE group_by WHEN 'all' THEN 'All' WHEN 'consultant' THEN "
         f"group_name ELSE replace(group_name, '_', ' ') END AS group_name), {constants}, "
-        f"the_{whole} - the_measured AS the_unmeasured FROM marts.sum_time_to_{verb} AS s "
+        f"the_{whole} - the_measured AS the_unmeasured FROM marts.sum_time_to_{event} AS s "
         f"WHERE {place} > 0 QUALIFY s.group_by <> 'consultant' OR row_number() OVER ("
         f"PARTITION BY s.group_by ORDER BY {whole} DESC, s.group_name) <= {_MEMBERS_MAX} "
         f"ORDER BY {place}, {whole} DESC, s.group_name",
         headings={"group_name": "Of", whole: "Number", "measured": "Measured", **_QUANTILES},
         caption=f"{noun.capitalize()}s: days by {value_words(group_by)} and consultant",
         findings=(
-            f"Median {{the_p50_days}} days to {verb}, 90th percentile {{the_p90_days}} days "
+            f"Median {{the_p50_days}} days to {event}, 90th percentile {{the_p90_days}} days "
             f"({{the_measured/the_{whole} {noun}}}).",
             f"No days are known for {{the_{whole}}} {noun}s.",
         ),
@@ -451,18 +455,18 @@ def _time_to(
         empty=empty,
         counted=f"the_{whole}",
         chart=lambda published, _: [
-            charts.uprights(
-                rows, "begins", "number", unit=f"{noun}s", across=f"days to {verb}, from"
+            charts.column_chart(
+                rows, "begins", "number", unit=f"{noun}s", across=f"days to {event}, from"
             )
-            for rows in [_bands(published, verb)]
+            for rows in [_bands(published, event)]
             if rows
         ],
         more=(
             MoreTable(
                 f"{noun.capitalize()}s by days",
-                f"fct_time_to_{verb}",
-                lambda published: _bands(published, verb),
-                {f"days_to_{verb}": "Days", "number": "Number"},
+                f"fct_time_to_{event}",
+                lambda published: _bands(published, event),
+                {f"days_to_{event}": "Days", "number": "Number"},
             ),
         ),
     )

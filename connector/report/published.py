@@ -71,11 +71,14 @@ class PublishedFile:
             named = f"column {column[1]}" if column else "part that is needed"
             raise PartMissing(", no ".join(dict.fromkeys(absent)) or named) from error
         return [
-            {name: self._shown(value) for name, value in zip(answer.columns, row, strict=True)}
+            {
+                name: self._local_value(value)
+                for name, value in zip(answer.columns, row, strict=True)
+            }
             for row in answer.rows
         ]
 
-    def _shown(self, value: Any) -> Any:
+    def _local_value(self, value: Any) -> Any:
         if isinstance(value, datetime):
             return self.local(value)
         return printable(value) if isinstance(value, str) else value
@@ -130,9 +133,9 @@ class PublishedFile:
     @cached_property
     def as_of(self) -> datetime | None:
         """Time that the marts use as now; None if no resource was ever verified."""
-        if self._has_moment:
-            return self._moment("SELECT epoch_us(max(as_of_at)) AS at FROM staging.as_of")
-        return self._moment(
+        if self._has_timestamp:
+            return self._fetch_timestamp("SELECT epoch_us(max(as_of_at)) AS at FROM staging.as_of")
+        return self._fetch_timestamp(
             "SELECT epoch_us(coalesce(max(proven_at), max(last_run_at))) AS at "
             "FROM marts.data_freshness"
         )
@@ -140,25 +143,25 @@ class PublishedFile:
     @cached_property
     def verified_at(self) -> datetime | None:
         """Time up to which every resource with records is verified; None if one never was."""
-        return self._moment(
+        return self._fetch_timestamp(
             "SELECT CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END "
             "AS at FROM marts.data_freshness WHERE current_rows > 0"
         )
 
-    def _moment(self, sql: str) -> datetime | None:
+    def _fetch_timestamp(self, sql: str) -> datetime | None:
         try:
             return from_microseconds(self.row(sql)["at"])
         except PartMissing:
             return None
 
     @cached_property
-    def _has_moment(self) -> bool:
+    def _has_timestamp(self) -> bool:
         return self.has("staging.as_of") and self.has("sync.bookmarks")
 
     @cached_property
     def today(self) -> date | None:
         """Day of that time, in the account's zone if the file has it."""
-        if self.as_of is not None and self._has_moment:
+        if self.as_of is not None and self._has_timestamp:
             day: date = self.row("SELECT max(as_of_date) AS day FROM staging.as_of")["day"]
             return day
         return None if self.as_of is None else self.as_of.astimezone(UTC).date()
@@ -166,7 +169,7 @@ class PublishedFile:
     @cached_property
     def zone(self) -> str:
         """Time zone of the account if the file has it, else UTC."""
-        if not self._has_moment:
+        if not self._has_timestamp:
             return "UTC"
         return str(self.row("SELECT max(time_zone) AS zone FROM staging.as_of")["zone"])
 

@@ -17,7 +17,7 @@ from connector.catalog.value import Kind
 from connector.ledger.push_states import Mode
 from connector.spreadsheet.columns import normalized_heading
 from connector.spreadsheet.contacts import is_plain_phone, phone_reader
-from connector.spreadsheet.dates import date_reader, moment_reader, typed_date, typed_moment
+from connector.spreadsheet.dates import date_reader, timestamp_reader, typed_date, typed_timestamp
 from connector.spreadsheet.numbers import (
     Decimal,
     integer_reader,
@@ -48,7 +48,7 @@ from connector.spreadsheet.texts import (
 )
 from connector.spreadsheet.word_lists import (
     TRUTHS,
-    choice_of,
+    find_choice,
     means_ditto,
     means_empty,
     means_immediately,
@@ -85,7 +85,7 @@ class CellOptions:
             "empty" skips the field.
         whole_numbers: True if numbers typed in a text column are correct.
         values: Replacements of cell texts. An empty replacement skips the field.
-        is_settled: True if the other cells determined the decimal separator, not the user.
+        is_decimal_inferred: True if the other cells determined the decimal separator, not the user.
     """
 
     date_format: str | None = None
@@ -98,7 +98,7 @@ class CellOptions:
     whole_numbers: bool = False
     values: Mapping[str, str] = field(default_factory=dict)
     policy: ColumnPolicy = "overwrite"
-    is_settled: bool = False
+    is_decimal_inferred: bool = False
 
 
 AS_WRITTEN = CellOptions()
@@ -127,15 +127,19 @@ def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRIT
     """
     if column.reference is not None and column.reference.by is not None:
         read = FORMATS["email"] if column.reference.by == "email" else read_digits
-        made = _text_reader(read, True, options)
+        reader = _text_reader(read, True, options)
     elif column.field.values:
-        made = _choice_reader(column.field.values, column.accepts(mode))
+        reader = _choice_reader(column.field.values, column.accepts(mode))
     else:
-        made = _reader_by_kind(column, options)
-    if column.many:
-        made = CellReader(_several_values_reader(made.text), made.typed)
-    seen = CellReader(_reader_of_shown_text(made.text, column), made.typed)
-    return _mapping_reader(made, seen, options.values) if options.values else seen
+        reader = _reader_by_kind(column, options)
+    if column.is_multiple:
+        reader = CellReader(_several_values_reader(reader.text), reader.typed)
+    visible_reader = CellReader(_reader_of_shown_text(reader.text, column), reader.typed)
+    return (
+        _mapping_reader(reader, visible_reader, options.values)
+        if options.values
+        else visible_reader
+    )
 
 
 _IS_AS_SEEN = re.compile(r"[ !#-%(-+\--<>@-[\]-~]{7,}").fullmatch
@@ -188,30 +192,33 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
     match column.field.kind:
         case Kind.NUMBER:
             is_share = column.is_percentage
-            settled, period = options.is_settled, column.period
-            read = number_reader(options.decimal, is_share, period=period, is_settled=settled)
+            is_inferred, period = options.is_decimal_inferred, column.period
+            read = number_reader(options.decimal, is_share, period=period, is_inferred=is_inferred)
             return CellReader(read, typed_number(is_share))
         case Kind.INTEGER:
-            settled, period = options.is_settled, column.period
+            is_inferred, period = options.is_decimal_inferred, column.period
             read = integer_reader(
-                options.decimal, period=period, is_settled=settled, month_days=options.month_days
+                options.decimal,
+                period=period,
+                is_inferred=is_inferred,
+                month_days=options.month_days,
             )
             if period == "day":
-                read = _or_immediately(read, 0, options.immediately)
+                read = _immediately_reader(read, 0, options.immediately)
             return CellReader(read, typed_integer())
         case Kind.BOOL:
             return CellReader(_read_bool, _typed_bool)
         case Kind.DATE:
             read = date_reader(form, century)
             if column.key != "date_of_birth":
-                read = _or_immediately(read, date.today().isoformat(), options.immediately)
+                read = _immediately_reader(read, date.today().isoformat(), options.immediately)
             return CellReader(read, typed_date)
         case Kind.DATETIME:
-            return CellReader(moment_reader(form, zone, century), typed_moment(zone))
+            return CellReader(timestamp_reader(form, zone, century), typed_timestamp(zone))
     return _reader_of_text(column, options)
 
 
-def _or_immediately(read: ReadText, now: Any, meaning: Immediately | None) -> ReadText:
+def _immediately_reader(read: ReadText, now: Any, meaning: Immediately | None) -> ReadText:
     """Return the reader of a column that may say "asap"; `now` is the value of that word."""
 
     def read_or_now(text: str) -> Any:
@@ -230,12 +237,12 @@ def _reader_of_text(column: TargetColumn, options: CellOptions) -> CellReader:
     if column.field.format is not None:
         return _text_reader(FORMATS[column.field.format], column.keeps_digits, options)
     if column.is_phone:
-        return _text_reader(_phone_text(options.region), True, options)
+        return _text_reader(_phone_text_reader(options.region), True, options)
     typed = typed_text(column.keeps_digits, options.whole_numbers)
     return CellReader(read_code if column.keeps_digits else read_text, typed)
 
 
-def _phone_text(region: str | None) -> ReadText:
+def _phone_text_reader(region: str | None) -> ReadText:
     read_phone = phone_reader(region)
 
     def read(text: str) -> str:
@@ -262,7 +269,9 @@ def _several_values_reader(read_one: ReadText) -> ReadText:
     return read
 
 
-def _mapping_reader(made: CellReader, seen: CellReader, values: Mapping[str, str]) -> CellReader:
+def _mapping_reader(
+    reader: CellReader, visible_reader: CellReader, values: Mapping[str, str]
+) -> CellReader:
     """Return a reader that first replaces values by the mapping, regardless of letter case.
 
     A mapping of the user takes precedence, even for a word that is otherwise an empty value.
@@ -275,12 +284,12 @@ def _mapping_reader(made: CellReader, seen: CellReader, values: Mapping[str, str
         if value is None:
             value = folded.get(text.casefold())
         if value is None:
-            return seen.text(text)
-        return made.text(value) if value else None
+            return visible_reader.text(text)
+        return reader.text(value) if value else None
 
     def typed(cell: Any) -> Any:
         value = exact.get(str(cell))
-        return made.typed(cell) if value is None else (made.text(value) if value else None)
+        return reader.typed(cell) if value is None else (reader.text(value) if value else None)
 
     return CellReader(read, typed)
 
@@ -292,7 +301,7 @@ def _mapping_reader(made: CellReader, seen: CellReader, values: Mapping[str, str
 _BETWEEN = re.compile(r"[\s_\-\u2010-\u2015]+")
 
 
-def _same_word(text: str) -> str:
+def _choice_key(text: str) -> str:
     """Return the text under which all spellings of a choice are equal.
 
     Letter case is ignored, and blanks, hyphens and underscores are equal: "Contract to Perm" is
@@ -306,19 +315,19 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
     allowed = ", ".join(accepted)
     words: dict[str, str | None] = {}
     for value in known:
-        word = _same_word(value)
+        word = _choice_key(value)
         # A spelling that fits two values is neither; each value is still read as it is written.
         words[word] = None if word in words else value
     exact = {**words, **{value: value for value in known}}
 
     def read(text: str) -> str:
-        value = exact.get(text) or exact.get(_same_word(text))
-        if value is None and choice_of(text) in accepted:
-            value = choice_of(text)
+        value = exact.get(text) or exact.get(_choice_key(text))
+        if value is None and find_choice(text) in accepted:
+            value = find_choice(text)
         if value is None:
-            near = _closest_value(text, accepted)
-            fix = f"Did you mean {near}? Enter it, or another allowed value."
-            raise CellError("unknown_value", allowed=allowed, fix=fix if near else None)
+            closest = _closest_value(text, accepted)
+            fix = f"Did you mean {closest}? Enter it, or another allowed value."
+            raise CellError("unknown_value", allowed=allowed, fix=fix if closest else None)
         return value
 
     def typed(cell: Any) -> str:
@@ -331,11 +340,15 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
 
 def _closest_value(text: str, accepted: Sequence[str]) -> str | None:
     """Return the only allowed value that begins with the text or is most similar to it."""
-    wanted = normalized_heading(text)
-    begun = [value for value in accepted if wanted and normalized_heading(value).startswith(wanted)]
-    if len(begun) == 1:
-        return begun[0]
-    close = get_close_matches(_same_word(text), accepted, n=1, cutoff=0.7)
+    normalized = normalized_heading(text)
+    starting = [
+        value
+        for value in accepted
+        if normalized and normalized_heading(value).startswith(normalized)
+    ]
+    if len(starting) == 1:
+        return starting[0]
+    close = get_close_matches(_choice_key(text), accepted, n=1, cutoff=0.7)
     return close[0] if close else None
 
 
@@ -345,7 +358,7 @@ def _closest_value(text: str, accepted: Sequence[str]) -> str | None:
 def _read_bool(text: str) -> bool:
     value = TRUTHS.get(normalized_words(text))
     if value is None:
-        raise _not_boolean()
+        raise _not_a_boolean_error()
     return value
 
 
@@ -353,8 +366,8 @@ def _typed_bool(cell: Any) -> bool:
     """Read a boolean as a spreadsheet program typed it; 1 and 0 are accepted as well."""
     if isinstance(cell, bool | int | float) and cell in (0, 1):
         return bool(cell)
-    raise _not_boolean()
+    raise _not_a_boolean_error()
 
 
-def _not_boolean() -> CellError:
+def _not_a_boolean_error() -> CellError:
     return CellError("not_true_or_false")

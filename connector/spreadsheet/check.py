@@ -152,7 +152,7 @@ class _FileCheck:
 
     def _apply_rules(self, draft: RowDraft) -> CheckedRow:
         if draft.is_misshapen or draft.operation is None:
-            return _row_result(draft, "invalid")
+            return _checked_row(draft, "invalid")
         if draft.operation == "create":
             return self._check_create(draft)
         return (
@@ -166,7 +166,7 @@ class _FileCheck:
         # A row with problems claims no key: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in draft.problems):
             self._warn_of_odd_values(draft, values)
-            return _row_result(draft, "invalid")
+            return _checked_row(draft, "invalid")
         self._claim_keys(draft, self._keys_of_row(draft, values))
         number, parent, identity = draft.row.number, self._target.parent, draft.identity
         fields = _as_body(values) if parent else values
@@ -175,23 +175,23 @@ class _FileCheck:
         if not draft.problems:
             return CheckedRow(draft.row, None, (), task, warnings=draft.warnings)
         is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
-        return replace(_row_result(draft, "duplicate"), task=task if is_first else None)
+        return replace(_checked_row(draft, "duplicate"), task=task if is_first else None)
 
     def _check_update(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
         values, _ = self._update.apply(draft, _NOTHING if landed is None else landed.record)
         if landed is None or draft.problems:
             self._warn_of_odd_values(draft, values)
-            return _row_result(draft, "invalid")
+            return _checked_row(draft, "invalid")
         difference = self._comparison.difference(values, landed)
         if difference.unread is not None:
-            draft.add(self._unread(difference.unread))
-            return _row_result(draft, "invalid")
+            draft.add(self._unread_problem(difference.unread))
+            return _checked_row(draft, "invalid")
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
-            return _row_result(draft, "duplicate")
+            return _checked_row(draft, "duplicate")
         if not difference.wanted:
-            return _row_result(draft, "unchanged")
+            return _checked_row(draft, "unchanged")
         task = self._task(draft, landed, difference)
         self._warn_of_odd_values(draft, values)
         changes = difference.changes()
@@ -201,12 +201,12 @@ class _FileCheck:
         """Add warnings for values that are valid each and implausible together."""
         if not (self._ranges or self._has_birth or self._amounts):
             return
-        for key, least, most in self._amounts:
+        for key, minimum, maximum in self._amounts:
             amount = values.get(key)
             # A salary can be per hour if the row says so.
-            is_known = least and values.get("salary_type") not in (None, "annual")
-            if amount and not least <= amount <= most and not is_known:
-                message = f"The value is unusually {'low' if amount < least else 'high'}."
+            is_known = minimum and values.get("salary_type") not in (None, "annual")
+            if amount and not minimum <= amount <= maximum and not is_known:
+                message = f"The value is unusually {'low' if amount < minimum else 'high'}."
                 draft.warn("odd_amount", message, self._columns.column_of(key), str(amount))
         for code, low, high in self._ranges:
             first, last = values.get(low), values.get(high)
@@ -216,22 +216,22 @@ class _FileCheck:
                 draft.warn(code, message, self._columns.column_of(low), str(first))
         born = values.get("date_of_birth")
         if born is not None and not self._century_ago < born <= self._today:
-            ago = "in the future" if born > self._today else "more than 100 years ago"
+            reason = "in the future" if born > self._today else "more than 100 years ago"
             column = self._columns.column_of("date_of_birth")
-            draft.warn("born_later", f"The value is {ago}.", column, born)
+            draft.warn("born_later", f"The value is {reason}.", column, born)
 
     def _check_convert(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
         if landed is None or draft.problems:
-            return _row_result(draft, "invalid")
+            return _checked_row(draft, "invalid")
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
-            return _row_result(draft, "duplicate")
+            return _checked_row(draft, "duplicate")
         # The API does not show the lead after its conversion (API 3.5); these fields indicate it.
         record = landed.record
         if record.get("converted_at") is not None or record.get("status") == "active":
             draft.add(problem_of("converted_already"))
-            return _row_result(draft, "unchanged")
+            return _checked_row(draft, "unchanged")
         task = self._task(draft, landed, Difference())
         return CheckedRow(draft.row, None, (), task, draft.record_id)
 
@@ -253,7 +253,7 @@ class _FileCheck:
             identity=natural_key(self._resource, landed.record),
         )
 
-    def _unread(self, key: str) -> Problem:
+    def _unread_problem(self, key: str) -> Problem:
         resource = self._target.resource
         return problem_of(
             "record_not_read",
@@ -303,9 +303,9 @@ class _FileCheck:
             for draft, values, ids in zip(keyed, keys, found, strict=True):
                 if ids:
                     draft.record_id = ids[0] if len(ids) == 1 else None
-                    draft.add(self._existing_ids(fields, values, ids))
+                    draft.add(self._existing_record_problem(fields, values, ids))
 
-    def _existing_ids(
+    def _existing_record_problem(
         self, fields: Sequence[str], values: Sequence[Any], ids: Sequence[str]
     ) -> Problem:
         singular = self._target.resource.singular
@@ -339,7 +339,7 @@ def _amounts(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
     return tuple((k, low, high) for k in numbers for word, low, high in pay if word in k)
 
 
-def _row_result(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
+def _checked_row(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
     # A row that is corrected, or chosen among several, is sent with its warnings.
     warnings = draft.warnings if outcome in UNSENT else ()
     return CheckedRow(draft.row, outcome, draft.problems, None, draft.record_id, warnings=warnings)
@@ -406,7 +406,7 @@ class OperationRules:
         filled = columns.targets
         self._filled = filled.keys()
         # Only these columns are checked in each row; the others accept every value that was read.
-        self._special = [column for column in filled.values() if self._is_special(column)]
+        self._special = [column for column in filled.values() if self._needs_check(column)]
         # A field that no row can fill is an error of the file, reported once for each create.
         self._absent = ", ".join(columns.missing) if self._is_create else ""
         self._required = tuple(
@@ -450,12 +450,12 @@ class OperationRules:
             self._check_condition(rule, draft, {**values, **afterwards}, landed)
         return values, afterwards
 
-    def _input(self, column: TargetColumn) -> FieldInput:
+    def _field_input(self, column: TargetColumn) -> FieldInput:
         return column.create if self._is_create else column.update
 
-    def _is_special(self, column: TargetColumn) -> bool:
-        taken = self._input(column)
-        return not taken.accepted or taken.values not in (None, column.field.values)
+    def _needs_check(self, column: TargetColumn) -> bool:
+        field_input = self._field_input(column)
+        return not field_input.accepted or field_input.values not in (None, column.field.values)
 
     def _place_value(
         self,
@@ -466,7 +466,7 @@ class OperationRules:
     ) -> None:
         """Keep the value, defer it to an update after the create, or refuse it."""
         key, value = column.key, values[column.key]
-        if _accepts_value(self._input(column), value):
+        if _accepts_value(self._field_input(column), value):
             return
         del values[key]
         if self._is_create and not column.create.required and _accepts_value(column.update, value):
@@ -525,13 +525,13 @@ class OperationRules:
         self,
         rule: AcceptedWhen,
         draft: RowDraft,
-        given: Mapping[str, Any],
+        values: Mapping[str, Any],
         landed: Mapping[str, Any],
     ) -> None:
         key, on, states = rule.field, rule.on, ", ".join(rule.values)
-        if given.get(key) is None or on in draft.failed:
+        if values.get(key) is None or on in draft.failed:
             return
-        if given.get(on, landed.get(on)) not in rule.values:
+        if values.get(on, landed.get(on)) not in rule.values:
             other = self._columns.name_of(on)
             draft.fail(
                 key,
@@ -539,7 +539,7 @@ class OperationRules:
                     "only_with",
                     f"The value is allowed only when {other} is {states}.",
                     self._columns.column_of(key),
-                    received=str(given[key]),
+                    received=str(values[key]),
                     fix=f"Change {other}, or clear the cell.",
                 ),
             )
@@ -548,8 +548,12 @@ class OperationRules:
 _DOING = {"create": "creating", "update": "changing"}
 
 
-def _accepts_value(taken: FieldInput, value: Any) -> bool:
+def _accepts_value(field_input: FieldInput, value: Any) -> bool:
     """Return True if an input accepts this value, or all values of a list."""
-    if not taken.accepted or taken.values is None:
-        return taken.accepted
-    return set(value) <= {*taken.values} if isinstance(value, list) else value in taken.values
+    if not field_input.accepted or field_input.values is None:
+        return field_input.accepted
+    return (
+        set(value) <= {*field_input.values}
+        if isinstance(value, list)
+        else value in field_input.values
+    )

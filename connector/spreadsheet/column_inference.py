@@ -41,14 +41,14 @@ class _ColumnProofs:
 
     sort: Sort
     proofs: dict[str, str] = field(default_factory=dict)
-    doubts: int = 0
+    ambiguous_count: int = 0
     example: str = ""
 
     def add(self, text: str) -> None:
         """Add a cell."""
         meanings = _meanings_of(self.sort, text)
         if len(meanings) > 1 and len(set(meanings.values())) > 1:
-            self.doubts += 1
+            self.ambiguous_count += 1
             self.example = self.example or text
         elif len(meanings) == 1:
             self.proofs.setdefault(next(iter(meanings)), text)
@@ -123,7 +123,7 @@ class ColumnMeanings:
     """Meanings of one file's columns, inferred once when the first ambiguous cell needs them.
 
     Attributes:
-        settled: Sentences on meanings that were inferred.
+        inferred: Sentences on meanings that were inferred.
         questions: Meanings that the user has to choose.
     """
 
@@ -132,7 +132,7 @@ class ColumnMeanings:
     ) -> None:
         self._rows, self._columns = rows, columns
         self._mixes: dict[str, _DateMix] = {}
-        self.settled: list[str] = []
+        self.inferred: list[str] = []
         self.questions: list[FileQuestion] = []
 
     def watch(self, column: MappedColumn) -> Callable[[Cell], None] | None:
@@ -158,44 +158,46 @@ class ColumnMeanings:
 
     def infer_options(self) -> tuple[MappedColumn, ...]:
         """Return the columns with the inferred meanings as their options."""
-        evidence = {
+        proofs = {
             column.index: _ColumnProofs(sort)
             for column in self._columns
-            if (sort := _sort_of(column)) is not None
+            if (sort := _ambiguity_of(column)) is not None
         }
         for row in self._rows():
-            for index, found in evidence.items():
+            for index, found in proofs.items():
                 cell = row.cells[index] if index < len(row.cells) else ""
                 if isinstance(cell, str) and (text := cell.strip()):
                     found.add(text)
-        return tuple(self._infer_column(column, evidence) for column in self._columns)
+        return tuple(self._infer_column(column, proofs) for column in self._columns)
 
     def _infer_column(
         self, column: MappedColumn, evidence: dict[int, _ColumnProofs]
     ) -> MappedColumn:
         own = evidence.get(column.index)
-        if own is None or not own.doubts:
+        if own is None or not own.ambiguous_count:
             return column
         proofs, whose = own.proofs, f"column {column.heading!r}"
         if not proofs:
-            alike = [each for each in evidence.values() if each.sort == own.sort]
-            proofs = {key: text for each in alike for key, text in each.proofs.items()}
+            same_sort = [each for each in evidence.values() if each.sort == own.sort]
+            proofs = {key: text for each in same_sort for key, text in each.proofs.items()}
             whose = "another column"
         if len(proofs) != 1:
             self.questions.append(_question(column, own, is_mixed=bool(proofs)))
             return column
         ((reading, proof),) = proofs.items()
-        self.settled.append(
+        self.inferred.append(
             f"Column {column.heading!r} is read with {_SHOWN[reading]}: {proof!r} in {whose} has "
             f"only this meaning (change this with {_OPTION[own.sort]})."
         )
         if own.sort == "date":
             return replace(column, options=replace(column.options, date_format=reading))
         sign: Decimal = "," if reading == "," else "."
-        return replace(column, options=replace(column.options, decimal=sign, is_settled=True))
+        return replace(
+            column, options=replace(column.options, decimal=sign, is_decimal_inferred=True)
+        )
 
 
-def _sort_of(column: MappedColumn) -> Sort | None:
+def _ambiguity_of(column: MappedColumn) -> Sort | None:
     """Return the kind of ambiguity of the column; None if it has none."""
     sort = _SORTS.get(column.target.field.kind)
     if column.target.field.values or column.target.reference is not None:

@@ -52,7 +52,7 @@ def column_letter(index: int) -> str:
     return letters
 
 
-def appearance(heading: str) -> str:
+def appearance_key(heading: str) -> str:
     """Return a form of the heading that is equal for headings that look the same.
 
     Letter case, width and composition of letters, invisible characters and the number of blanks
@@ -72,17 +72,17 @@ def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Colu
     their letters. The first `filled` columns have cells. Raises `SpreadsheetError` if all headings
     are empty or if the columns of a report are not the last six.
     """
-    cells = _filled(first_row)
+    cells = _without_empty_end(first_row)
     if not cells:
         raise SpreadsheetError(
             f"{path}: row 1 is blank, but must have the headings", code="headings_refused"
         )
-    is_report = is_of_report(cells)
+    is_report = has_report_headings(cells)
     if is_report:
         cells = [unescape_cell(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
     else:
         cells += [""] * (filled - len(cells))
-    strays = [i for i, cell in enumerate(cells) if appearance(cell) in _EVERY_HEADING]
+    strays = [i for i, cell in enumerate(cells) if appearance_key(cell) in _EVERY_HEADING]
     if strays:
         named = ", ".join(
             f"column {column_letter(i)} {cells[i][:_SHOWN_CHARACTERS]!r}" for i in strays
@@ -103,20 +103,20 @@ def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
     """Yield the headings, with column letters added to headings that are not distinct."""
     before: set[str] = set()
     for index, cell in enumerate(cells):
-        look, place = appearance(cell), f"(column {column_letter(index)})"
-        yield place if not look else f"{cell} {place}" if look in before else cell
-        before.add(look)
+        appearance, position = appearance_key(cell), f"(column {column_letter(index)})"
+        yield position if not appearance else f"{cell} {position}" if appearance in before else cell
+        before.add(appearance)
 
 
-def is_of_report(first_row: Sequence[str]) -> bool:
+def has_report_headings(first_row: Sequence[str]) -> bool:
     """Return True if the row has the headings of a report."""
-    return tuple(_filled(first_row)[-len(REPORT_HEADINGS) :]) in _HEADINGS
+    return tuple(_without_empty_end(first_row)[-len(REPORT_HEADINGS) :]) in _HEADINGS
 
 
-def _filled(cells: Sequence[str]) -> list[str]:
+def _without_empty_end(cells: Sequence[str]) -> list[str]:
     """Return the cells up to the last visible one."""
     filled = list(cells)
-    while filled and not appearance(filled[-1]):
+    while filled and not appearance_key(filled[-1]):
         filled.pop()
     return filled
 
@@ -132,11 +132,11 @@ def heading_words(heading: str) -> tuple[str, ...]:
 
     Letters that have no Latin base are kept, so that different headings stay different.
     """
-    plain = unicodedata.normalize("NFKD", heading).casefold()
-    plain = "".join(c for c in plain if not unicodedata.combining(c))
-    if not plain.isascii():
-        return tuple(re.findall(r"\w+", plain.replace("_", " ")))
-    return tuple(each for each in _NOT_WORD.split(plain) if each)
+    normalized = unicodedata.normalize("NFKD", heading).casefold()
+    normalized = "".join(c for c in normalized if not unicodedata.combining(c))
+    if not normalized.isascii():
+        return tuple(re.findall(r"\w+", normalized.replace("_", " ")))
+    return tuple(each for each in _NOT_WORD.split(normalized) if each)
 
 
 def normalized_heading(heading: str) -> str:

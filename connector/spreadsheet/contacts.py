@@ -114,10 +114,10 @@ def _read_phone(region: str | None, text: str) -> str:
         )
     if _PHONE(tidy) is None or not _is_possible(tidy, region):
         raise CellError("phone_format")
-    return tidy if region is None else _with_country(tidy, region)
+    return tidy if region is None else _to_e164(tidy, region)
 
 
-def _with_country(text: str, region: str) -> str:
+def _to_e164(text: str, region: str) -> str:
     """Return the number in E.164, or unchanged if the conversion would lose a part of it."""
     number = phonenumbers.parse(text, region)
     reason = phonenumbers.is_possible_number_with_reason(number)
@@ -131,7 +131,7 @@ _COUNTRY_DIGITS_MAX = 3
 
 
 @lru_cache
-def _lengths(country: str) -> frozenset[int]:
+def _possible_lengths(country: str) -> frozenset[int]:
     """Return the possible numbers of digits after a country code; empty for an unknown code."""
     region = phonenumbers.region_code_for_country_code(int(country))
     known = phonenumbers.PhoneMetadata.metadata_for_region(region, None)
@@ -148,7 +148,7 @@ def is_plain_phone(text: str) -> bool:
         return False
     digits = text[1:].replace(" ", "")
     for size in range(1, _COUNTRY_DIGITS_MAX + 1):
-        lengths = _lengths(digits[:size])
+        lengths = _possible_lengths(digits[:size])
         if lengths:
             # A zero after the country code may not belong to the number.
             return len(digits) - size in lengths and digits[size] != "0"

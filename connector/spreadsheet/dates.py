@@ -73,14 +73,14 @@ ORDERS: Mapping[str, str] = {
 """Orders of a numeric date that the user can declare with one word."""
 
 
-def declared_format(said: str | None) -> DateFormat | None:
+def declared_format(declared: str | None) -> DateFormat | None:
     """Return the format that the user declared; None if none or only the order was declared."""
-    return None if not said or said.lower() in ORDERS else DateFormat(said)
+    return None if not declared or declared.lower() in ORDERS else DateFormat(declared)
 
 
-def check_date_format(said: str) -> None:
+def check_date_format(declared: str) -> None:
     """Raise `ValueError` unless the text is an order of day, month and year, or a date format."""
-    declared_format(said)
+    declared_format(declared)
 
 
 class DateFormat:
@@ -120,25 +120,25 @@ class DateFormat:
         try:
             return datetime(int(parts["year"]), int(month), int(parts["day"]), hour, minute, second)
         except ValueError:
-            raise _no_such_date() from None
+            raise _no_such_date_error() from None
 
 
-def _no_such_date() -> CellError:
+def _no_such_date_error() -> CellError:
     return CellError("no_such_date")
 
 
-def _time_in_date(day: str) -> CellError:
+def _time_in_date_error(day: str) -> CellError:
     return CellError("time_in_date", fix=f"Enter {day}")
 
 
-def _time_missing(day: str) -> CellError:
+def _time_missing_error(day: str) -> CellError:
     return CellError("time_missing", fix=f"Enter {day}T09:30:00Z, with the right time.")
 
 
 # -- As people write them --------------------------------------------------------------------------
 
 
-_Found = tuple[datetime, bool]
+_ParsedDate = tuple[datetime, bool]
 """A date and time, and whether the text contained the time."""
 
 
@@ -166,22 +166,26 @@ def date_meanings(text: str, century: int | None = None) -> DateMeanings | None:
     """Return the dates that the text can mean; None if it is no date."""
     if found := _NUMERIC(text):
         first, second, rest = int(found[1]), int(found[3]), found[5]
-        year, is_short = _year_of(found[4], century)
+        year, is_short = _full_year(found[4], century)
         orders = {"dmy": (second, first), "mdy": (first, second)}
         if found[2].strip() == ".":
             # Dots separate a date that begins with the day, in all countries that use dots.
             del orders["mdy"]
-        return _meanings({order: (year, *pair) for order, pair in orders.items()}, rest, is_short)
+        return _possible_dates(
+            {order: (year, *pair) for order, pair in orders.items()}, rest, is_short
+        )
     if found := _YEAR_FIRST(text):
-        return _meanings({"ymd": (int(found[1]), int(found[2]), int(found[3]))}, found[4], False)
+        return _possible_dates(
+            {"ymd": (int(found[1]), int(found[2]), int(found[3]))}, found[4], False
+        )
     for pattern, day, month, year in ((_DAY_IN_LETTERS, 1, 2, 3), (_LETTERS_BEFORE_DAY, 2, 1, 3)):
         if (found := pattern(text)) and (number := MONTHS.get(normalized_words(found[month]))):
-            full, is_short = _year_of(found[year], century)
-            return _meanings({"": (full, number, int(found[day]))}, found[4], is_short)
+            full, is_short = _full_year(found[year], century)
+            return _possible_dates({"": (full, number, int(found[day]))}, found[4], is_short)
     return None
 
 
-def _year_of(text: str, century: int | None) -> tuple[int, bool]:
+def _full_year(text: str, century: int | None) -> tuple[int, bool]:
     digits = text.lstrip("'")
     if len(digits) == 4:
         return int(digits), False
@@ -191,7 +195,7 @@ def _year_of(text: str, century: int | None) -> tuple[int, bool]:
     return year, century is None
 
 
-def _meanings(
+def _possible_dates(
     orders: Mapping[str, tuple[int, int, int]], rest: str | None, is_short: bool
 ) -> DateMeanings | None:
     dates = {}
@@ -201,7 +205,7 @@ def _meanings(
         except ValueError:
             continue
     if not dates:
-        raise _no_such_date()
+        raise _no_such_date_error()
     try:
         return DateMeanings(dates, rest, is_short=is_short)
     except ValueError:
@@ -221,15 +225,17 @@ def _time_of(text: str) -> time:
     return time(hour, int(found[2]), int(found[3] or 0))
 
 
-def _one_of(text: str, order: str | None, century: int | None, allowed: str) -> _Found | None:
+def _single_date(
+    text: str, order: str | None, century: int | None, allowed: str
+) -> _ParsedDate | None:
     """Return the only date and time of the text; None if it is no date. Raises `CellError`."""
     found = date_meanings(text, century)
     if found is None:
         return None
     if order in ("dmy", "mdy") and "" not in found.dates and "ymd" not in found.dates:
         if order not in found.dates:
-            told = f"The value is not a date in the order {ORDERS[order]}."
-            raise CellError("date_format", told, fix=f"Enter {allowed}.")
+            message = f"The value is not a date in the order {ORDERS[order]}."
+            raise CellError("date_format", message, fix=f"Enter {allowed}.")
         day = found.dates[order]
     elif found.is_ambiguous:
         one, other = found.dates.values()
@@ -245,16 +251,18 @@ def _one_of(text: str, order: str | None, century: int | None, allowed: str) -> 
     return datetime.combine(day, found.time), found.has_time
 
 
-def _finder(form: str | None, century: int | None, allowed: str) -> Callable[[str], _Found | None]:
+def _finder(
+    form: str | None, century: int | None, allowed: str
+) -> Callable[[str], _ParsedDate | None]:
     """Return a function that finds the date of a text in the declared or in any format."""
     declared = declared_format(form)
     order = form.lower() if form and declared is None else None
 
-    def find(text: str) -> _Found | None:
+    def find(text: str) -> _ParsedDate | None:
         if declared is not None:
             read = declared.read(text)
             return None if read is None else (read, declared.has_time)
-        return _one_of(text, order, century, allowed)
+        return _single_date(text, order, century, allowed)
 
     return find
 
@@ -270,15 +278,15 @@ def date_reader(form: str | None, century: int | None = None) -> ReadText:
         day, rest = text[:10], text[10:]
         if _ISO_DATE(day) is not None:
             try:
-                day = _plausible(date.fromisoformat(day))
+                day = _check_plausible(date.fromisoformat(day))
             except ValueError:
-                raise _no_such_date() from None
+                raise _no_such_date_error() from None
             if rest and _MIDNIGHT(rest) is None:
-                raise _time_in_date(day)
+                raise _time_in_date_error(day)
             return day
         found = find(text)
         if found is None:
-            raise _not_a_date(form, _DATE)
+            raise _not_a_date_error(form, _DATE)
         return _typed_day(found[0])
 
     return read
@@ -303,13 +311,13 @@ def typed_date(cell: Any) -> Any:
 
 def _typed_day(cell: date) -> str:
     if not isinstance(cell, datetime):
-        return _plausible(cell)
+        return _check_plausible(cell)
     if cell.time() != time():
-        raise _time_in_date(cell.date().isoformat())
-    return _plausible(cell.date())
+        raise _time_in_date_error(cell.date().isoformat())
+    return _check_plausible(cell.date())
 
 
-def _plausible(day: date) -> str:
+def _check_plausible(day: date) -> str:
     if day.year in _YEARS:
         return day.isoformat()
     raise CellError(
@@ -319,7 +327,7 @@ def _plausible(day: date) -> str:
     )
 
 
-def _not_a_date(form: str | None, allowed: str) -> CellError:
+def _not_a_date_error(form: str | None, allowed: str) -> CellError:
     """Return the error for a text that is no date."""
     if form is not None:
         allowed = f"{allowed}, or in the form {ORDERS.get(form.lower(), form)}"
@@ -329,7 +337,9 @@ def _not_a_date(form: str | None, allowed: str) -> CellError:
 # -- Times ---------------------------------------------------------------------------------------
 
 
-def moment_reader(form: str | None, zone: ZoneInfo | None, century: int | None = None) -> ReadText:
+def timestamp_reader(
+    form: str | None, zone: ZoneInfo | None, century: int | None = None
+) -> ReadText:
     """Return the reader of texts in a timestamp column; `zone` is the default time zone."""
     find = _finder(form, century, _MOMENT)
 
@@ -338,30 +348,30 @@ def moment_reader(form: str | None, zone: ZoneInfo | None, century: int | None =
             try:
                 moment = datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
             except ValueError:
-                raise _no_such_date() from None
-            return _utc(moment, zone)
+                raise _no_such_date_error() from None
+            return _format_utc(moment, zone)
         if _ISO_DATE(text) is not None:
-            raise _time_missing(text)
+            raise _time_missing_error(text)
         found = find(text)
         if found is None:
-            raise _not_a_date(form, _MOMENT)
+            raise _not_a_date_error(form, _MOMENT)
         moment, has_time = found
         if not has_time:
-            raise _time_missing(moment.date().isoformat())
-        return _utc(moment, zone)
+            raise _time_missing_error(moment.date().isoformat())
+        return _format_utc(moment, zone)
 
     return read
 
 
-def typed_moment(zone: ZoneInfo | None) -> ReadTyped:
+def typed_timestamp(zone: ZoneInfo | None) -> ReadTyped:
     """Return the reader of typed cells in a timestamp column."""
 
     def read(cell: Any) -> str:
         match cell:
             case datetime():
-                return _utc(cell, zone)
+                return _format_utc(cell, zone)
             case date():
-                raise _time_missing(cell.isoformat())
+                raise _time_missing_error(cell.isoformat())
         raise CellError(
             "date_format", fix="Format the column as a date and time and enter the value again."
         )
@@ -369,7 +379,7 @@ def typed_moment(zone: ZoneInfo | None) -> ReadTyped:
     return read
 
 
-def _utc(moment: datetime, zone: ZoneInfo | None) -> str:
+def _format_utc(moment: datetime, zone: ZoneInfo | None) -> str:
     """Return the timestamp in UTC in the format of the API (API, conventions)."""
     if moment.tzinfo is None:
         if zone is None:
@@ -383,5 +393,5 @@ def _utc(moment: datetime, zone: ZoneInfo | None) -> str:
                 f"The clocks of {zone.key} change at that time, so the time occurs twice "
                 "or not at all.",
             )
-    _plausible(moment.date())
+    _check_plausible(moment.date())
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Literal
 
 from connector.errors import DamagedSpreadsheet, EncodingUnknown, SpreadsheetError, UnknownName
-from connector.spreadsheet.columns import is_of_report
+from connector.spreadsheet.columns import has_report_headings
 from connector.spreadsheet.problems import FileQuestion
 from connector.spreadsheet.source_file import SourceFile
 from connector.spreadsheet.table_place import (
@@ -207,28 +207,28 @@ def _encoding_by_words(source: SourceFile) -> TextEncoding | None:
         while (chunk := file.read(_CHUNK_BYTES)) and len(seen) < _WORDS_TRIED_MAX:
             if b"\0" in chunk:
                 return None
-            whole, edge, rest = (rest + chunk).rpartition(b"\n")
-            seen |= dict.fromkeys(_BYTES_WORD.findall(whole or rest))
-            rest = rest if edge else b""
+            complete_lines, line_end, rest = (rest + chunk).rpartition(b"\n")
+            seen |= dict.fromkeys(_BYTES_WORD.findall(complete_lines or rest))
+            rest = rest if line_end else b""
         seen |= dict.fromkeys(_BYTES_WORD.findall(rest))
     words = list(seen)
     with source.open() as file:
         start = file.read(_HEAD_BYTES).rpartition(b"\n")[0]
-    fitting: dict[str, list[str]] = {}
+    words_by_codec: dict[str, list[str]] = {}
     for codec in _OLD:
         try:
             decoded = [each.decode(codec) for each in words]
         except UnicodeDecodeError:
             continue
-        if all(map(_is_word, decoded)) and decoded not in fitting.values():
-            fitting[codec] = decoded
+        if all(map(_is_word, decoded)) and decoded not in words_by_codec.values():
+            words_by_codec[codec] = decoded
     for codec in _ASIAN:
         runs = _ASIAN_RUN.findall(start.decode(codec, "surrogateescape"))
         if runs and all(map(_IS_ASIAN, runs)):
-            fitting[codec] = list(dict.fromkeys(runs))
-    if not fitting:
+            words_by_codec[codec] = list(dict.fromkeys(runs))
+    if not words_by_codec:
         return None
-    codec = next(iter(fitting))
+    codec = next(iter(words_by_codec))
     decoding = _FileDecoding(source, codec)
     try:
         decoding.decode_all()
@@ -236,12 +236,12 @@ def _encoding_by_words(source: SourceFile) -> TextEncoding | None:
         return None
     samples = tuple(decoding.samples)
     shown = ", ".join(samples)
-    if len(fitting) == 1:
+    if len(words_by_codec) == 1:
         notice = (
             f"The file is not UTF-8 and is read as {codec}: {shown} (change this with --encoding)."
         )
         return TextEncoding(codec, codec, True, samples, (notice,))
-    return TextEncoding(codec, codec, True, samples, (), (_encoding_question(fitting),))
+    return TextEncoding(codec, codec, True, samples, (), (_encoding_question(words_by_codec),))
 
 
 _ASIAN_RUN = re.compile(r"[A-Za-z]*[^\x00-\x7f]+[A-Za-z]*")
@@ -268,21 +268,21 @@ def _is_word(text: str) -> bool:
     return True
 
 
-def _encoding_question(fitting: Mapping[str, list[str]]) -> FileQuestion:
-    meanings = list(fitting.values())
+def _encoding_question(words_by_codec: Mapping[str, list[str]]) -> FileQuestion:
+    meanings = list(words_by_codec.values())
     # One-byte encodings find the same words; the words that differ are shown.
     differing = [n for n, words in enumerate(zip(*meanings, strict=False)) if len(set(words)) > 1]
     shown = "; ".join(
         f"{', '.join(words[n] for n in differing[:_SAMPLES_MAX])} (--encoding {codec})"
-        for codec, words in fitting.items()
+        for codec, words in words_by_codec.items()
     )
     return FileQuestion(
         "encoding",
-        f"the text is not UTF-8 and can be read in {len(fitting)} ways: {shown}",
+        f"the text is not UTF-8 and can be read in {len(words_by_codec)} ways: {shown}",
         "Choose the correct one with --encoding.",
         choices=tuple(
             (codec, ", ".join(words[n] for n in differing[:_SAMPLES_MAX]))
-            for codec, words in fitting.items()
+            for codec, words in words_by_codec.items()
         ),
     )
 
@@ -302,16 +302,16 @@ class _FileDecoding:
         decoder = codecs.getincrementaldecoder(self._codec)()
         with self._source.open() as file:
             while chunk := file.read(_CHUNK_BYTES):
-                self._pass_over(decoder.decode(chunk))
-            self._pass_over(decoder.decode(b"", True), is_last=True)
+                self._advance(decoder.decode(chunk))
+            self._advance(decoder.decode(b"", True), is_last=True)
 
     def place_of(self, error: UnicodeDecodeError) -> tuple[int, int, int]:
         """Return the line, the character in it and the value of the byte that caused `error`."""
-        good = codecs.getincrementaldecoder(self._codec)(errors="ignore")
-        self._pass_over(good.decode(error.object[: error.start]), is_last=True)
+        decoder = codecs.getincrementaldecoder(self._codec)(errors="ignore")
+        self._advance(decoder.decode(error.object[: error.start]), is_last=True)
         return self._line, self._column, error.object[error.start]
 
-    def _pass_over(self, text: str, *, is_last: bool = False) -> None:
+    def _advance(self, text: str, *, is_last: bool = False) -> None:
         if not text.isascii():
             self._collect(text)
         text = self._newlines.decode(text, is_last)
@@ -326,9 +326,9 @@ class _FileDecoding:
 
     def _collect(self, text: str) -> None:
         """Collect a few different cells with letters beyond ASCII."""
-        at = 0
+        position = 0
         while len(self.samples) < _SAMPLES_MAX and self._tried < _SAMPLES_TRIED_MAX:
-            letter = _LETTER.search(text, at)
+            letter = _LETTER.search(text, position)
             if letter is None:
                 return
             self._tried += 1
@@ -338,8 +338,8 @@ class _FileDecoding:
             within = _UP_TO_EDGE.match(text, place)
             assert before is not None
             assert within is not None
-            at = within.end()
-            cell = text[place - before.end() : at].strip()[:_SAMPLE_CHARACTERS_MAX]
+            position = within.end()
+            cell = text[place - before.end() : position].strip()[:_SAMPLE_CHARACTERS_MAX]
             if cell not in self.samples:
                 self.samples.append(cell)
 
@@ -469,7 +469,7 @@ class _QuoteReader:
 
     def records(self) -> Iterator[Record]:
         """Yield all rows."""
-        taken = self._taken
+        lines = self._taken
         while True:
             reader = csv.reader(
                 self._read_lines(),
@@ -482,20 +482,20 @@ class _QuoteReader:
                     # Most rows have one line, and no quote within a cell.
                     if (
                         self._opened
-                        or len(taken) > 1
-                        or ('"' in taken[0] and '"' in "".join(cells))
-                    ) and (refused := self._refused(cells)):
+                        or len(lines) > 1
+                        or ('"' in lines[0] and '"' in "".join(cells))
+                    ) and (refused := self._rows_to_refuse(cells)):
                         yield from refused
                         break
                     yield self._line, cells, None
-                    self._line += len(taken)
+                    self._line += len(lines)
                     self._row += 1
-                    taken.clear()
+                    lines.clear()
                 else:
                     return
             except csv.Error as error:
                 if self._shape is None or self._row <= self._shape.first_row:
-                    raise _damaged(self._source, self._line, str(error)) from error
+                    raise _damage_error(self._source, self._line, str(error)) from error
                 yield self._repair_row(str(error))
 
     def _read_lines(self) -> Iterator[str]:
@@ -518,7 +518,7 @@ class _QuoteReader:
             "quote_in_cell" if is_closed else "quote_not_closed", self._opened
         )
 
-    def _refused(self, cells: list[str]) -> list[Record]:
+    def _rows_to_refuse(self, cells: list[str]) -> list[Record]:
         """Return the rows to refuse instead of these cells; none if the cells are a row."""
         shape, lines = self._shape, self._taken
         if shape is None or self._row <= shape.first_row or not cells:
@@ -579,13 +579,13 @@ def _unquoted(line: str, delimiter: str) -> Iterator[str]:
             yield found[1]
 
 
-def _damaged(source: SourceFile, line: int, error: str) -> DamagedSpreadsheet:
-    what = f"the cells cannot be separated: {error}"
+def _damage_error(source: SourceFile, line: int, error: str) -> DamagedSpreadsheet:
+    damage = f"the cells cannot be separated: {error}"
     if "unexpected end" in error or "field larger" in error:
-        what = 'a quote (") opens a cell that is not closed'
+        damage = 'a quote (") opens a cell that is not closed'
     elif "expected after" in error:
-        what = 'a quote (") inside a cell is neither doubled nor the last character'
-    return DamagedSpreadsheet(f"{source.path}: line {line}: {what}")
+        damage = 'a quote (") inside a cell is neither doubled nor the last character'
+    return DamagedSpreadsheet(f"{source.path}: line {line}: {damage}")
 
 
 # -- Delimiters ------------------------------------------------------------------------------------
@@ -604,8 +604,8 @@ class DelimiterFit:
     Attributes:
         first_row: Cells of the row with the headings.
         rows: Number of other rows that are not blank.
-        fitting: Number of those rows that have the width of the headings, ignoring empty cells at
-            the end.
+        fitting_rows: Number of those rows that have the width of the headings, ignoring empty
+            cells at the end.
         damaged: Number of those rows with a wrong quote.
         is_ended: True if every row has one more delimiter than the headings, at its end.
         first_misfit: Number, line and width of one row that does not fit.
@@ -617,7 +617,7 @@ class DelimiterFit:
     delimiter: str
     first_row: tuple[str, ...]
     rows: int
-    fitting: int
+    fitting_rows: int
     damaged: int
     is_ended: bool
     first_misfit: tuple[int, int, int] | None
@@ -632,7 +632,7 @@ class DelimiterFit:
 
     def __str__(self) -> str:
         name, width = _NAMES[self.delimiter], len(self.first_row)
-        text = f"{name} gives {width} columns and fits {self.fitting} of {self.rows} rows"
+        text = f"{name} gives {width} columns and fits {self.fitting_rows} of {self.rows} rows"
         if self.first_misfit is None:
             return text
         row, line, cells = self.first_misfit
@@ -667,13 +667,13 @@ def _candidate_fits(
     """Return the fits of delimiters that separate the headings, or of one that separates none."""
     places = {each: _find_headings(source, encoded, each, header_row) for each in _NAMES}
     for each, place in places.items():
-        if is_of_report(place.headings):
+        if has_report_headings(place.headings):
             # Only a report of this program has these headings, even if its rows still have errors.
             return [_measure_fit(source, encoded, each, place)]
     # Known headings do not result from chance.
-    most = max(place.known for place in places.values())
-    if most > 1:
-        places = {each: place for each, place in places.items() if place.known == most}
+    known_max = max(place.known for place in places.values())
+    if known_max > 1:
+        places = {each: place for each, place in places.items() if place.known == known_max}
     elif any(len(place.headings) > 1 and place.is_first for place in places.values()):
         places = {each: place for each, place in places.items() if place.is_first}
     parting = [each for each, place in places.items() if len(place.headings) > 1]
@@ -688,7 +688,7 @@ def _candidate_fits(
             continue
         fits.append(fit)
         # With a single column, every delimiter that is not in the file reads the same cells.
-        if not parting and fit.fitting == fit.rows:
+        if not parting and fit.fitting_rows == fit.rows:
             return [fit]
     if damage is not None and not fits:
         raise damage
@@ -703,9 +703,9 @@ def _find_headings(
     A first line `sep=;`, as some spreadsheet programs write it, is skipped.
     """
     first: list[list[str]] = []
-    with closing(read_rows(source, encoded, delimiter)) as reading:
+    with closing(read_rows(source, encoded, delimiter)) as records:
         try:
-            for _, cells, _ in islice(reading, header_row or LOOKED_AT):
+            for _, cells, _ in islice(records, header_row or LOOKED_AT):
                 first.append(cells)
         except DamagedSpreadsheet:
             if not first:
@@ -723,24 +723,24 @@ def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
     """Return the fit without misfits, or else the only fit for most rows."""
     first = fits[0]
     # Blank headings are themselves the error; a report is recognized by its own.
-    if not any(first.first_row) or is_of_report(first.first_row):
+    if not any(first.first_row) or has_report_headings(first.first_row):
         return first
     # Rows with a wrong quote do not count, unless there are no other rows and delimiters.
     whole = [
         fit
         for fit in fits
-        if fit.fitting == fit.rows - fit.damaged and (fit.fitting or len(fits) == 1)
+        if fit.fitting_rows == fit.rows - fit.damaged and (fit.fitting_rows or len(fits) == 1)
     ]
     if len(whole) > 1 and source.path.suffix.lower() == ".tsv":
         whole = [fit for fit in whole if fit.delimiter == "\t"] or whole
-    chosen = whole or [fit for fit in fits if fit.fitting * 2 > fit.rows]
+    chosen = whole or [fit for fit in fits if fit.fitting_rows * 2 > fit.rows]
     # Known headings do not result from chance, even if many rows have another width.
     chosen = chosen or [fit for fit in fits if fit.place.known > 1]
     if len(chosen) == 1:
         return chosen[0]
-    what = "more than one delimiter fits" if chosen else "no delimiter fits"
+    reason = "more than one delimiter fits" if chosen else "no delimiter fits"
     counts = "; ".join(map(str, fits))
-    raise SpreadsheetError(f"{source.path}: {what} the rows: {counts}", code="delimiter_unknown")
+    raise SpreadsheetError(f"{source.path}: {reason} the rows: {counts}", code="delimiter_unknown")
 
 
 def _measure_fit(
@@ -748,11 +748,11 @@ def _measure_fit(
 ) -> DelimiterFit:
     """Return the fit of this delimiter, after reading the whole file with it."""
     shape = _row_shape(source, encoded, delimiter, place)
-    reading = read_rows(source, encoded, delimiter, shape)
+    records = read_rows(source, encoded, delimiter, shape)
     first = list(place.headings)
-    headed, rows, fitting, damaged, ended, filled = _last_filled(first), 0, 0, 0, 0, 0
+    header_width, rows, fitting_rows, damaged, ended, filled = _last_filled(first), 0, 0, 0, 0, 0
     misfit = None
-    below = islice(reading, place.first_row, None)
+    below = islice(records, place.first_row, None)
     for number, (line, cells, damage) in enumerate(below, place.first_row + 1):
         if not any(map(str.strip, cells)):
             continue
@@ -761,8 +761,8 @@ def _measure_fit(
         if damage is not None:
             damaged += 1
             continue
-        if headed <= width <= len(first):
-            fitting += 1
+        if header_width <= width <= len(first):
+            fitting_rows += 1
         else:
             ended += width == len(first) + 1 and not cells[-1]
             misfit = misfit or (number, line, width)
@@ -773,7 +773,7 @@ def _measure_fit(
         delimiter=delimiter,
         first_row=tuple(first),
         rows=rows,
-        fitting=ended if is_ended else fitting,
+        fitting_rows=ended if is_ended else fitting_rows,
         damaged=damaged,
         is_ended=is_ended,
         first_misfit=None if is_ended else misfit,

@@ -18,12 +18,12 @@ from xlrd.biffh import XLRDError
 
 from connector.errors import DamagedSpreadsheet, SpreadsheetError
 from connector.spreadsheet.numbers import (
+    apply_format,
     as_integer_if_whole,
-    as_shown,
     as_typed,
     is_too_large,
     number_meanings,
-    shows_length,
+    shows_duration,
     shows_time_alone,
     unit_of,
 )
@@ -43,7 +43,7 @@ from connector.spreadsheet.workbook import (
     SheetOutline,
     choose_sheet,
     find_similar_name,
-    length_of_time,
+    format_duration,
 )
 
 _BYTES_MAX = 256 * 1024 * 1024
@@ -52,7 +52,7 @@ _NO_FLAWS: Mapping[int, Flaw] = {}
 
 
 @dataclass(frozen=True)
-class OtherSheet:
+class LegacySheet:
     """Sheet of an ods or xls workbook, with its rows in memory."""
 
     source: SourceFile
@@ -69,17 +69,17 @@ class OtherSheet:
             yield index, padded, self.flaws.get(index, _NO_FLAWS)
 
 
-def find_ods(source: SourceFile, wanted: str | None) -> OtherSheet:
+def find_ods(source: SourceFile, name: str | None) -> LegacySheet:
     """Return the sheet of an OpenDocument file. Raises as `find_sheet` does."""
     measure_archive(source)
     scan = _OdsScan(source)
     with open_archive(source) as opened:
         for _ in parse_member(source, opened, "content.xml", scan.parser):
             pass
-    return _choose(source, wanted, scan.sheets)
+    return _choose_sheet(source, name, scan.sheets)
 
 
-def find_xls(source: SourceFile, wanted: str | None) -> OtherSheet:
+def find_xls(source: SourceFile, name: str | None) -> LegacySheet:
     """Return the sheet of a workbook of Excel before 2007. Raises as `find_sheet` does."""
     if source.size > _BYTES_MAX:
         raise SpreadsheetError(
@@ -92,7 +92,7 @@ def find_xls(source: SourceFile, wanted: str | None) -> OtherSheet:
             file_contents=content, formatting_info=True, ragged_rows=True, logfile=_DiscardedLog()
         )
         sheets = {
-            each.name: _sheet_of(source, book, each)
+            each.name: _read_xls_sheet(source, book, each)
             for each in book.sheets()
             if not each.visibility
         }
@@ -103,12 +103,16 @@ def find_xls(source: SourceFile, wanted: str | None) -> OtherSheet:
                 f"{source.path} is encrypted with a password", code="password_protected"
             ) from error
         raise DamagedSpreadsheet(f"{source.path} is damaged: {type(error).__name__}") from error
-    return _choose(source, wanted, sheets)
+    return _choose_sheet(source, name, sheets)
 
 
-def _choose(source: SourceFile, wanted: str | None, sheets: Mapping[str, OtherSheet]) -> OtherSheet:
-    if wanted is not None:
-        return sheets[wanted if wanted in sheets else find_similar_name(source, sheets, wanted)]
+def _choose_sheet(
+    source: SourceFile, wanted_name: str | None, sheets: Mapping[str, LegacySheet]
+) -> LegacySheet:
+    if wanted_name is not None:
+        return sheets[
+            wanted_name if wanted_name in sheets else find_similar_name(source, sheets, wanted_name)
+        ]
     filled = [name for name, each in sheets.items() if each.outline.rows]
 
     def first_rows(name: str) -> list[list[str]]:
@@ -130,7 +134,7 @@ class _DiscardedLog:
 # -- Before 2007 -----------------------------------------------------------------------------------
 
 
-def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> OtherSheet:
+def _read_xls_sheet(source: SourceFile, book: Any, sheet: Any) -> LegacySheet:
     flaws: dict[int, dict[int, Flaw]] = {}
     values: list[list[Cell]] = []
     for index in range(sheet.nrows):
@@ -141,7 +145,7 @@ def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> OtherSheet:
                 flaw = "error", xlrd.error_text_from_code.get(cell.value, "#N/A")
             else:
                 try:
-                    cells.append(_old_value(book, cell))
+                    cells.append(_xls_value(book, cell))
                 except (xlrd.xldate.XLDateError, ValueError, OverflowError):
                     flaw = "unreadable", f"{cell.value:.15g}"
             if flaw is not None:
@@ -153,43 +157,43 @@ def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> OtherSheet:
     rows = sheet.rowinfo_map.items()
     outline.hidden = {number for number, info in rows if info.hidden}
     outline.hidden_columns = {n for n, info in sheet.colinfo_map.items() if info.hidden}
-    outline.merged = [_range(*each) for each in sheet.merged_cells]
-    return OtherSheet(source, sheet.name, outline, values[: outline.rows], flaws)
+    outline.merged = [_range_reference(*each) for each in sheet.merged_cells]
+    return LegacySheet(source, sheet.name, outline, values[: outline.rows], flaws)
 
 
-def _old_value(book: Any, cell: Any) -> Cell:
+def _xls_value(book: Any, cell: Any) -> Cell:
     match cell.ctype:
         case xlrd.XL_CELL_NUMBER:
-            return as_shown(as_typed(cell.value), _form_of(book, cell))
+            return apply_format(as_typed(cell.value), _number_format_of(book, cell))
         case xlrd.XL_CELL_DATE:
-            return _old_date(cell.value, _form_of(book, cell), book.datemode)
+            return _xls_date(cell.value, _number_format_of(book, cell), book.datemode)
         case xlrd.XL_CELL_BOOLEAN:
             return bool(cell.value)
         case xlrd.XL_CELL_TEXT:
-            return as_shown(str(cell.value), _form_of(book, cell))
+            return apply_format(str(cell.value), _number_format_of(book, cell))
     return ""
 
 
-def _old_date(days: float, form: str, mode: Literal[0, 1]) -> Cell:
+def _xls_date(days: float, form: str, mode: Literal[0, 1]) -> Cell:
     """Return the date, time or duration of this number of days, as the format shows it.
 
     Raises `XLDateError` if the calendar has no such date.
     """
-    if shows_length(form):
-        return length_of_time(days * 86_400)
+    if shows_duration(form):
+        return format_duration(days * 86_400)
     if days > 1 and shows_time_alone(form):
         days %= 1
     parts = xlrd.xldate_as_tuple(days, mode)
     if not any(parts[:3]):
         return time(*parts[3:])
-    return as_shown(datetime(*parts) if any(parts[3:]) else date(*parts[:3]), form)
+    return apply_format(datetime(*parts) if any(parts[3:]) else date(*parts[:3]), form)
 
 
-def _form_of(book: Any, cell: Any) -> str:
+def _number_format_of(book: Any, cell: Any) -> str:
     return str(book.format_map[book.xf_list[cell.xf_index].format_key].format_str)
 
 
-def _range(first_row: int, row: int, first_column: int, column: int) -> str:
+def _range_reference(first_row: int, row: int, first_column: int, column: int) -> str:
     first = xlrd.colname(first_column), xlrd.colname(column - 1)
     return f"{first[0]}{first_row + 1}:{first[1]}{row}"
 
@@ -213,7 +217,7 @@ class _OdsScan:
     """
 
     def __init__(self, source: SourceFile) -> None:
-        self.sheets: dict[str, OtherSheet] = {}
+        self.sheets: dict[str, LegacySheet] = {}
         self._source = source
         self.parser = safe_parser(source, "content.xml")
         self.parser.StartElementHandler = self._on_start_tag
@@ -272,8 +276,8 @@ class _OdsScan:
                 self._end_row()
             case "table:table":
                 _note_extent(self._outline, self._values)
-                made = OtherSheet(self._source, self._name, self._outline, self._values)
-                self.sheets.setdefault(self._name, made)
+                sheet = LegacySheet(self._source, self._name, self._outline, self._values)
+                self.sheets.setdefault(self._name, sheet)
 
     def _end_cell(self) -> None:
         value = _ods_value(self._attributes, "\n".join(self._lines or ()))
@@ -322,8 +326,12 @@ def _ods_value(attributes: Mapping[str, str], text: str) -> Cell:
             case "boolean":
                 return attributes.get("office:boolean-value") == "true"
             case "date":
-                said = attributes.get("office:date-value", "")
-                day = datetime.fromisoformat(said) if "T" in said else date.fromisoformat(said)
+                date_text = attributes.get("office:date-value", "")
+                day = (
+                    datetime.fromisoformat(date_text)
+                    if "T" in date_text
+                    else date.fromisoformat(date_text)
+                )
                 figures = [int(each) for each in re.findall(r"[0-9]{1,4}", text)]
                 years = {day.year, day.year % 100} & {*figures}
                 if day.day in figures and not years:
@@ -343,10 +351,10 @@ def _ods_number(kind: str, attributes: Mapping[str, str], text: str) -> Cell:
     unit = "%" if kind == "percentage" else attributes.get("office:currency", "")
     form = "0.00%" if unit == "%" else "0.00" if unit else "General"
     figure = as_integer_if_whole(value)
-    meant = number_meanings(text)
-    if text and meant is None and kind == "float":
+    meanings = number_meanings(text)
+    if text and meanings is None and kind == "float":
         return text
-    read = meant.values.values() if meant is not None else ()
+    read = meanings.values.values() if meanings is not None else ()
     shown = "" if not read or min(abs(each - value) for each in read) < 1e-9 else text
     if text.startswith("0") and text.isdecimal() and int(text) == figure:
         return text

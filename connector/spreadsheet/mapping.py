@@ -21,7 +21,7 @@ from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import CellError
 from connector.spreadsheet.target_columns import PushTarget, TargetColumn
 
-How = Literal["name", "alias", "given"]
+MatchKind = Literal["name", "alias", "given"]
 """How a column found its field: by name, by an alias, or by a decision of the user."""
 
 WHOLE_NAME = "full_name"
@@ -59,7 +59,7 @@ class MappedColumn:
     heading: str
     index: int
     target: TargetColumn
-    how: How
+    match_kind: MatchKind
     options: CellOptions = AS_WRITTEN
 
 
@@ -100,10 +100,8 @@ class ColumnMap:
 
     def column_of(self, key: str) -> str | None:
         """Return the heading of the column that fills the field; None if there is none."""
-        wanted = (key, WHOLE_NAME) if key in _NAME_PARTS else (key,)
-        found = (
-            each.heading for name in wanted for each in self.columns if each.target.key == name
-        )
+        keys = (key, WHOLE_NAME) if key in _NAME_PARTS else (key,)
+        found = (each.heading for name in keys for each in self.columns if each.target.key == name)
         return next(found, None)
 
     def name_of(self, key: str) -> str:
@@ -149,33 +147,33 @@ def map_headings(
     for index, heading in enumerate(headings):
         if heading in skipped:
             continue
-        given, options = decided.get(heading, (None, saved.options))
+        chosen_name, options = decided.get(heading, (None, saved.options))
         column: TargetColumn | None
-        how: How
-        if given is not None:
-            column, how = matching.find_by_name(given, heading), "given"
+        match_kind: MatchKind
+        if chosen_name is not None:
+            column, match_kind = matching.find_by_name(chosen_name, heading), "given"
         else:
-            column, how = matching.find_by_heading(heading)
+            column, match_kind = matching.find_by_heading(heading)
         if column is None:
             unmapped.append(_unmapped_column(heading, target))
         else:
             _check_options(options, column, target)
-            columns.append(MappedColumn(heading, index, column, how, options))
-    kept, doubled = _without_duplicates(columns)
-    unmapped = sorted((*unmapped, *doubled), key=lambda each: headings.index(each.heading))
+            columns.append(MappedColumn(heading, index, column, match_kind, options))
+    mapped, duplicates = _without_duplicates(columns)
+    unmapped = sorted((*unmapped, *duplicates), key=lambda each: headings.index(each.heading))
     if EVERY_COLUMN in skipped:
         skipped |= {each.heading for each in unmapped}
         unmapped = []
-    constants = _constants(saved, kept, target)
+    constants = _constant_values(saved, mapped, target)
     found = ColumnMap(
         resource,
-        tuple(kept),
+        tuple(mapped),
         constants,
         tuple(unmapped),
         tuple(each for each in headings if each in skipped),
         name_parts=matching.name_parts,
     )
-    return replace(found, missing=_missing(target, found.targets.keys()))
+    return replace(found, missing=_missing_fields(target, found.targets.keys()))
 
 
 def to_saved_map(columns: ColumnMap) -> SavedMap:
@@ -197,11 +195,11 @@ def to_saved_map(columns: ColumnMap) -> SavedMap:
 def without_column(columns: ColumnMap, heading: str) -> SavedMap:
     """Return the map without this column."""
     saved = to_saved_map(columns)
-    kept = {name: each for name, each in saved.columns.items() if name != heading}
-    return replace(saved, columns=kept, ignored=(*saved.ignored, heading))
+    columns_left = {name: each for name, each in saved.columns.items() if name != heading}
+    return replace(saved, columns=columns_left, ignored=(*saved.ignored, heading))
 
 
-def _missing(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
+def _missing_fields(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
     if target.mode not in ("create", "upsert"):
         return ()
     needed = (each.key for each in target.columns if each.create.required)
@@ -215,7 +213,7 @@ def _missing(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
 # -- Names -----------------------------------------------------------------------------------------
 
 
-def _names(target: PushTarget) -> dict[str, TargetColumn]:
+def _columns_by_name(target: PushTarget) -> dict[str, TargetColumn]:
     """Return target columns by the normalized form of their names, then of their labels."""
     own = {normalized_heading(each.name): each for each in target.columns}
     labels: dict[str, TargetColumn | None] = {}
@@ -228,7 +226,7 @@ def _names(target: PushTarget) -> dict[str, TargetColumn]:
     return {**{name: column for name, column in labels.items() if column is not None}, **own}
 
 
-def _aliases(target: PushTarget) -> dict[str, TargetColumn]:
+def _columns_by_alias(target: PushTarget) -> dict[str, TargetColumn]:
     found: dict[str, TargetColumn] = {}
     for column in target.columns:
         for alias in column.aliases:
@@ -249,7 +247,7 @@ class _HeadingMatcher:
 
     def __init__(self, target: PushTarget, headings: Sequence[str]) -> None:
         self._target = target
-        self._names, self._aliases = _names(target), _aliases(target)
+        self._names, self._aliases = _columns_by_name(target), _columns_by_alias(target)
         parts = [each for each in target.columns if each.key in _NAME_PARTS]
         is_split = len(parts) == len(_NAME_PARTS) and target.mode != "update"
         self.name_parts = tuple(parts) if is_split else ()
@@ -260,34 +258,34 @@ class _HeadingMatcher:
             if target.resource.name == "candidates" and signs <= plains
             for heading, name in meanings.items()
         }
-        filled = {each.key for each in map(self._by_words, plains) if each}
+        filled = {each.key for each in map(self._find_by_words, plains) if each}
         self._lacks_last = "first_name" in filled and "last_name" not in filled
         self._lacks_both = filled.isdisjoint(_NAME_PARTS)
 
     def find_by_name(self, name: str, heading: str) -> TargetColumn:
         """Return the target column that the user named."""
         if name == WHOLE_NAME and self.name_parts:
-            return self._whole_name()
+            return self._whole_name_column()
         return _column_named(self._target, name, heading)
 
-    def find_by_heading(self, heading: str) -> tuple[TargetColumn | None, How]:
+    def find_by_heading(self, heading: str) -> tuple[TargetColumn | None, MatchKind]:
         """Return the target column of a heading, and how it was found; None if there is none."""
-        wanted = normalized_heading(_REMARK.sub("", heading))
-        if wanted in self._exported:
-            name = self._exported[wanted]
+        normalized = normalized_heading(_REMARK.sub("", heading))
+        if normalized in self._exported:
+            name = self._exported[normalized]
             return (None if name is None else self._names.get(normalized_heading(name))), "alias"
-        if column := self._names.get(wanted):
+        if column := self._names.get(normalized):
             return column, "name"
-        if self.name_parts and self._lacks_last and wanted in _LAST_NAMES:
+        if self.name_parts and self._lacks_last and normalized in _LAST_NAMES:
             return self.name_parts[1], "alias"
-        if self.name_parts and self._lacks_both and wanted in _WHOLE_NAMES:
-            return self._whole_name(), "alias"
-        return self._by_words(wanted), "alias"
+        if self.name_parts and self._lacks_both and normalized in _WHOLE_NAMES:
+            return self._whole_name_column(), "alias"
+        return self._find_by_words(normalized), "alias"
 
-    def _by_words(self, wanted: str) -> TargetColumn | None:
-        return self._names.get(wanted) or self._aliases.get(wanted)
+    def _find_by_words(self, normalized: str) -> TargetColumn | None:
+        return self._names.get(normalized) or self._aliases.get(normalized)
 
-    def _whole_name(self) -> TargetColumn:
+    def _whole_name_column(self) -> TargetColumn:
         return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=())
 
 
@@ -323,10 +321,12 @@ def _check_options(options: CellOptions, column: TargetColumn, target: PushTarge
             action="Use 'overwrite', 'fill' or 'never'.",
         )
     for cell, text in options.values.items():
-        _value(text, column, target, f"the value {cell!r} of {column.name} is mapped to {text!r}")
+        _parse_value(
+            text, column, target, f"the value {cell!r} of {column.name} is mapped to {text!r}"
+        )
 
 
-def _value(text: str, column: TargetColumn, target: PushTarget, what: str) -> Any:
+def _parse_value(text: str, column: TargetColumn, target: PushTarget, description: str) -> Any:
     """Return the JSON value of a text in a mapping. Raises `Misused`."""
     if not text.strip():
         return None
@@ -336,7 +336,8 @@ def _value(text: str, column: TargetColumn, target: PushTarget, what: str) -> An
         problem = error.problem()
         allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
         raise Misused(
-            f"{what}, which is not allowed: {problem.message}", action=f"Correct the text.{allowed}"
+            f"{description}, which is not allowed: {problem.message}",
+            action=f"Correct the text.{allowed}",
         ) from error
 
 
@@ -347,24 +348,24 @@ def _without_duplicates(
 
     Raises `Misused` if the user chose two columns for one field.
     """
-    ranks: Mapping[How, int] = {"given": 0, "name": 1, "alias": 2}
+    ranks: Mapping[MatchKind, int] = {"given": 0, "name": 1, "alias": 2}
     chosen: dict[str, MappedColumn] = {}
-    doubled = []
-    for each in sorted(columns, key=lambda column: (ranks[column.how], column.index)):
+    duplicates = []
+    for each in sorted(columns, key=lambda column: (ranks[column.match_kind], column.index)):
         twin = chosen.setdefault(each.target.key, each)
         if twin is each:
             continue
-        if each.how == "given":
+        if each.match_kind == "given":
             raise Misused(
                 f"the columns {twin.heading!r} and {each.heading!r} both fill {each.target.key}",
                 action="Ignore one of them, or set its field in a column mapping.",
             )
         reason = f"column {twin.heading!r} already fills {each.target.key}"
-        doubled.append(UnmappedColumn(each.heading, reason))
-    return sorted(chosen.values(), key=lambda column: column.index), doubled
+        duplicates.append(UnmappedColumn(each.heading, reason))
+    return sorted(chosen.values(), key=lambda column: column.index), duplicates
 
 
-def _constants(
+def _constant_values(
     saved: SavedMap, columns: Sequence[MappedColumn], target: PushTarget
 ) -> tuple[tuple[TargetColumn, str, Any], ...]:
     filled = {each.target.key: each.heading for each in columns}
@@ -378,7 +379,7 @@ def _constants(
                 action="Ignore the column, or remove the constant.",
             )
         filled[column.key] = f"the constant {name}"
-        value = _value(text, column, target, f"the constant {name} is {text!r}")
+        value = _parse_value(text, column, target, f"the constant {name} is {text!r}")
         constants.append((column, text, value))
     return tuple(constants)
 
@@ -400,18 +401,18 @@ def _unmapped_column(heading: str, target: PushTarget) -> UnmappedColumn:
 
 def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
     """Yield columns that the heading may mean, the likeliest first, with reasons."""
-    wanted = normalized_heading(heading)
-    hinted, reason = HINTS.get(wanted, ((), ""))
+    normalized = normalized_heading(heading)
+    hint_keys, reason = HINTS.get(normalized, ((), ""))
     there = {each.name for each in target.columns}
-    yield from ((name, reason) for name in hinted if name in there)
+    yield from ((name, reason) for name in hint_keys if name in there)
     scored = []
     for column in target.columns:
         for name in (column.name, *column.labels, *column.aliases):
-            likeness = SequenceMatcher(
-                None, wanted, normalized_heading(name), autojunk=False
+            similarity = SequenceMatcher(
+                None, normalized, normalized_heading(name), autojunk=False
             ).ratio()
-            if likeness >= _ALIKE_MIN:
-                scored.append((-likeness, column.name, f"the spelling is close to {name!r}"))
+            if similarity >= _ALIKE_MIN:
+                scored.append((-similarity, column.name, f"the spelling is close to {name!r}"))
             elif (
                 set(heading_words(name)) < set(heading_words(heading))
                 and len(normalized_heading(name)) > 2

@@ -51,14 +51,16 @@ class SavedMap:
     header_row: int | None = None
 
 
-def with_options(saved: SavedMap, said: CellOptions) -> SavedMap:
+def with_options(saved: SavedMap, overrides: CellOptions) -> SavedMap:
     """Return the map with options that take precedence over its own."""
-    given = {name: value for name in _FILE_WIDE if (value := getattr(said, name)) is not None}
+    overridden = {
+        name: value for name in _FILE_WIDE if (value := getattr(overrides, name)) is not None
+    }
     columns = {
-        heading: (name, replace(options, **given))
+        heading: (name, replace(options, **overridden))
         for heading, (name, options) in saved.columns.items()
     }
-    return replace(saved, columns=columns, options=replace(saved.options, **given))
+    return replace(saved, columns=columns, options=replace(saved.options, **overridden))
 
 
 def load_map(path: Path) -> SavedMap:
@@ -96,66 +98,70 @@ def save_map(path: Path, saved: SavedMap) -> None:
     """
     try:
         with replacing(path) as file:
-            file.write(("\n".join(_lines(saved)) + "\n").encode())
+            file.write(("\n".join(_file_lines(saved)) + "\n").encode())
     except OSError as error:
         raise naming(path, error) from error
 
 
-def _lines(saved: SavedMap) -> Iterator[str]:
+def _file_lines(saved: SavedMap) -> Iterator[str]:
     yield "# The field of each column of the file."
-    yield f"resource = {_text(saved.resource)}"
+    yield f"resource = {_toml_string(saved.resource)}"
     if saved.header_row is not None:
         yield f"header_row = {saved.header_row}"
     for name in _FILE_WIDE:
         if (value := getattr(saved.options, name)) is not None:
-            yield f"{name} = {value if isinstance(value, int) else _text(value)}"
+            yield f"{name} = {value if isinstance(value, int) else _toml_string(value)}"
     if saved.ignored:
-        yield f"ignored = [{', '.join(map(_text, saved.ignored))}]"
+        yield f"ignored = [{', '.join(map(_toml_string, saved.ignored))}]"
     if saved.constants:
         yield "\n# Values of every row."
         yield "[constants]"
-        yield from (f"{_key(name)} = {_text(text)}" for name, text in saved.constants.items())
+        yield from (
+            f"{_toml_key(name)} = {_toml_string(text)}" for name, text in saved.constants.items()
+        )
     yield "\n[columns]"
     for heading, (column, options) in saved.columns.items():
-        written = ", ".join(_written(options, saved.options))
-        field_name = _text(column)
-        yield f"{_key(heading)} = " + (
+        written = ", ".join(_option_lines(options, saved.options))
+        field_name = _toml_string(column)
+        yield f"{_toml_key(heading)} = " + (
             f"{{ field = {field_name}, {written} }}" if written else field_name
         )
     for heading, remark in saved.remarks.items():
-        yield f'# {_key(heading)} = ""  # no field yet ({_in_a_line(remark)})'
+        yield f'# {_toml_key(heading)} = ""  # no field yet ({_one_line(remark)})'
     for name in saved.missing:
         yield f"# missing: {name}, add a column or a constant for it"
 
 
-def _in_a_line(text: str) -> str:
+def _one_line(text: str) -> str:
     return "".join(each if each.isprintable() else " " for each in text)
 
 
-def _written(options: CellOptions, usual: CellOptions) -> Iterator[str]:
+def _option_lines(options: CellOptions, defaults: CellOptions) -> Iterator[str]:
     for name in _OPTIONS:
         value = getattr(options, name)
-        expected = getattr(usual if name in _FILE_WIDE else AS_WRITTEN, name)
+        expected = getattr(defaults if name in _FILE_WIDE else AS_WRITTEN, name)
         if value == expected:
             continue
         if isinstance(value, bool):
             yield f"{name} = {str(value).lower()}"
         elif isinstance(value, Mapping):
-            pairs = ", ".join(f"{_key(cell)} = {_text(text)}" for cell, text in value.items())
+            pairs = ", ".join(
+                f"{_toml_key(cell)} = {_toml_string(text)}" for cell, text in value.items()
+            )
             yield f"{name} = {{ {pairs} }}"
         elif isinstance(value, int):
             yield f"{name} = {value}"
         else:
-            yield f"{name} = {_text(value or '')}"
+            yield f"{name} = {_toml_string(value or '')}"
 
 
-def _text(text: str) -> str:
+def _toml_string(text: str) -> str:
     # A TOML string is a JSON string, except for one control character.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _key(name: str) -> str:
-    return name if name.isascii() and name.replace("_", "").isalnum() else _text(name)
+def _toml_key(name: str) -> str:
+    return name if name.isascii() and name.replace("_", "").isalnum() else _toml_string(name)
 
 
 # -- Reading ---------------------------------------------------------------------------------------
@@ -218,66 +224,73 @@ class _MapReader:
                 )
         resource = document.get("resource")
         if resource not in tuple(CATALOG):
-            raise self._wrong("resource", resource, ", ".join(map(repr, CATALOG)))
+            raise self._invalid_value("resource", resource, ", ".join(map(repr, CATALOG)))
         row = document.get("header_row")
         if row is not None and (type(row) is not int or row < 1):
-            raise self._wrong("header_row", row, "a row's number, from 1")
-        usual = self._options("", {n: document[n] for n in _FILE_WIDE if n in document}, AS_WRITTEN)
+            raise self._invalid_value("header_row", row, "a row's number, from 1")
+        defaults = self._read_options(
+            "", {n: document[n] for n in _FILE_WIDE if n in document}, AS_WRITTEN
+        )
         ignored = document.get("ignored", [])
         if not isinstance(ignored, list) or not all(isinstance(each, str) for each in ignored):
-            raise self._wrong("ignored", ignored, "a list of headings")
-        columns = self._table("columns", document.get("columns", {}))
+            raise self._invalid_value("ignored", ignored, "a list of headings")
+        columns = self._check_table("columns", document.get("columns", {}))
         return SavedMap(
             resource,
-            {name: self._column(f"columns.{name}", each, usual) for name, each in columns.items()},
-            self._texts("constants", document.get("constants", {})),
+            {
+                name: self._read_column(f"columns.{name}", each, defaults)
+                for name, each in columns.items()
+            },
+            self._read_texts("constants", document.get("constants", {})),
             tuple(ignored),
-            usual,
+            defaults,
             header_row=row,
         )
 
-    def _column(self, key: str, given: Any, usual: CellOptions) -> tuple[str, CellOptions]:
-        if isinstance(given, str):
-            return given, usual
-        table = self._table(key, given)
+    def _read_column(self, key: str, value: Any, defaults: CellOptions) -> tuple[str, CellOptions]:
+        if isinstance(value, str):
+            return value, defaults
+        table = self._check_table(key, value)
         self._check_names(f"{key}.", table, ("field", *_OPTIONS))
         column = table.pop("field", None)
         if not isinstance(column, str):
-            raise self._wrong(f"{key}.field", column, _QUOTED)
-        return column, self._options(f"{key}.", table, usual)
+            raise self._invalid_value(f"{key}.field", column, _QUOTED)
+        return column, self._read_options(f"{key}.", table, defaults)
 
-    def _options(self, before: str, table: dict[str, Any], usual: CellOptions) -> CellOptions:
+    def _read_options(
+        self, prefix: str, table: dict[str, Any], defaults: CellOptions
+    ) -> CellOptions:
         for name, value in table.items():
             is_right, allowed = _OPTIONS[name]
             if not is_right(value):
-                raise self._wrong(f"{before}{name}", value, allowed)
-        texts = self._texts(f"{before}values", table.get("values", {}))
-        file_wide = {name: getattr(usual, name) for name in _FILE_WIDE}
+                raise self._invalid_value(f"{prefix}{name}", value, allowed)
+        texts = self._read_texts(f"{prefix}values", table.get("values", {}))
+        file_wide = {name: getattr(defaults, name) for name in _FILE_WIDE}
         return CellOptions(**{**file_wide, **table, "values": texts})
 
-    def _texts(self, key: str, value: Any) -> dict[str, str]:
+    def _read_texts(self, key: str, value: Any) -> dict[str, str]:
         """Return a table of texts; numbers and booleans are accepted as written."""
         texts = {}
-        for name, each in self._table(key, value).items():
+        for name, each in self._check_table(key, value).items():
             if not isinstance(each, str | bool | int | float):
-                raise self._wrong(f"{key}.{name}", each, _QUOTED)
+                raise self._invalid_value(f"{key}.{name}", each, _QUOTED)
             texts[name] = str(each).lower() if isinstance(each, bool) else str(each)
         return texts
 
-    def _table(self, key: str, value: Any) -> dict[str, Any]:
+    def _check_table(self, key: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise self._wrong(key, value, "a table")
+            raise self._invalid_value(key, value, "a table")
         return value
 
-    def _check_names(self, before: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+    def _check_names(self, prefix: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
         for name in table:
             if name not in allowed:
                 raise Misused(
-                    f"the mapping {self._path} has an unknown key: {before}{name}",
+                    f"the mapping {self._path} has an unknown key: {prefix}{name}",
                     action=f"Use one of: {', '.join(allowed)}.",
                 )
 
-    def _wrong(self, key: str, value: Any, allowed: str) -> Misused:
+    def _invalid_value(self, key: str, value: Any, allowed: str) -> Misused:
         received = "missing" if value is None else repr(value)
         return Misused(
             f"the mapping {self._path}: {key} is {received}", action=f"Allowed: {allowed}."

@@ -78,8 +78,8 @@ class References:
             texts = dict.fromkeys(word(draft.values[key]) for draft in pending)
             found: Mapping[str, tuple[str, ...]] = {}
             if has_any:
-                wanted = [(text,) for text in texts]
-                ids = self._lookups.ids(resource, (by or "id",), wanted)
+                values = [(text,) for text in texts]
+                ids = self._lookups.ids(resource, (by or "id",), values)
                 found = dict(zip(texts, ids, strict=True))
                 if by is not None:
                     found |= self._by_id(resource, [t for t, ids in found.items() if not ids])
@@ -89,7 +89,7 @@ class References:
                 if len(match) == 1:
                     draft.values[key] = match[0]
                 else:
-                    draft.fail(key, _unresolved(heading, text, reference, match, has_any))
+                    draft.fail(key, _unresolved_problem(heading, text, reference, match, has_any))
 
     def _by_id(self, resource: str, texts: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Return records of texts that are ids, because the user chose one of several records."""
@@ -97,7 +97,7 @@ class References:
         return {text: found for text, found in zip(texts, ids, strict=True) if found}
 
 
-def _unresolved(
+def _unresolved_problem(
     heading: str | None, text: str, reference: Reference, ids: Sequence[str], has_any: bool
 ) -> Problem:
     resource, by = reference.resource, reference.by or "id"
@@ -145,7 +145,7 @@ class RecordFinder:
             for draft in keyed:
                 draft.record_id = draft.values.pop("id")
         elif keyed:
-            self._match(keyed)
+            self._match_by_fields(keyed)
         self._load_records([draft for draft in drafts if draft.record_id is not None])
         for draft in drafts:
             if mode != "upsert":
@@ -164,7 +164,7 @@ class RecordFinder:
             draft.fail(blank, problem_of("match_missing", message, column))
         return blank is None
 
-    def _match(self, drafts: Sequence[RowDraft]) -> None:
+    def _match_by_fields(self, drafts: Sequence[RowDraft]) -> None:
         keys = [tuple(draft.values[key] for key in self.by) for draft in drafts]
         resource = self._target.resource.name
         found = self._lookups.ids(resource, self.by, keys, self._target.parent)
@@ -185,7 +185,7 @@ class RecordFinder:
             elif self._target.mode == "upsert":
                 draft.operation = "create"
             else:
-                draft.add(self._unknown(str(key[0]), self.by[0]))
+                draft.add(self._unknown_record_problem(str(key[0]), self.by[0]))
 
     def _load_records(self, drafts: Sequence[RowDraft]) -> None:
         if not drafts:
@@ -196,7 +196,7 @@ class RecordFinder:
             assert draft.record_id is not None
             draft.landed = landed.get(draft.record_id)
             if draft.landed is None:
-                draft.add(self._unknown(draft.record_id, "id"))
+                draft.add(self._unknown_record_problem(draft.record_id, "id"))
             elif draft.landed.is_deleted:
                 perhaps = ", or converted" if self._target.mode == "convert" else ""
                 draft.add(
@@ -208,7 +208,7 @@ class RecordFinder:
                     )
                 )
 
-    def _unknown(self, text: str, key: str) -> Problem:
+    def _unknown_record_problem(self, text: str, key: str) -> Problem:
         return problem_of(
             "record_unknown",
             f"The value is not the {_words(key)} of a known {_words(self._singular)}.",
@@ -241,7 +241,7 @@ class Difference:
 
 
 class LandedComparison:
-    """Comparison of the rows of one file with their records."""
+    """Compares the rows of a file with their loaded records, to find the fields that change."""
 
     def __init__(self, target: PushTarget, columns: ColumnMap, found_by: tuple[str, ...]) -> None:
         self._found_by = frozenset(found_by)
@@ -275,10 +275,10 @@ class LandedComparison:
                 unread = unread or key
                 continue
             then = append_text(now, value) if policy == "append" else value
-            if _is_alike(column, now, then) or (policy == "fill" and not _is_empty(now)):
+            if _is_equal_value(column, now, then) or (policy == "fill" and not _is_empty(now)):
                 continue
-            seen = landed if landed.seen is None else LandedRecord(landed.seen)
-            wanted[key], base[key] = then, _landed_value(column, seen)[0]
+            record = landed if landed.seen is None else LandedRecord(landed.seen)
+            wanted[key], base[key] = then, _landed_value(column, record)[0]
         return Difference(wanted, base, unread)
 
 
@@ -286,16 +286,16 @@ APPENDED_AFTER = "\n\n"
 """Separator between an appended text and the text before it."""
 
 
-def append_text(now: Any, text: Any) -> Any:
+def append_text(current: Any, text: Any) -> Any:
     """Return the long text with another one appended, or unchanged if it has these lines already.
 
     Sending a file again therefore appends nothing.
     """
-    if _is_empty(now) or _is_empty(text):
-        return text if _is_empty(now) else now
-    if f"\n{_lines_of(text)}\n" in f"\n{_lines_of(now)}\n":
-        return now
-    return f"{str(now).rstrip()}{APPENDED_AFTER}{text}"
+    if _is_empty(current) or _is_empty(text):
+        return text if _is_empty(current) else current
+    if f"\n{_lines_of(text)}\n" in f"\n{_lines_of(current)}\n":
+        return current
+    return f"{str(current).rstrip()}{APPENDED_AFTER}{text}"
 
 
 def _lines_of(text: Any) -> str:
@@ -309,17 +309,17 @@ def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool
     if column.is_content:
         content = record.get(CONTENT_PREFIX.removesuffix("."))
         # Some serialisers write an empty map as an empty array.
-        held = content if isinstance(content, Mapping) else {}
-        return held.get(column.key.removeprefix(CONTENT_PREFIX)), landed.is_whole
+        content_fields = content if isinstance(content, Mapping) else {}
+        return content_fields.get(column.key.removeprefix(CONTENT_PREFIX)), landed.is_whole
     # A detail may omit fields without a value.
     return record.get(column.key), landed.is_whole or column.key in record
 
 
-def _is_alike(column: TargetColumn, now: Any, wanted: Any) -> bool:
+def _is_equal_value(column: TargetColumn, current: Any, wanted: Any) -> bool:
     """Return True if two values are equal by the rules of the push."""
-    if now == wanted or (_is_empty(now) and _is_empty(wanted)):
+    if current == wanted or (_is_empty(current) and _is_empty(wanted)):
         return True
-    return is_same(column.field, wanted, now)
+    return is_same(column.field, wanted, current)
 
 
 def _is_empty(value: Any) -> bool:
@@ -354,8 +354,8 @@ class ClaimedKeys:
     def claim(self, key: str, row: int) -> int | None:
         """Return the row that had the key first; None if this row claims it or has claimed it."""
         digest = _digest(key)
-        held = self._parts[digest & (_PARTS - 1)].claim(digest, row)
-        return held if held != row else None
+        owner = self._parts[digest & (_PARTS - 1)].claim(digest, row)
+        return owner if owner != row else None
 
     def first(self, key: str) -> int | None:
         """Return the row that has claimed the key; None if there is none."""
@@ -380,7 +380,7 @@ class _KeyTable:
         digests = self.digests
         mask = len(digests) - 1
         place = (digest >> _PART_BITS) & mask
-        while (held := digests[place]) and held != digest:
+        while (stored := digests[place]) and stored != digest:
             place = (place + 1) & mask
         return place
 

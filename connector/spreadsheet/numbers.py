@@ -103,7 +103,7 @@ def number_meanings(text: str) -> NumberMeanings | None:
     for sign, form in _FORMS.items():
         if form(found["digits"]) is not None:
             bare = "".join(c for c in found["digits"] if c.isdigit() or c == sign)
-            value = _value_of(bare.replace(sign, "."), bool(found["thousand"]))
+            value = _parse_digits(bare.replace(sign, "."), bool(found["thousand"]))
             values[sign] = -value if (found["minus"] or found["sign"] or "+") != "+" else value
     unit = unit_of(before or after)
     return NumberMeanings(values, unit or after, period) if values else None
@@ -115,7 +115,7 @@ def unit_of(sign: str) -> str | None:
     return _SIGN_OF.get(found, found) if not sign or _IS_UNIT(sign) else None
 
 
-def _value_of(digits: str, is_in_thousands: bool) -> int | float:
+def _parse_digits(digits: str, is_in_thousands: bool) -> int | float:
     value = float(digits) if "." in digits else int(digits)
     if not is_in_thousands:
         return value
@@ -147,7 +147,7 @@ def number_reader(
     is_percentage: bool,
     *,
     period: str | None = None,
-    is_settled: bool = False,
+    is_inferred: bool = False,
 ) -> ReadText:
     """Return the reader of a number.
 
@@ -155,7 +155,7 @@ def number_reader(
         decimal: Decimal separator, if it is known.
         is_percentage: True if the field is a percentage.
         period: Time unit that the field is for or counts. A number with another unit is refused.
-        is_settled: True if other cells determined the separator, not the user. Then three digits
+        is_inferred: True if other cells determined the separator, not the user. Then three digits
             after it are not read as a fraction: 45.000 is not 45.
 
     Returns:
@@ -165,17 +165,17 @@ def number_reader(
     def read(text: str) -> Any:
         found = number_meanings(text)
         if found is None:
-            raise _no_number(text)
+            raise _not_a_number_error(text)
         if found.period not in (None, period):
-            raise _other_period(text, found.period, period)
+            raise _other_period_error(text, found.period, period)
         values = found.values
         value = values.get(decimal) if decimal else next(iter(values.values()))
         if value is None:
-            if not is_settled:
+            if not is_inferred:
                 raise CellError("decimal_sign", fix=_SIGNS_TOLD[decimal])
             value = next(iter(values.values()))
         whole = max(values.values(), key=abs)
-        if found.is_ambiguous and (decimal is None or (is_settled and value != whole)):
+        if found.is_ambiguous and (decimal is None or (is_inferred and value != whole)):
             shown = " or ".join(f"{each:,}" for each in dict.fromkeys(values.values()))
             raise CellError(
                 "ambiguous_number",
@@ -183,18 +183,18 @@ def number_reader(
                 fix=f"Enter {whole} if that is right, or choose the decimal separator of the"
                 " column.",
             )
-        return _checked(value, found.unit, is_percentage)
+        return _with_unit_checks(value, found.unit, is_percentage)
 
     return read
 
 
-def _checked(value: int | float, unit: str, is_percentage: bool) -> Any:
+def _with_unit_checks(value: int | float, unit: str, is_percentage: bool) -> Any:
     """Return the value of a number cell, with its unit and warnings.
 
     Raises `CellError` for a number that is too large, or has a unit that the field does not accept.
     """
     if is_too_large(value):
-        raise _too_large()
+        raise _too_large_error()
     if unit == "%":
         if not is_percentage:
             raise CellError("percent_sign")
@@ -207,10 +207,10 @@ def _checked(value: int | float, unit: str, is_percentage: bool) -> Any:
                 fix="Enter a percentage.",
             )
         return Amount(value, unit)
-    return _noted_share(value) if is_percentage else value
+    return _with_share_note(value) if is_percentage else value
 
 
-def _noted_share(value: int | float) -> int | float | NotedValue:
+def _with_share_note(value: int | float) -> int | float | NotedValue:
     if value > _SHARE_MAX:
         return with_note(value, "large_percentage")
     return with_note(value, "small_percentage") if 0 < value < 1 else value
@@ -226,24 +226,24 @@ _RANGE = re.compile(
 ).fullmatch
 
 
-def _other_period(text: str, found: str, period: str | None) -> CellError:
+def _other_period_error(text: str, found: str, period: str | None) -> CellError:
     """Return the error for a number with another time unit than the column's."""
     if period is None:
         return CellError("other_period", f"The value has a period ({found}).", fix=_NUMBER_ALONE)
     if _IS_RATE(text):
-        told = f"The value is per {found}, but this column is per {period}."
-        return CellError("other_period", told, fix=f"Enter the amount per {period}.")
-    told = f"The value is in {found}s, but this column is in {period}s."
-    return CellError("other_period", told, fix=f"Enter the number of {period}s.")
+        message = f"The value is per {found}, but this column is per {period}."
+        return CellError("other_period", message, fix=f"Enter the amount per {period}.")
+    message = f"The value is in {found}s, but this column is in {period}s."
+    return CellError("other_period", message, fix=f"Enter the number of {period}s.")
 
 
 _NUMBER_ALONE = "Enter the number alone."
 
 
-def _no_number(text: str) -> CellError:
+def _not_a_number_error(text: str) -> CellError:
     """Return the error for a text that is no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
-        return _too_large()
+        return _too_large_error()
     if _SCIENTIFIC(text) is not None:
         return CellError("scientific")
     if _RANGE(text) is not None:
@@ -252,7 +252,7 @@ def _no_number(text: str) -> CellError:
     return CellError("not_a_number")
 
 
-def _too_large() -> CellError:
+def _too_large_error() -> CellError:
     return CellError("too_large")
 
 
@@ -261,14 +261,14 @@ def typed_number(is_percentage: bool) -> ReadTyped:
 
     def read(cell: Any) -> Any:
         if isinstance(cell, Amount):
-            value = _checked(cell.value, cell.unit, is_percentage)
-            told = f"The cell shows {cell.shown}, but contains {cell.value}, which is imported."
-            return with_note(value, "rounded", told) if cell.shown else value
+            value = _with_unit_checks(cell.value, cell.unit, is_percentage)
+            message = f"The cell shows {cell.shown}, but contains {cell.value}, which is imported."
+            return with_note(value, "rounded", message) if cell.shown else value
         is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
         if is_number and not (isinstance(cell, float) and math.isnan(cell)):
             # Spreadsheet programs show at most this number of digits.
             number = float(f"{cell:.15g}") if isinstance(cell, float) else cell
-            return _checked(number, "", is_percentage)
+            return _with_unit_checks(number, "", is_percentage)
         raise CellError(
             "not_a_number",
             "The value is stored as a date or as true or false, not as a number.",
@@ -282,21 +282,23 @@ def integer_reader(
     decimal: Decimal | None,
     *,
     period: str | None = None,
-    is_settled: bool = False,
+    is_inferred: bool = False,
     month_days: int | None = None,
 ) -> ReadText:
     """Return the reader of a whole number in text.
 
     A column that counts days also accepts weeks, and months of `month_days` days.
     """
-    read = _whole(number_reader(decimal, False, period=period, is_settled=is_settled))
-    return _in_days(read, month_days) if period == "day" else read
+    read = _whole_number_reader(
+        number_reader(decimal, False, period=period, is_inferred=is_inferred)
+    )
+    return _days_reader(read, month_days) if period == "day" else read
 
 
 _WEEK_DAYS = 7
 
 
-def _in_days(read: ReadText, month_days: int | None) -> ReadText:
+def _days_reader(read: ReadText, month_days: int | None) -> ReadText:
     def read_days(text: str) -> Any:
         found = number_meanings(text)
         count = found.values.get(".") if found is not None else None
@@ -315,10 +317,10 @@ def _in_days(read: ReadText, month_days: int | None) -> ReadText:
 
 def typed_integer() -> ReadTyped:
     """Return the reader of whole numbers that a spreadsheet program typed."""
-    return _whole(typed_number(is_percentage=False))
+    return _whole_number_reader(typed_number(is_percentage=False))
 
 
-def _whole(read_number: ReadTyped) -> ReadTyped:
+def _whole_number_reader(read_number: ReadTyped) -> ReadTyped:
     def read(cell: Any) -> int:
         number = read_number(cell)
         if isinstance(number, NotedValue):
@@ -379,15 +381,15 @@ class _FormSection:
 
 
 @lru_cache(maxsize=1_000)
-def _sections_of(form: str) -> tuple[_FormSection, ...]:
+def _format_sections(form: str) -> tuple[_FormSection, ...]:
     sections, codes, is_used = list[_FormSection](), "", None
     for found in _TOKEN.finditer(f"{form};"):
         if found["end"]:
             sections.append(_FormSection(codes, is_used))
             codes, is_used = "", None
         elif condition := _CONDITION(found["bracket"] or ""):
-            compared, bound = _COMPARED[condition[1]], float(condition[2])
-            is_used = lambda value, c=compared, b=bound: c(value, b)  # noqa: E731
+            compared, limit = _COMPARED[condition[1]], float(condition[2])
+            is_used = lambda value, c=compared, b=limit: c(value, b)  # noqa: E731
         elif found["general"]:
             codes += _GENERAL
         else:
@@ -405,10 +407,10 @@ def _parse_format_codes(codes: str) -> str:
 
 def is_part_of_value(form: str) -> bool:
     """Return True if the number format can change the visible value of a cell."""
-    return any(as_shown(each, form) != each for each in _SAMPLES)
+    return any(apply_format(each, form) != each for each in _SAMPLES)
 
 
-def as_shown(cell: Cell, form: str) -> Cell:
+def apply_format(cell: Cell, form: str) -> Cell:
     """Return the cell as its format shows it: with its unit, or as the visible text.
 
     A number that is shown rounded or without its sign, a hidden value, and a date that is shown
@@ -416,29 +418,29 @@ def as_shown(cell: Cell, form: str) -> Cell:
     """
     if isinstance(cell, bool) or cell == "" or not form:
         return cell
-    sections = _sections_of(form)
+    sections = _format_sections(form)
     if isinstance(cell, str):
-        return _text_shown(cell, sections, form)
+        return _apply_text_format(cell, sections, form)
     if isinstance(cell, date | time):
         return _part_of_date(cell, sections[0].codes, form)
     if not isinstance(cell, int | float) or is_too_large(cell):
         return cell
     numeric = [each for each in sections[:3] if "@" not in each.codes] or [_FormSection(_GENERAL)]
     if any(each.is_used for each in numeric):
-        fitting = (each for each in numeric if each.is_used is None or each.is_used(cell))
-        return _number_shown(cell, next(fitting, numeric[-1]).codes, form)
+        matching = (each for each in numeric if each.is_used is None or each.is_used(cell))
+        return _apply_number_format(cell, next(matching, numeric[-1]).codes, form)
     index = 1 if cell < 0 and len(numeric) > 1 else 2 if cell == 0 and len(numeric) > 2 else 0
-    return _number_shown(cell, numeric[index].codes, form, hides_sign=index == 1)
+    return _apply_number_format(cell, numeric[index].codes, form, hides_sign=index == 1)
 
 
-def _text_shown(text: str, sections: tuple[_FormSection, ...], form: str) -> Cell:
+def _apply_text_format(text: str, sections: tuple[_FormSection, ...], form: str) -> Cell:
     if len(sections) > _TEXT_SECTION and not sections[_TEXT_SECTION].codes:
         return PartlyShown(text, "", form)
     codes = next((each.codes for each in sections if "@" in each.codes), "@")
     return text if codes == "@" else _parse_format_codes(codes).strip().replace("@", text)
 
 
-def _number_shown(cell: float, codes: str, form: str, *, hides_sign: bool = False) -> Cell:
+def _apply_number_format(cell: float, codes: str, form: str, *, hides_sign: bool = False) -> Cell:
     """Return the number as one section shows it; the section may hide the sign."""
     place = _PLACE.search(codes)
     if place is None:
@@ -448,7 +450,7 @@ def _number_shown(cell: float, codes: str, form: str, *, hides_sign: bool = Fals
     bare = "".join(each for each in codes if ord(each) < _LITERAL)
     if _MASK(bare):
         is_whole = cell >= 0 and cell == int(cell)
-        return _masked(str(int(cell)), codes) if is_whole else cell
+        return _apply_mask(str(int(cell)), codes) if is_whole else cell
     before, after = (
         _parse_format_codes(codes[: place.start()]),
         _parse_format_codes(codes[place.end() :]),
@@ -473,14 +475,16 @@ def _number_shown(cell: float, codes: str, form: str, *, hides_sign: bool = Fals
     return Amount(value, unit, form, shown) if unit or shown else cell
 
 
-def _masked(digits: str, codes: str) -> str:
+def _apply_mask(digits: str, codes: str) -> str:
     """Return the digits inserted in a mask, such as 07700 900123 in 00000 000000."""
-    left, shown = list(digits), list[str]()
+    remaining, shown = list(digits), list[str]()
     first = next(index for index, each in enumerate(codes) if each in "0#")
     for index, each in reversed([*enumerate(codes)]):
-        shown.append(each if each not in "0#" else left.pop() if left else "0" * (each == "0"))
+        shown.append(
+            each if each not in "0#" else remaining.pop() if remaining else "0" * (each == "0")
+        )
         if index == first:
-            shown += reversed(left)
+            shown += reversed(remaining)
     return _parse_format_codes("".join(reversed(shown))).strip()
 
 
@@ -510,12 +514,12 @@ def _part_of_date(cell: date | time, codes: str, form: str) -> Cell:
 _LENGTH_OF_TIME = re.compile(r"\[(?:h+|m+|s+)\]", re.IGNORECASE).search
 
 
-def shows_length(form: str) -> bool:
+def shows_duration(form: str) -> bool:
     """Return True if the number format shows a duration, such as 37:30 hours."""
     return _LENGTH_OF_TIME(form) is not None
 
 
 def shows_time_alone(form: str) -> bool:
     """Return True if the number format shows a time without a date."""
-    parts = {each[0].lower() for each in _DATE_PART.findall(_sections_of(form)[0].codes)}
+    parts = {each[0].lower() for each in _DATE_PART.findall(_format_sections(form)[0].codes)}
     return bool(parts & {"h", "s"}) and not parts & {"d", "y"}

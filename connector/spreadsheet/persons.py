@@ -54,9 +54,9 @@ class TableMatches:
     mentions: tuple[tuple[str, str], ...] = ()
 
 
-def rows_about(path: Path, who: RowOwner) -> int:
-    """Return the number of rows that belong to `who`. Raises a `SpreadsheetError`."""
-    return sum(who.is_in_row(cells) for _, cells in _rows(path))
+def rows_about(path: Path, owner: RowOwner) -> int:
+    """Return the number of rows that belong to `owner`. Raises a `SpreadsheetError`."""
+    return sum(owner.is_in_row(cells) for _, cells in _rows(path))
 
 
 def search_table(path: Path, person: NamedPerson) -> TableMatches:
@@ -77,22 +77,22 @@ def search_table(path: Path, person: NamedPerson) -> TableMatches:
     return TableMatches(count, tuple(mentions))
 
 
-def remove_rows(path: Path, who: RowOwner) -> None:
-    """Remove the rows of `who` from a csv, tsv or txt file.
+def remove_rows(path: Path, owner: RowOwner) -> None:
+    """Remove the rows of `owner` from a csv, tsv or txt file.
 
     The file keeps its path, its permissions and every byte of the other rows. Raises a
     `SpreadsheetError` or a `WarehouseError`.
     """
     encoding, lines, rows = _lines(path)
-    kept = []
+    kept_lines = []
     start = 0
     for end, cells in rows:
-        if not who.is_in_row(cells):
-            kept += lines[start:end]
+        if not owner.is_in_row(cells):
+            kept_lines += lines[start:end]
         start = end
     try:
         with replacing(path, path.stat().st_mode & 0o777) as file:
-            file.write("".join(kept).encode(encoding))
+            file.write("".join(kept_lines).encode(encoding))
     except OSError as error:
         raise naming(path, error) from error
 
@@ -151,10 +151,12 @@ def _parts_naming(path: Path, person: NamedPerson) -> Iterator[str]:
         for name in archive.namelist():
             if not _CELLS.fullmatch(name):
                 text = archive.read(name).decode("utf-8", "ignore")
-                if any(map(person.is_named_in, (html.unescape(each) for each in _texts(text)))):
+                if any(
+                    map(person.is_named_in, (html.unescape(each) for each in _split_markup(text)))
+                ):
                     yield name
 
 
-def _texts(text: str) -> tuple[str, str]:
+def _split_markup(text: str) -> tuple[str, str]:
     """Return the markup with its attributes, and the text without markup."""
     return text, _TAG.sub("", text)

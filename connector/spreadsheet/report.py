@@ -35,18 +35,18 @@ from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_c
 # because all its headings are known.
 
 
-def _text(problem: Problem) -> str:
+def _problem_text(problem: Problem) -> str:
     """Return the text of a problem, with the allowed values."""
     allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
     return f"{closed(problem.text)}{allowed}"
 
 
-def _change(name: str, now: Any, then: Any) -> str:
+def _format_change(name: str, now: Any, then: Any) -> str:
     values = ("(empty)" if each is None else str(each) for each in (now, then))
     return f"{name}: {' -> '.join(values)}"
 
 
-def _rows(numbers: Sequence[int], more: int) -> str:
+def _format_rows(numbers: Sequence[int], more: int) -> str:
     if not numbers:
         return f"{more:,} more row{'s' * (more > 1)}"
     listed = ", ".join(map(str, numbers))
@@ -77,10 +77,10 @@ class ReportWords:
     kinds: tuple[str, str] = ("problem", "warning")
     outcome: Callable[[str], str] = str
     place: Callable[[Problem], str] = lambda problem: problem.column or ""
-    text: Callable[[Problem], str] = _text
+    text: Callable[[Problem], str] = _problem_text
     fix: Callable[[Problem], str] = lambda problem: problem.fix or ""
-    change: Callable[[str, Any, Any], str] = _change
-    rows: Callable[[Sequence[int], int], str] = _rows
+    change: Callable[[str, Any, Any], str] = _format_change
+    rows: Callable[[Sequence[int], int], str] = _format_rows
 
 
 PLAIN_WORDS = ReportWords()
@@ -188,10 +188,10 @@ class Summary:
     @classmethod
     def of(cls, results: Iterable[RowResult]) -> Summary:
         """Return the summary of these rows."""
-        made = cls()
+        summary = cls()
         for each in results:
-            made.add(each)
-        return made
+            summary.add(each)
+        return summary
 
     @property
     def rows(self) -> int:
@@ -204,16 +204,18 @@ class Summary:
         # Warnings only matter for rows that are sent.
         if result.warnings and result.outcome not in UNSENT:
             self.warned += 1
-            _group(self.warnings, result.number, result.warnings)
+            _add_to_groups(self.warnings, result.number, result.warnings)
         if result.problems:
             self.troubled += 1
             self.codes.update(problem.code for problem in result.problems)
-            _group(self.problems, result.number, result.problems)
+            _add_to_groups(self.problems, result.number, result.problems)
             if len(self.first) < REMEMBERED_MAX:
                 self.first.append(result)
 
 
-def _group(groups: dict[GroupKey, ProblemGroup], number: int, problems: Iterable[Problem]) -> None:
+def _add_to_groups(
+    groups: dict[GroupKey, ProblemGroup], number: int, problems: Iterable[Problem]
+) -> None:
     for each in problems:
         group = groups.get((each.code, each.column))
         if group is None:
@@ -267,7 +269,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
+def new_table(path: Path, description: str) -> Iterator[IO[bytes]]:
     """Open a new table file for writing. The file gets its name when it is complete.
 
     Only the owner can read it. Raises `SpreadsheetError`, also for an unsupported suffix, or
@@ -275,7 +277,7 @@ def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
     """
     if path.suffix.lower() not in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX):
         raise SpreadsheetError(
-            f"{path}: {what} must be a csv, tsv, txt or xlsx file",
+            f"{path}: {description} must be a csv, tsv, txt or xlsx file",
             action="Choose a file name with one of these endings.",
             code="not_a_spreadsheet",
         )
@@ -378,19 +380,19 @@ def _write(
 
 def _pairs(table: Spreadsheet, results: Iterable[RowResult]) -> Pairs:
     """Yield each row with its result. Raises an error if results and rows do not match."""
-    given = iter(results)
+    next_results = iter(results)
     for row in table.rows():
         if row.is_left_out:
             yield row, None
             continue
-        result = next(given, None)
+        result = next(next_results, None)
         if result is None or result.number != row.number:
             found = "none" if result is None else f"that of row {result.number}"
             raise ReportRefused(
                 f"{table.path}: the next result should be that of row {row.number}, and is {found}"
             )
         yield row, result
-    if (result := next(given, None)) is not None:
+    if (result := next(next_results, None)) is not None:
         raise ReportRefused(
             f"{table.path}: row {result.number} has a result and is not there, or has two"
         )

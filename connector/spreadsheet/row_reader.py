@@ -173,8 +173,8 @@ class RowReader:
         headings = {key: column.heading for _, key, _, column in self._columns}
         for key, amount in draft.amounts.items():
             place = self._currencies.get(key)
-            said = draft.values.get(place) if place is not None else None
-            if place is None or (said is None and not amount.unit.isalpha()):
+            currency = draft.values.get(place) if place is not None else None
+            if place is None or (currency is None and not amount.unit.isalpha()):
                 fix = None
                 if place:
                     name = place.replace("_", " ")
@@ -183,7 +183,7 @@ class RowReader:
                     key,
                     problem_of("currency_sign", None, headings[key], received=str(amount), fix=fix),
                 )
-            elif said is None:
+            elif currency is None:
                 draft.values[place] = amount.unit
                 draft.warn(
                     "currency_taken",
@@ -191,9 +191,9 @@ class RowReader:
                     headings[key],
                     str(amount),
                 )
-            elif said != amount.unit and not (amount.unit == "$" and str(said) in _DOLLARS):
+            elif currency != amount.unit and not (amount.unit == "$" and str(currency) in _DOLLARS):
                 other = headings.get(place) or place.replace("_", " ")
-                message = f"The value is in {amount.unit}, but {other} is {said}."
+                message = f"The value is in {amount.unit}, but {other} is {currency}."
                 draft.fail(
                     key,
                     problem_of("currency_differs", message, headings[key], received=str(amount)),
@@ -281,15 +281,15 @@ _IS_UNCLEAR = re.compile(r"[()\[\]&/|;@\d]|\s[-\u2013]\s|\s(?:and|und|et|y|en)\s
 _CAPITALS_MIN = 3
 
 
-def split_name(whole: str) -> tuple[str, str] | None:
+def split_name(name: str) -> tuple[str, str] | None:
     """Return first and last name of a whole name; None for one word or an unclear name.
 
     A comma follows the last name, and capitals are the last name. Otherwise it is the last word,
     with particles before it. Titles and degrees are removed.
     """
-    if _IS_UNCLEAR(whole):
+    if _IS_UNCLEAR(name):
         return None
-    parts = [_without_titles(part) for part in whole.split(",")]
+    parts = [_without_titles(part) for part in name.split(",")]
     parts = [part for part in parts if part and not {*map(normalized_heading, part)} <= DEGREES]
     if len(parts) != 1:
         return (" ".join(parts[1]), " ".join(parts[0])) if len(parts) == 2 else None
@@ -297,13 +297,15 @@ def split_name(whole: str) -> tuple[str, str] | None:
     if normalized_heading(words[-1]) in DEGREES:
         return None
     capitals = [each.isupper() and len(each) >= _CAPITALS_MIN for each in words]
-    at = len(words) - 1
+    split_at = len(words) - 1
     if capitals[0] and False in capitals and True not in capitals[capitals.index(False) :]:
-        at = capitals.index(False)
-        return " ".join(words[at:]), " ".join(words[:at])
-    while at > 1 and (words[at - 1].lower() in PARTICLES or (capitals[at - 1] and capitals[-1])):
-        at -= 1
-    return (" ".join(words[:at]), " ".join(words[at:])) if at > 0 else None
+        split_at = capitals.index(False)
+        return " ".join(words[split_at:]), " ".join(words[:split_at])
+    while split_at > 1 and (
+        words[split_at - 1].lower() in PARTICLES or (capitals[split_at - 1] and capitals[-1])
+    ):
+        split_at -= 1
+    return (" ".join(words[:split_at]), " ".join(words[split_at:])) if split_at > 0 else None
 
 
 def _without_titles(part: str) -> list[str]:
@@ -315,12 +317,12 @@ def _without_titles(part: str) -> list[str]:
 
 def _currencies(target: PushTarget) -> dict[str, str]:
     """Return keys of currencies by the keys of their numbers."""
-    places = [each.key for each in target.columns if each.field.format == "currency"]
+    currency_keys = [each.key for each in target.columns if each.field.format == "currency"]
     found = {}
     for each in target.columns:
         if each.field.kind is Kind.NUMBER and not each.is_percentage:
-            alike = [p for p in places if p.partition("_")[0] in each.key.split("_")]
-            chosen = alike or (places if len(places) == 1 else [])
+            similar = [p for p in currency_keys if p.partition("_")[0] in each.key.split("_")]
+            chosen = similar or (currency_keys if len(currency_keys) == 1 else [])
             if chosen:
                 found[each.key] = chosen[0]
     return found

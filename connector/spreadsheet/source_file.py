@@ -49,8 +49,8 @@ class SourceFile:
         try:
             file = self.path.open("rb")
         except OSError as error:
-            raise _unreadable(self.path, error) from error
-        if _stamp(os.fstat(file.fileno())) != self.stamp:
+            raise _unreadable_error(self.path, error) from error
+        if _file_stamp(os.fstat(file.fileno())) != self.stamp:
             file.close()
             raise self.changed_error()
         return file
@@ -83,18 +83,20 @@ def open_source(path: Path) -> SourceFile:
             code="not_a_spreadsheet",
         ) from error
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise _unreadable_error(path, error) from error
     if not stat.S_ISREG(status.st_mode):
-        what = next((words for test, words in _KINDS if test(status.st_mode)), "is no file")
-        raise SpreadsheetError(f"{path} {what}, not a file with a table", code="not_a_spreadsheet")
-    return SourceFile(path, _stamp(status))
+        description = next((words for test, words in _KINDS if test(status.st_mode)), "is no file")
+        raise SpreadsheetError(
+            f"{path} {description}, not a file with a table", code="not_a_spreadsheet"
+        )
+    return SourceFile(path, _file_stamp(status))
 
 
-def _stamp(status: os.stat_result) -> tuple[int, int, int, int]:
+def _file_stamp(status: os.stat_result) -> tuple[int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _unreadable(path: Path, error: OSError) -> SpreadsheetError:
+def _unreadable_error(path: Path, error: OSError) -> SpreadsheetError:
     return SpreadsheetError(f"{path} cannot be read: {error.strerror or error}")
 
 
@@ -154,7 +156,7 @@ _TEXTS: tuple[tuple[bytes, str, str], ...] = (
 _MAIN: Mapping[str, BookKind] = {"xl/workbook.xml": "xlsx", "content.xml": "ods"}
 
 
-def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
+def detect_kind(source: SourceFile) -> Literal["text"] | BookKind:
     """Return the kind of file by its content, regardless of its name.
 
     Raises `SpreadsheetError`, with the next step, if it is neither text nor a workbook.
@@ -168,10 +170,10 @@ def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
         _refuse_encrypted(source)
         return "xls"
     head = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    for mark, what, action in _TEXTS:
+    for mark, description, action in _TEXTS:
         if head.startswith(mark):
             raise SpreadsheetError(
-                f"{source.path} is {what}, but has the file name of another type",
+                f"{source.path} is {description}, but has the file name of another type",
                 action=action,
                 code="not_a_spreadsheet",
             )
@@ -184,11 +186,11 @@ def _workbook_kind(source: SourceFile, members: list[str]) -> BookKind:
     for part, kind in _MAIN.items():
         if part in names:
             return kind
-    found = (told for name, told in _OTHERS.items() if name.lower() in names)
-    what, action = next(
+    found = (texts for name, texts in _OTHERS.items() if name.lower() in names)
+    text, action = next(
         found, ("a zip file, not a workbook", "Unpack the file, and use the table.")
     )
-    raise SpreadsheetError(f"{source.path} is {what}", action=action, code="not_a_spreadsheet")
+    raise SpreadsheetError(f"{source.path} is {text}", action=action, code="not_a_spreadsheet")
 
 
 def measure_archive(source: SourceFile) -> None:
@@ -207,7 +209,7 @@ def measure_archive(source: SourceFile) -> None:
                 prolog.feed(piece)
                 total += len(piece)
                 if total > INFLATED_BYTES_MAX:
-                    raise _too_large(source)
+                    raise _too_large_error(source)
 
 
 def _refuse_encrypted(source: SourceFile) -> None:
@@ -226,7 +228,7 @@ def open_archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
     """Open the zip. Errors of its structure are raised as `DamagedSpreadsheet`."""
     with source.open() as file:
         _check_directory(source, file)
-        with _naming_damage(source), zipfile.ZipFile(file) as opened:
+        with _convert_errors(source), zipfile.ZipFile(file) as opened:
             # Some Windows programs write backslashes into the names of members.
             for member in opened.infolist():
                 member.filename = member.filename.replace("\\", "/")
@@ -235,7 +237,7 @@ def open_archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
 
 
 @contextmanager
-def _naming_damage(source: SourceFile) -> Iterator[None]:
+def _convert_errors(source: SourceFile) -> Iterator[None]:
     """Convert the errors of a broken zip or broken XML to `DamagedSpreadsheet`."""
     try:
         yield
@@ -290,10 +292,10 @@ def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
                 code="unsafe_workbook",
             )
     if sum(member.file_size for member in members) > INFLATED_BYTES_MAX:
-        raise _too_large(source)
+        raise _too_large_error(source)
 
 
-def _too_large(source: SourceFile) -> SpreadsheetError:
+def _too_large_error(source: SourceFile) -> SpreadsheetError:
     return SpreadsheetError(
         f"{source.path} is too large: unpacked, it has more than"
         f" {INFLATED_BYTES_MAX / 1e6:,.0f} MB",
@@ -310,10 +312,10 @@ def _read_member(
     Raises `SpreadsheetError` if there are more.
     """
     # The library would cut off bytes beyond the declared size; other readers do not.
-    honest = copy.copy(member)
-    honest.file_size = INFLATED_BYTES_MAX + 1
+    unlimited = copy.copy(member)
+    unlimited.file_size = INFLATED_BYTES_MAX + 1
     size = 0
-    with opened.open(honest) as file:
+    with opened.open(unlimited) as file:
         while piece := file.read(_PIECE_BYTES):
             size += len(piece)
             if size > member.file_size:
@@ -371,11 +373,11 @@ def safe_parser(source: SourceFile, name: str) -> expat.XMLParserType:
             code="unsafe_workbook",
         )
 
-    made = expat.ParserCreate()
-    made.buffer_text = True
-    made.StartDoctypeDeclHandler = refuse
-    made.EntityDeclHandler = refuse
-    return made
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    return parser
 
 
 def parse_member(
@@ -389,7 +391,7 @@ def parse_member(
 
     Raises `DamagedSpreadsheet`, `SpreadsheetError`.
     """
-    with _naming_damage(source):
+    with _convert_errors(source):
         for piece in through(_read_member(source, opened, opened.getinfo(part))):
             reading.Parse(piece)
             yield

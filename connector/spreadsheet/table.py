@@ -26,7 +26,7 @@ from connector.ledger.push_plan import Problem
 from connector.spreadsheet import delimited, workbook
 from connector.spreadsheet.columns import Columns, read_headings
 from connector.spreadsheet.delimited import QuoteDamage
-from connector.spreadsheet.legacy_workbooks import OtherSheet, find_ods, find_xls
+from connector.spreadsheet.legacy_workbooks import LegacySheet, find_ods, find_xls
 from connector.spreadsheet.problems import (
     Cell,
     FileQuestion,
@@ -36,7 +36,7 @@ from connector.spreadsheet.problems import (
     problem_of,
     text_of,
 )
-from connector.spreadsheet.source_file import BookKind, SourceFile, kind_of, open_source
+from connector.spreadsheet.source_file import BookKind, SourceFile, detect_kind, open_source
 from connector.spreadsheet.table_place import (
     LOOKED_AT,
     LeftOutRows,
@@ -118,7 +118,7 @@ class Spreadsheet:
     def release(self) -> None:
         """Free the memory of a workbook's values, which can be read again."""
         if self.kind == "xlsx":
-            workbook.forget_sheet()
+            workbook.release_sheet()
 
 
 def open_table(
@@ -158,7 +158,7 @@ def open_table(
             code="not_a_spreadsheet",
         )
     with _ErrorContext(path):
-        kind = kind_of(source)
+        kind = detect_kind(source)
         if kind != "text":
             _refuse_options(path, "a workbook", {"--encoding": encoding, "--delimiter": delimiter})
             return _open_workbook(source, kind, sheet, header_row)
@@ -194,11 +194,11 @@ class _ErrorContext:
             ) from error
 
 
-def _refuse_options(path: Path, what: str, options: Mapping[str, str | None]) -> None:
+def _refuse_options(path: Path, format_name: str, options: Mapping[str, str | None]) -> None:
     for name, value in options.items():
         if value is not None:
             raise Misused(
-                f"{path} is {what}, so {name} cannot be used", action=f"Leave out {name}."
+                f"{path} is {format_name}, so {name} cannot be used", action=f"Leave out {name}."
             )
 
 
@@ -264,7 +264,7 @@ def _is_single(row: SheetRow) -> bool:
     return 0 < row.missing == len(row.cells) - 1 and not row.is_left_out
 
 
-_FINDERS: Mapping[str, Callable[[SourceFile, str | None], SheetFile | OtherSheet]] = {
+_FINDERS: Mapping[str, Callable[[SourceFile, str | None], SheetFile | LegacySheet]] = {
     "xlsx": workbook.find_sheet,
     "xls": find_xls,
     "ods": find_ods,
@@ -321,7 +321,7 @@ def _place_notices(place: TablePlace, columns: Columns) -> Iterator[str]:
         yield f"The headings are read from {rows}: {shown} (change this with --header-row)."
 
 
-def _columns_of(source: SourceFile, sheet: SheetFile | OtherSheet, place: TablePlace) -> Columns:
+def _columns_of(source: SourceFile, sheet: SheetFile | LegacySheet, place: TablePlace) -> Columns:
     """Return the columns of a sheet. Raises `SpreadsheetError`, and as `read_headings` does."""
     columns = read_headings(source.path, place.headings)
     may_be_wider = sheet.outline.columns > columns.count and not columns.is_report
@@ -387,30 +387,36 @@ class RowForm:
         if len(cells) == count and not flaws:
             # The plain case comes first: there may be a million rows.
             found: dict[int, Flaw] = {}
-            kept = tuple(
-                self._originals([*cells[:own]], found) if self.columns.is_report else cells
+            kept_cells = tuple(
+                self._restore_report_cells([*cells[:own]], found)
+                if self.columns.is_report
+                else cells
             )
-            if not found and len(kept) == own:
-                is_long = _length(kept) > CELL_CHARACTERS_MAX
-                problems = self._too_long(kept) if is_long else ()
-                return SheetRow(number, kept, problems, _NO_FLAWS, record=record)
+            if not found and len(kept_cells) == own:
+                is_long = _longest_text(kept_cells) > CELL_CHARACTERS_MAX
+                problems = self._length_problems(kept_cells) if is_long else ()
+                return SheetRow(number, kept_cells, problems, _NO_FLAWS, record=record)
         if is_blank(cells):
             return SheetRow(number, ("",) * own, (), _NO_FLAWS)
         behind = list(cells[count:])
         if len(cells) <= self.full_width:
             while behind and behind[-1] == "":
                 behind.pop()
-        mine = [*cells[:own], *behind]
+        own_cells = [*cells[:own], *behind]
         kinds = dict(flaws or {})
         if self.columns.is_report:
-            mine = self._originals(mine, kinds)
-        width = len(mine)
+            own_cells = self._restore_report_cells(own_cells, kinds)
+        width = len(own_cells)
         missing = max(0, own - width)
-        mine.extend([""] * missing)
-        problems = (*self._width(width), *self._flaw_problems(kinds), *self._too_long(mine))
-        return SheetRow(number, tuple(mine), problems, kinds, missing, record=record)
+        own_cells.extend([""] * missing)
+        problems = (
+            *self._width_problems(width),
+            *self._flaw_problems(kinds),
+            *self._length_problems(own_cells),
+        )
+        return SheetRow(number, tuple(own_cells), problems, kinds, missing, record=record)
 
-    def _originals(self, cells: list[Cell], flaws: dict[int, Flaw]) -> list[Cell]:
+    def _restore_report_cells(self, cells: list[Cell], flaws: dict[int, Flaw]) -> list[Cell]:
         """Return the cells of a report as they were in the input."""
         while cells and cells[-1] == MISSING:
             cells.pop()
@@ -426,7 +432,7 @@ class RowForm:
                 cells[index] = original
         return cells
 
-    def _width(self, width: int) -> Iterator[Problem]:
+    def _width_problems(self, width: int) -> Iterator[Problem]:
         own = len(self.columns.headings)
         if width != own:
             yield problem_of(
@@ -437,10 +443,10 @@ class RowForm:
             )
 
     def _flaw_problems(self, flaws: Mapping[int, Flaw]) -> Iterator[Problem]:
-        for index, (kind, what) in sorted(flaws.items()):
-            yield problem_of(_FLAW_CODES[kind], None, self._heading(index), received=what)
+        for index, (kind, content) in sorted(flaws.items()):
+            yield problem_of(_FLAW_CODES[kind], None, self._heading(index), received=content)
 
-    def _too_long(self, cells: Sequence[Cell]) -> tuple[Problem, ...]:
+    def _length_problems(self, cells: Sequence[Cell]) -> tuple[Problem, ...]:
         return tuple(
             problem_of(
                 "cell_too_long",
@@ -479,7 +485,7 @@ def _quote_problem(number: int, damage: QuoteDamage) -> Problem:
     return problem_of(code)
 
 
-def _length(cells: Sequence[Cell]) -> int:
+def _longest_text(cells: Sequence[Cell]) -> int:
     """Return the number of characters of the longest text."""
     try:
         return max(map(len, cells))  # type: ignore[arg-type] # most rows have texts alone

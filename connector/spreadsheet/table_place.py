@@ -14,7 +14,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from connector.catalog import CATALOG
-from connector.spreadsheet.columns import HINTS, appearance, is_of_report, normalized_heading
+from connector.spreadsheet.columns import (
+    HINTS,
+    appearance_key,
+    has_report_headings,
+    normalized_heading,
+)
 from connector.spreadsheet.problems import Cell, SheetRow
 from connector.spreadsheet.word_lists import TOTALS, TOTALS_INITIALS
 
@@ -50,7 +55,7 @@ class TablePlace:
 
 
 @cache
-def _words() -> frozenset[str]:
+def _known_words() -> frozenset[str]:
     names = {normalized_heading(each) for each in HINTS}
     for declared in CATALOG.values():
         names |= {normalized_heading(each) for each in declared.fields}
@@ -65,7 +70,7 @@ def _words() -> frozenset[str]:
 
 def is_known_heading(heading: str) -> bool:
     """Return True if a resource has a field with this heading."""
-    return normalized_heading(heading) in _words()
+    return normalized_heading(heading) in _known_words()
 
 
 @cache
@@ -105,14 +110,14 @@ def _count_known(cells: Iterable[str]) -> int:
     )
 
 
-def find_place(rows: Sequence[Sequence[str]], wanted: int | None = None) -> TablePlace:
-    """Return the headings among a file's first rows; `wanted` is their row, from 1."""
-    if wanted is not None:
-        cells = rows[wanted - 1] if wanted <= len(rows) else ()
-        return TablePlace(tuple(cells), wanted - 1, known=_count_known(cells))
+def find_place(rows: Sequence[Sequence[str]], header_row: int | None = None) -> TablePlace:
+    """Return the headings among a file's first rows; `header_row` is their row, from 1."""
+    if header_row is not None:
+        cells = rows[header_row - 1] if header_row <= len(rows) else ()
+        return TablePlace(tuple(cells), header_row - 1, known=_count_known(cells))
     if not rows:
         return TablePlace(())
-    if is_of_report(rows[0]):
+    if has_report_headings(rows[0]):
         return TablePlace(tuple(rows[0]))
     singles = [TablePlace(tuple(r), i, 1, _count_known(r)) for i, r in enumerate(rows)]
     for best in sorted(singles, key=lambda each: -each.known):
@@ -128,18 +133,18 @@ def find_place(rows: Sequence[Sequence[str]], wanted: int | None = None) -> Tabl
 def _can_be_headings(singles: Sequence[TablePlace], place: TablePlace) -> bool:
     """Return True if the rows above are no table: they are narrower, or group the columns."""
     above = singles[: place.index]
-    wide = [each for each in above if _filled(each) >= _filled(place)]
-    is_grouped = wide == [above[-1]] and place.known * 2 > _filled(place) if wide else True
+    wide = [each for each in above if _count_filled(each) >= _count_filled(place)]
+    is_grouped = wide == [above[-1]] and place.known * 2 > _count_filled(place) if wide else True
     return is_grouped and not any(map(_FIGURE, filter(str.strip, place.headings)))
 
 
-def _filled(place: TablePlace) -> int:
+def _count_filled(place: TablePlace) -> int:
     return sum(1 for each in place.headings if each.strip())
 
 
 def _place_by_width(singles: Sequence[TablePlace]) -> TablePlace:
     """Return the first row, unless it has a single cell above a table."""
-    widths = list(map(_filled, singles))
+    widths = list(map(_count_filled, singles))
     filled = [width for width in widths if width]
     if not filled or widths[0] > 1 or max(filled) < _KNOWN_MIN + 1:
         return singles[0]
@@ -180,11 +185,11 @@ _TOLD_MAX = 5
 class LeftOutRows:
     """Rows of a file that do not belong to its table, once its rows have been read.
 
-    `second` is the number of the row at which another table begins. `rows` are the first other
-    rows, by number, each with its first text. `last` is the number of the last one.
+    `second_table_row` is the number of the row at which another table begins. `rows` are the first
+    other rows, by number, each with its first text. `last` is the number of the last one.
     """
 
-    second: int | None = None
+    second_table_row: int | None = None
     rows: dict[int, str] = field(default_factory=dict)
     last: int = 0
 
@@ -209,7 +214,7 @@ class NonTableRows:
     """
 
     def __init__(self, headings: Sequence[str], found: LeftOutRows) -> None:
-        self._headings = tuple(map(appearance, headings))
+        self._headings = tuple(map(appearance_key, headings))
         self._found, self._is_in_second = found, False
         self._first = next((each for each in self._headings if each), "")
         self._is_after_blank = False
@@ -240,9 +245,9 @@ class NonTableRows:
         word = first.strip()
         is_outside = bool(TOTALS(word)) and self._is_total(row.cells)
         if word[:1].casefold() == self._first[:1]:
-            is_outside = is_outside or self._repeats(row.cells)
-        if is_after_blank and not is_outside and self._begins_another(row.cells):
-            self._found.second = row.number
+            is_outside = is_outside or self._repeats_headings(row.cells)
+        if is_after_blank and not is_outside and self._begins_another_table(row.cells):
+            self._found.second_table_row = row.number
             self._is_in_second = is_outside = True
         elif is_outside:
             self._found.note_row(row.number, word)
@@ -255,14 +260,14 @@ class NonTableRows:
         is_short = len(filled) < len(self._headings)
         return is_short and all(_FIGURE(each) and "+" not in each for each in texts)
 
-    def _repeats(self, cells: Sequence[Cell]) -> bool:
-        if appearance(str(cells[0])) != self._headings[0]:
+    def _repeats_headings(self, cells: Sequence[Cell]) -> bool:
+        if appearance_key(str(cells[0])) != self._headings[0]:
             return False
-        looks = tuple(appearance(str(each)) for each in cells)
+        looks = tuple(appearance_key(str(each)) for each in cells)
         width = len(self._headings)
         return looks[:width] == self._headings and not any(looks[width:])
 
-    def _begins_another(self, cells: Sequence[Cell]) -> bool:
+    def _begins_another_table(self, cells: Sequence[Cell]) -> bool:
         texts = [str(each) for each in cells if str(each).strip()]
         known = _count_known(texts)
         return known >= _KNOWN_MIN and known * 2 > len(texts)

@@ -113,7 +113,7 @@ class TargetColumn:
         key: Name of the field in the body, with the prefix `fields.` for fields of a content type.
         labels: Other names of the field in this workspace.
         aliases: Other names of the field everywhere.
-        many: True if a cell has several values.
+        is_multiple: True if a cell has several values.
         keeps_digits: True if leading zeros and a plus belong to the value, as in telephone numbers.
     """
 
@@ -125,7 +125,7 @@ class TargetColumn:
     reference: Reference | None = None
     labels: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    many: bool = False
+    is_multiple: bool = False
     keeps_digits: bool = False
 
     @property
@@ -166,10 +166,10 @@ class TargetColumn:
         by_create = (self.create.values or known) if self.create.accepted else ()
         by_update = (self.update.values or known) if self.update.accepted else ()
         if mode == "create":
-            wanted = {*by_create, *(() if self.create.required else by_update)}
+            accepted_values = {*by_create, *(() if self.create.required else by_update)}
         else:
-            wanted = {*by_update, *(by_create if mode == "upsert" else ())}
-        return tuple(value for value in known if value in wanted)
+            accepted_values = {*by_update, *(by_create if mode == "upsert" else ())}
+        return tuple(value for value in known if value in accepted_values)
 
 
 # The last word of a name distinguishes telephone numbers and codes from other texts.
@@ -185,22 +185,22 @@ def target_columns(
     An update and a conversion begin with the record's `id`. `content_fields` are the fields of the
     content type, if the resource has one.
     """
-    made: list[TargetColumn] = []
+    columns: list[TargetColumn] = []
     if mode in ("update", "convert"):
         field, aliases = declared.fields["id"], declared.aliases["id"]
-        made.append(TargetColumn("id", "id", field, REFUSED, REFUSED, aliases=aliases))
+        columns.append(TargetColumn("id", "id", field, REFUSED, REFUSED, aliases=aliases))
     for each in declared.fields.values():
         if mode == "convert":
             if each.name == "email":
-                made.append(_column_of(declared, each))
+                columns.append(_column_of(declared, each))
             continue
         is_taken = each.update.accepted or (mode != "update" and each.create.accepted)
         if is_taken and each.kind not in (Kind.VALUES, Kind.PARTS):
-            made.append(_column_of(declared, each))
-            made += _by_other_names(declared, each)
-    taken = {each.name for each in made}
-    made += [_content_column(each, taken) for each in content_fields if each.field_key]
-    return tuple(made)
+            columns.append(_column_of(declared, each))
+            columns += _by_other_names(declared, each)
+    names = {each.name for each in columns}
+    columns += [_content_column(each, names) for each in content_fields if each.field_key]
+    return tuple(columns)
 
 
 def _column_of(declared: Declaration, field: Field) -> TargetColumn:
@@ -235,7 +235,7 @@ def _by_other_names(declared: Declaration, field: Field) -> Iterator[TargetColum
             )
 
 
-def _content_column(declared: ContentTypeField, taken: set[str]) -> TargetColumn:
+def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn:
     key = str(declared.field_key)
     kind, format = _CONTENT_KINDS.get(declared.field_type or "", (Kind.STRING, None))
     values = _options(declared)
@@ -261,13 +261,13 @@ def _content_column(declared: ContentTypeField, taken: set[str]) -> TargetColumn
     )
     path = f"{CONTENT_PREFIX}{key}"
     return TargetColumn(
-        name=path if key in taken else key,
+        name=path if key in names else key,
         key=path,
         field=field,
         create=create,
         update=OPTIONAL,
         labels=(declared.name,) if declared.name else (),
-        many=declared.field_type == "multi_select",
+        is_multiple=declared.field_type == "multi_select",
         keeps_digits=declared.field_type == "phone",
     )
 
@@ -335,7 +335,7 @@ def push_target(
                 f" {'it' if operation == 'convert' else 'them'}",
                 action="Choose another resource or mode; 'convert' is for leads.",
             )
-    made = target_columns(declared, mode, _content_fields(declared, parent, lookups))
+    columns = target_columns(declared, mode, _content_fields(declared, parent, lookups))
     if mode == "upsert" and not match:
         raise Misused(
             "--mode upsert needs a field that identifies records",
@@ -354,7 +354,7 @@ def push_target(
             action="Use a text that no other cell contains, for example --clear NULL.",
         )
     cleared = None if clear is None else clear.strip()
-    return PushTarget(declared, mode, tuple(dict.fromkeys(match)), cleared, parent, made)
+    return PushTarget(declared, mode, tuple(dict.fromkeys(match)), cleared, parent, columns)
 
 
 def _content_fields(

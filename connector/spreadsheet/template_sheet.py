@@ -88,7 +88,7 @@ def _template_column(target: PushTarget, group: list[TargetColumn]) -> TemplateC
     # The second way to name a record is the best known one; the first is its id.
     column = group[1] if len(group) > 1 else group[0]
     others = [each.name for each in group if each is not column]
-    rule = [column.field.about, *_sentences(target, column)]
+    rule = [column.field.about, *_rule_sentences(target, column)]
     if others:
         rule.append(f"Alternative column: {' or '.join(others)}.")
     return TemplateColumn(
@@ -110,7 +110,7 @@ def _is_required(target: PushTarget, column: TargetColumn) -> bool:
             return column.key == "id"
 
 
-def _sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
+def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
     if target.mode == "convert":
         yield "Fill in id or email."
     elif _is_required(target, column):
@@ -120,20 +120,24 @@ def _sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
     elif column.field.format is not None:
         yield _FORMATS[column.field.format]
     elif column.field.values:
-        yield "One or more of the values, separated by semicolons." if column.many else "A value."
+        yield (
+            "One or more of the values, separated by semicolons."
+            if column.is_multiple
+            else "A value."
+        )
     else:
         yield _KINDS[column.field.kind]
     for rule in target.resource.rules:
         match rule:
-            case RequiredWhen(fields, on, values) if column.key in fields and _creates(target):
+            case RequiredWhen(fields, on, values) if column.key in fields and _is_create(target):
                 yield f"Required when {on} is {' or '.join(values)}."
-            case AtLeastOneOf(fields) if column.key in fields and _creates(target):
+            case AtLeastOneOf(fields) if column.key in fields and _is_create(target):
                 yield f"At least one of {', '.join(fields)} is required."
             case AcceptedWhen(field, on, values) if field == column.key:
                 yield f"Allowed only if {on} is {', '.join(values)}."
 
 
-def _creates(target: PushTarget) -> bool:
+def _is_create(target: PushTarget) -> bool:
     return target.mode in ("create", "upsert")
 
 

@@ -172,8 +172,8 @@ def clean_text(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
         return NotedValue(text, tuple(notes)) if notes else text
     repaired = _repair_text(text)
     if repaired != text:
-        told = "The value was damaged by a wrong encoding. It is imported as"
-        notes.append(("mojibake", f'{told} "{repaired[:60]}".'))
+        message = "The value was damaged by a wrong encoding. It is imported as"
+        notes.append(("mojibake", f'{message} "{repaired[:60]}".'))
     if "://" not in repaired and (
         _ODD.search(repaired) or (form.is_one_line and _ODD_EDGE.search(repaired))
     ):
@@ -181,12 +181,12 @@ def clean_text(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
     elif _has_stray_quote(repaired):
         notes.append(("odd_letters", _STRAY_QUOTE_TOLD))
     # Zero-width characters join letters in some scripts, and emojis.
-    seen = _UNSEEN_SIGNS.sub("", repaired)
-    seen = seen if _JOINED.search(seen) else _JOINERS.sub("", seen)
-    if seen != repaired:
+    visible = _UNSEEN_SIGNS.sub("", repaired)
+    visible = visible if _JOINED.search(visible) else _JOINERS.sub("", visible)
+    if visible != repaired:
         notes.append(("invisible", None))
     # A special blank is read as a blank; removed characters are reported.
-    tidy = _ODD_BLANKS.sub(" ", seen).strip()
+    tidy = _ODD_BLANKS.sub(" ", visible).strip()
     return NotedValue(tidy, tuple(notes)) if notes else tidy
 
 
@@ -221,8 +221,8 @@ def may_be_cut(text: str) -> bool:
 def _cut_warning(text: str) -> str:
     """Return the sentence on a text that may be cut off, because of its end or its length."""
     end = next((each for each in _CUT_ENDS if text.endswith(each)), None)
-    told = f'ends in "{end}"' if end else f"has exactly {len(text):,} characters"
-    return f"The text {told} and may be cut off."
+    reason = f'ends in "{end}"' if end else f"has exactly {len(text):,} characters"
+    return f"The text {reason} and may be cut off."
 
 
 def _read_email(text: str) -> str:
@@ -306,7 +306,7 @@ def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
         if isinstance(cell, Amount):
             return text_of(cell)
         if not is_number or cell != cell // 1 or abs(cell) >= 10**_DIGITS_SAFE:
-            raise CellError("not_text", STORED.format(_kind_of(cell)))
+            raise CellError("not_text", STORED.format(_type_in_words(cell)))
         if keeps_digits and not whole_numbers:
             raise CellError("number_in_text")
         return str(int(cell))
@@ -317,7 +317,7 @@ def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
 STORED = "The value is stored as {}, not as text, so its spelling may be lost."
 
 
-def _kind_of(cell: Any) -> str:
+def _type_in_words(cell: Any) -> str:
     match cell:
         case bool():
             return "true or false"

@@ -136,11 +136,11 @@ TOTALS_INITIALS = "acdgmstz"
 
 def normalized_words(text: str) -> str:
     """Return the text in lower case, without accents, with one blank between words."""
-    plain = text.casefold()
+    normalized = text.casefold()
     if not text.isascii():
-        plain = unicodedata.normalize("NFKD", text).casefold()
-        plain = "".join(each for each in plain if not unicodedata.combining(each))
-    return _NOT_WORD.sub(" ", plain).strip()
+        normalized = unicodedata.normalize("NFKD", text).casefold()
+        normalized = "".join(each for each in normalized if not unicodedata.combining(each))
+    return _NOT_WORD.sub(" ", normalized).strip()
 
 
 def means_empty(text: str) -> bool:
@@ -157,9 +157,9 @@ def means_empty(text: str) -> bool:
 
 def period_of(text: str) -> str | None:
     """Return the time unit that the words after a number name, as in 350 per day."""
-    plain = normalized_words(text)
-    found = _PERIOD_OF.get(plain)
-    return found or (_PERIOD_OF.get(plain.partition(" ")[2]) if _PER(plain) else None)
+    normalized = normalized_words(text)
+    found = _PERIOD_OF.get(normalized)
+    return found or (_PERIOD_OF.get(normalized.partition(" ")[2]) if _PER(normalized) else None)
 
 
 def means_immediately(text: str) -> bool:
@@ -178,6 +178,6 @@ def means_ditto(text: str) -> bool:
 _CHOICE_OF = {word: value for value, words in CHOICES.items() for word in words}
 
 
-def choice_of(text: str) -> str | None:
+def find_choice(text: str) -> str | None:
     """Return the value of the API that the word means."""
     return _CHOICE_OF.get(normalized_words(text))

@@ -15,8 +15,8 @@ from typing import Any
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook
 
 from connector.errors import DamagedSpreadsheet, SheetUnknown, SpreadsheetError
-from connector.spreadsheet.columns import appearance, column_letter, is_of_report
-from connector.spreadsheet.numbers import as_shown, as_typed, is_part_of_value
+from connector.spreadsheet.columns import appearance_key, column_letter, has_report_headings
+from connector.spreadsheet.numbers import apply_format, as_typed, is_part_of_value
 from connector.spreadsheet.problems import Cell, Flaw
 from connector.spreadsheet.source_file import (
     SourceFile,
@@ -73,18 +73,20 @@ class SheetOutline:
     merged: list[str] = field(default_factory=list)
 
 
-def _outline(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str) -> SheetOutline:
+def _read_outline(
+    source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str
+) -> SheetOutline:
     """Return the sheet's outline.
 
     Raises `SpreadsheetError` for a sheet that is too large, and `DamagedSpreadsheet` for XML that
     is broken or has two cells with the same reference.
     """
-    telling = _shown_forms(source, opened)
-    scan = _SheetScan(source, part, sheet, telling)
-    shortened = partial(_without_plain_rows, keeps=_cells_of_styles(telling))
+    formats = _shown_forms(source, opened)
+    scan = _SheetScan(source, part, sheet, formats)
+    shortened = partial(_without_plain_rows, keeps=_cells_of_styles(formats))
     for _ in parse_member(source, opened, part, scan.parser, shortened):
         pass
-    scan.leave_cell()
+    scan.end_cell()
     return scan.outline
 
 
@@ -101,10 +103,10 @@ class _SheetScan:
     """Scan of a sheet's XML."""
 
     def __init__(
-        self, source: SourceFile, part: str, sheet: str, telling: Mapping[str, str] = _NO_FORMS
+        self, source: SourceFile, part: str, sheet: str, formats: Mapping[str, str] = _NO_FORMS
     ) -> None:
         self.outline = SheetOutline()
-        self._telling = telling
+        self._telling = formats
         self._where = f"{source.path}, sheet {sheet!r}"
         self.parser = safe_parser(source, part)
         self.parser.StartElementHandler = self._on_start_tag
@@ -120,20 +122,20 @@ class _SheetScan:
         name = tag if tag in ("c", "v", "is", "t") else tag.rpartition(":")[2]
         if name == "c":
             if self._is_watched:
-                self.leave_cell()
+                self.end_cell()
             column = self._column + 1
             if reference := attributes.get("r"):
                 column = self._column_of(reference)
             self._column = column
             if self._telling:
-                self._note_form(self._telling.get(attributes.get("s", "")))
+                self._record_format(self._telling.get(attributes.get("s", "")))
             if attributes.get("t") in ("e", "str"):
                 self._is_error = attributes["t"] == "e"
                 self._is_text = self._is_watched = True
         elif name in ("v", "is", "f"):
             reach = self.outline
             if self._column >= reach.columns or self._row >= reach.rows:
-                self._reach()
+                self._extend_to_cell()
             if name == "f":
                 self._formula = []
                 self._is_watched = True
@@ -146,9 +148,9 @@ class _SheetScan:
             if attributes.get("hidden") in _TRUE:
                 self.outline.hidden.add(self._row)
         else:
-            self._start_rare(name, attributes)
+            self._on_rare_tag(name, attributes)
 
-    def _start_rare(self, name: str, attributes: Mapping[str, str]) -> None:
+    def _on_rare_tag(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "col" and attributes.get("hidden") in _TRUE:
             first, last = (int(attributes.get(each, "0")) for each in ("min", "max"))
             self.outline.hidden_columns |= {*range(first - 1, min(last, COLUMNS_MAX))}
@@ -156,13 +158,13 @@ class _SheetScan:
             self.outline.merged.append(attributes.get("ref", "")[:_RANGE_CHARACTERS_MAX])
 
     def _enter_row(self, number: str) -> None:
-        self.leave_cell()
+        self.end_cell()
         row = int(number) - 1 if number.isascii() and number.isdecimal() else self._row + 1
         if row <= self._row:
-            raise self._out_of_order(f"row {row + 1}")
+            raise self._out_of_order_error(f"row {row + 1}")
         self._row, self._column, self._row_digits = row, -1, str(row + 1)
 
-    def _note_form(self, form: str | None) -> None:
+    def _record_format(self, form: str | None) -> None:
         """Record a number format; a range of rows with the same format above is extended."""
         if form is None:
             return
@@ -177,18 +179,18 @@ class _SheetScan:
         letters = reference.removesuffix(self._row_digits)
         column = self._columns.get(letters)
         if column is None or len(letters) + len(self._row_digits) != len(reference):
-            row, column = self._place(reference)
+            row, column = self._parse_reference(reference)
             if row != self._row:
-                raise self._out_of_order(reference)
+                raise self._out_of_order_error(reference)
             self._columns[letters] = column
         if column <= self._column:
-            raise self._out_of_order(reference)
+            raise self._out_of_order_error(reference)
         return column
 
-    def _out_of_order(self, reference: str) -> DamagedSpreadsheet:
+    def _out_of_order_error(self, reference: str) -> DamagedSpreadsheet:
         return DamagedSpreadsheet(f"{self._where}: {reference} occurs twice or out of order")
 
-    def _place(self, reference: str) -> tuple[int, int]:
+    def _parse_reference(self, reference: str) -> tuple[int, int]:
         """Return the row and column of a reference such as B12, from 0."""
         found = _REFERENCE.match(reference)
         if not found:
@@ -198,7 +200,7 @@ class _SheetScan:
             column = column * 26 + ord(each) - ord("A") + 1
         return int(found.group(2)) - 1, column - 1
 
-    def _reach(self) -> None:
+    def _extend_to_cell(self) -> None:
         """Extend the sheet to the current cell, which has a value."""
         reach = self.outline
         reach.rows = self._row + 1
@@ -207,7 +209,7 @@ class _SheetScan:
             place = f"{column_letter(self._column)}{self._row + 1}"
             raise _sheet_too_large(f"{self._where}: the table reaches to {place}")
 
-    def leave_cell(self) -> None:
+    def end_cell(self) -> None:
         """Record the flaw of the last cell, if it has one."""
         if not self._is_watched:
             return
@@ -225,9 +227,9 @@ class _SheetScan:
         self._formula, self._value = None, []
 
 
-def _sheet_too_large(what: str) -> SpreadsheetError:
+def _sheet_too_large(size: str) -> SpreadsheetError:
     return SpreadsheetError(
-        f"{what}, which is more than {AREA_MAX:,} cells",
+        f"{size}, which is more than {AREA_MAX:,} cells",
         action="Delete the empty rows and columns around the table, or save the sheet as csv.",
         code="unsafe_workbook",
     )
@@ -284,8 +286,8 @@ def _last_filled(row: re.Match[bytes], keeps: re.Pattern[bytes] | None) -> bytes
     end = cells.rfind(b"</c>")
     at = cells.rfind(b"<c ", 0, end)
     last = cells[at:end] + b"</c>" if end >= 0 else b""
-    kept = b"".join(keeps.findall(cells, 0, at if end >= 0 else len(cells))) if keeps else b""
-    return start + kept + last + b"</row>"
+    kept_cells = b"".join(keeps.findall(cells, 0, at if end >= 0 else len(cells))) if keeps else b""
+    return start + kept_cells + last + b"</row>"
 
 
 @lru_cache(_ORDERS_REMEMBERED)
@@ -322,19 +324,19 @@ def _shown_forms(source: SourceFile, opened: zipfile.ZipFile) -> dict[str, str]:
         elif name == "xf" and inside and inside[-1] == "cellXfs":
             styles.append(attributes.get("numFmtId", "0"))
 
-    reading = safe_parser(source, _STYLES)
-    reading.StartElementHandler = start
-    for _ in parse_member(source, opened, _STYLES, reading):
+    parser = safe_parser(source, _STYLES)
+    parser.StartElementHandler = start
+    for _ in parse_member(source, opened, _STYLES, parser):
         pass
-    told = {str(n): forms.get(each, "") for n, each in enumerate(styles)}
-    return {number: form for number, form in told.items() if is_part_of_value(form)}
+    format_by_style = {str(n): forms.get(each, "") for n, each in enumerate(styles)}
+    return {number: form for number, form in format_by_style.items() if is_part_of_value(form)}
 
 
-def _cells_of_styles(telling: Mapping[str, str]) -> re.Pattern[bytes] | None:
+def _cells_of_styles(formats: Mapping[str, str]) -> re.Pattern[bytes] | None:
     """Return a pattern for cells with these styles in a plain row; None without styles."""
-    if not telling:
+    if not formats:
         return None
-    numbers = "|".join(telling).encode()
+    numbers = "|".join(formats).encode()
     return re.compile(rb'<c r="[A-Z]+[0-9]+" s="(?:%b)"[^>]*?(?:/>|>.*?</c>)' % numbers, re.DOTALL)
 
 
@@ -384,12 +386,12 @@ class SheetFile:
                 cells += [""] * (width - len(cells))
             for column, (begin, end, form) in list(stretches.items()) if stretches else ():
                 if begin <= index:
-                    cells[column] = as_shown(cells[column], form)
+                    cells[column] = apply_format(cells[column], form)
                 if index >= end:
                     stretches[column] = next(forms[column], (self.outline.rows, -1, ""))
             flaws = self.outline.flaws.get(index, {})
-            for column, (_, what) in flaws.items():
-                cells[column] = what
+            for column, (_, content) in flaws.items():
+                cells[column] = content
             yield index, cells, flaws
 
 
@@ -403,10 +405,10 @@ def find_sheet(source: SourceFile, name: str | None) -> SheetFile:
     with open_archive(source) as opened:
         parts, visible = _sheets(source, opened)
         if name is None:
-            name = _only_filled(source, opened, {each: parts[each] for each in visible})
+            name = _find_only_table(source, opened, {each: parts[each] for each in visible})
         elif name not in parts:
             name = find_similar_name(source, parts, name)
-        return SheetFile(source, name, _outline(source, opened, parts[name], name))
+        return SheetFile(source, name, _read_outline(source, opened, parts[name], name))
 
 
 def _sheets(source: SourceFile, opened: zipfile.ZipFile) -> tuple[dict[str, str], list[str]]:
@@ -454,29 +456,29 @@ def _refuse_outside(source: SourceFile, relation: Mapping[str, str]) -> None:
 
 
 def _elements(
-    source: SourceFile, opened: zipfile.ZipFile, part: str, wanted: str
+    source: SourceFile, opened: zipfile.ZipFile, part: str, tag_name: str
 ) -> list[dict[str, str]]:
     """Return the attributes of each element of that name in a member."""
     found: list[dict[str, str]] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        if tag.rpartition(":")[2] == wanted:
+        if tag.rpartition(":")[2] == tag_name:
             found.append(attributes)
 
-    reading = safe_parser(source, part)
-    reading.StartElementHandler = start
-    for _ in parse_member(source, opened, part, reading):
+    parser = safe_parser(source, part)
+    parser.StartElementHandler = start
+    for _ in parse_member(source, opened, part, parser):
         pass
     return found
 
 
-def _only_filled(source: SourceFile, opened: zipfile.ZipFile, parts: Mapping[str, str]) -> str:
+def _find_only_table(source: SourceFile, opened: zipfile.ZipFile, parts: Mapping[str, str]) -> str:
     """Return the only one of these sheets that contains a table."""
     filled = [name for name, part in parts.items() if _is_filled(source, opened, part, name)]
 
     def first_rows(name: str) -> list[list[str]]:
         # The outline ensures that the sheet fits into memory.
-        _outline(source, opened, parts[name], name)
+        _read_outline(source, opened, parts[name], name)
         rows = islice(_read(source, name).iter_rows(), LOOKED_AT)
         return [[str(cell) for cell in row] for row in rows]
 
@@ -491,13 +493,14 @@ def choose_sheet(
         raise SpreadsheetError(f"{source.path} has no visible sheet with rows", code="no_rows")
     if len(filled) == 1:
         return filled[0]
-    places = {name: find_place(first_rows(name)) for name in filled}
-    reports = [name for name, each in places.items() if is_of_report(each.headings)]
-    known = reports or [name for name, each in places.items() if each.known >= 2]
+    place_by_sheet = {name: find_place(first_rows(name)) for name in filled}
+    reports = [name for name, each in place_by_sheet.items() if has_report_headings(each.headings)]
+    known = reports or [name for name, each in place_by_sheet.items() if each.known >= 2]
     if len(known) == 1:
         return known[0]
     shown = "; ".join(
-        f"{name!r} ({', '.join(filter(None, each.headings[:4]))})" for name, each in places.items()
+        f"{name!r} ({', '.join(filter(None, each.headings[:4]))})"
+        for name, each in place_by_sheet.items()
     )
     raise SheetUnknown(
         f"{source.path} has {len(filled)} sheets with rows",
@@ -507,15 +510,15 @@ def choose_sheet(
 
 
 def find_similar_name(source: SourceFile, names: Iterable[str], wanted: str) -> str:
-    """Return the only name that differs from `wanted` just in letter case or blanks."""
-    alike = [name for name in names if appearance(name) == appearance(wanted)]
-    if len(alike) != 1:
+    """Return the only name that differs from `wanted` only in letter case or blanks."""
+    similar = [name for name in names if appearance_key(name) == appearance_key(wanted)]
+    if len(similar) != 1:
         raise SheetUnknown(
             f"{source.path} has no sheet {wanted!r}",
             action=f"Use one of: {', '.join(map(repr, names))}.",
             names=names,
         )
-    return alike[0]
+    return similar[0]
 
 
 @lru_cache(maxsize=1)
@@ -530,7 +533,7 @@ def _read(source: SourceFile, name: str) -> CalamineSheet:
             ) from error
 
 
-def forget_sheet() -> None:
+def release_sheet() -> None:
     """Free the memory of the sheet that was read last."""
     _read.cache_clear()
 
@@ -543,10 +546,10 @@ def _as_typed_value(value: Any) -> Cell:
     """Return the number as it was typed, or a duration as text."""
     if isinstance(value, float):
         return as_typed(value)
-    return length_of_time(value.total_seconds())
+    return format_duration(value.total_seconds())
 
 
-def length_of_time(total: float) -> str:
+def format_duration(total: float) -> str:
     """Return hours, minutes and seconds, as a spreadsheet shows this number of seconds."""
     seconds = round(total)
     sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)

@@ -117,7 +117,7 @@ def write_sheet(
             part.write(sheet.heading_row().encode())
             for row, result in pairs:
                 part.write(sheet.row(row, result).encode())
-            sheet.sum_up()
+            sheet.fill_summary()
             parts = sheet.parts()
             _, behind = ROWS.split(parts.pop(_SHEET_PART))
             part.write(b"</sheetData>" + behind)
@@ -169,7 +169,7 @@ class _ReportSheet:
         with zipfile.ZipFile(written) as archive:
             return {name: archive.read(name) for name in archive.namelist()}
 
-    def sum_up(self) -> None:
+    def fill_summary(self) -> None:
         """Fill the first sheet: rows by outcome, and problems by kind."""
         words, summary = self._words, self._summary
         sheet = self._book[words.sheets[0]]
@@ -177,14 +177,14 @@ class _ReportSheet:
         counts = summary.counts.most_common()
         lines += [(count, words.outcome(name), "", "", "") for name, count in counts]
         kinds = zip(words.kinds, (summary.problems, summary.warnings), strict=True)
-        for what, groups in kinds:
+        for kind_name, groups in kinds:
             for each in sorted(groups.values(), key=lambda group: -group.count):
                 found = (
                     words.place(each.problem),
                     "\n".join(each.describe(words)),
                     each.describe_fix(words),
                 )
-                lines.append((each.count, what, *found))
+                lines.append((each.count, kind_name, *found))
         for index, line in enumerate(lines, 1):
             for column, value in enumerate(line, 1):
                 cell = sheet.cell(index, column)
@@ -213,15 +213,15 @@ class _ReportSheet:
         """Return a row: its own cells, its result, and cells without a heading."""
         self._last = place = row.number if self._has_all_rows else self._last + 1
         if result is None:
-            return self._row(place, self._own_cells(row) if row.is_outside else ())
+            return self._row(place, self._input_cells(row) if row.is_outside else ())
         if self._has_all_rows:
             self._summary.add(result)
-        own = self._own_cells(row)
+        own = self._input_cells(row)
         for problem in result.problems:
             index = self._index.get(problem.column or "")
             if index is not None:
-                own[index] = self._own(row, index, _WRONG)
-                self._comment(place, index, problem)
+                own[index] = self._input_cell(row, index, _WRONG)
+                self._add_comment(place, index, problem)
         number, outcome, *rest = report_cells(result, self._words)
         width = len(self._headings)
         cells = [
@@ -240,15 +240,15 @@ class _ReportSheet:
         joined = "".join([f'<c r="{letters}{number}"{cell}' for letters, cell in placed if cell])
         return f'<row r="{number}">{joined}</row>'
 
-    def _own_cells(self, row: SheetRow) -> list[str]:
+    def _input_cells(self, row: SheetRow) -> list[str]:
         """Return the cells of the input."""
         if not (row.flaws or row.missing or len(row.cells) != len(self._headings)):
             # The plain case must be fast: there may be a million rows.
             with suppress(TextTooLong):
                 return list(map(self._cell, row.cells))
-        return [self._own(row, index) for index in range(len(row.cells))]
+        return [self._input_cell(row, index) for index in range(len(row.cells))]
 
-    def _own(self, row: SheetRow, index: int, color: str | None = None) -> str:
+    def _input_cell(self, row: SheetRow, index: int, color: str | None = None) -> str:
         """Return one cell of the input, or its placeholder."""
         if (shown := placeholder(row, index, len(self._headings))) is not None:
             return self._text(shown, color)
@@ -317,7 +317,7 @@ class _ReportSheet:
             cell.quotePrefix = True
         return int(cell.style_id)
 
-    def _comment(self, number: int, index: int, problem: Problem) -> None:
+    def _add_comment(self, number: int, index: int, problem: Problem) -> None:
         """Add a comment with the problem to the cell."""
         cell = self._sheet.cell(number, index + 1)
         parts = (self._words.text(problem), self._words.fix(problem))
@@ -389,7 +389,7 @@ def write_columns(file: IO[bytes], columns: Sequence[TemplateColumn]) -> None:
         _write_heading(sheet, index, column)
         _write_text(sheet, 2, index, column.example).font = Font(italic=True, color="7F7F7F")
         if column.allowed:
-            _offer(sheet, lists, letters, column)
+            _add_list(sheet, lists, letters, column)
     if lists["A1"].value is None:
         book.remove(lists)
     book.save(file)
@@ -417,7 +417,7 @@ def _write_text(sheet: Worksheet, row: int, column: int, text: str) -> BookCell:
     return cell
 
 
-def _offer(sheet: Worksheet, lists: Worksheet, letters: str, column: TemplateColumn) -> None:
+def _add_list(sheet: Worksheet, lists: Worksheet, letters: str, column: TemplateColumn) -> None:
     """Add a list of allowed values to every row of the column."""
     inline = ",".join(column.allowed)
     formula = f'"{inline}"'

@@ -119,8 +119,8 @@ def with_lateness(bookmark: Bookmark, seconds: float) -> Bookmark:
     The floor moves down as well, which is always safe.
     """
     lateness = max(bookmark.lateness_seconds, min(LATENESS_SECONDS_MAX, 2 * seconds))
-    seen = max(bookmark.late_seconds_seen, seconds)
-    return replace(bookmark, lateness_seconds=lateness, late_seconds_seen=seen)
+    late_seconds = max(bookmark.late_seconds_seen, seconds)
+    return replace(bookmark, lateness_seconds=lateness, late_seconds_seen=late_seconds)
 
 
 def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:

@@ -94,7 +94,7 @@ _FOLDER_MODE = 0o700
 
 def make_folder(folder: Path) -> None:
     """Create the folder, accessible only to its owner. Raises `WarehouseError`."""
-    with naming_errors(folder):
+    with convert_errors(folder):
         # One by one: otherwise the umask would determine the permissions of the parents.
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         for each in reversed(missing):
@@ -143,10 +143,10 @@ def open_file(
     `WarehouseError`.
     """
     opening, name = _openings[path.absolute()], path.name.partition(".")[0]
-    with naming_errors(path):
+    with convert_errors(path):
         with opening.lock:
             if opening.instance is None:
-                opening.instance = _attached(path, name, wait_seconds, memory, queues)
+                opening.instance = _new_instance(path, name, wait_seconds, memory, queues)
             connection = opening.instance.cursor()
             opening.users += 1
         try:
@@ -164,7 +164,7 @@ def open_file(
                     instance.close()
 
 
-def _attached(
+def _new_instance(
     path: Path, name: str, wait_seconds: float, memory: str, queues: bool
 ) -> duckdb.DuckDBPyConnection:
     """Return a new instance of DuckDB with the file attached."""
@@ -233,14 +233,14 @@ def _attach_queued(
     instance: duckdb.DuckDBPyConnection, attach: str, path: Path, until: float
 ) -> None:
     """Attach the file once this process is the first that waits and the file is free."""
-    held = "Could not set lock: others wait as well"
+    message = "Could not set lock: others wait as well"
     with suppress(TimeoutError), hold_lock(path.parent, until):
         while True:
             try:
                 instance.execute(attach)
             except duckdb.Error as error:
-                held = str(error)
-                if not _is_held(held):
+                message = str(error)
+                if not _is_held(message):
                     raise
             else:
                 return
@@ -248,7 +248,7 @@ def _attach_queued(
                 break
             time.sleep(_LOCK_RETRY_SECONDS)
     # DuckDB raises a different error if another part of this process has attached the file.
-    raise duckdb.IOException(held)
+    raise duckdb.IOException(message)
 
 
 @contextmanager
@@ -289,14 +289,14 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 @contextmanager
-def naming_errors(path: Path) -> Iterator[None]:
+def convert_errors(path: Path) -> Iterator[None]:
     """Convert errors of DuckDB and of the file system to the errors of `errors.py`."""
     try:
         yield
     except (ConnectorError, duckdb.ProgrammingError, duckdb.DataError):
         raise  # A wrong statement is a bug, not an error of the file.
     except duckdb.Error as error:
-        raise _named(path, str(error)) from error
+        raise _to_error(path, str(error)) from error
     except OSError as error:
         raise naming(path, error) from error
 
@@ -319,7 +319,7 @@ _LOCKLESS = (
 )
 
 
-def _named(path: Path, message: str) -> WarehouseError:
+def _to_error(path: Path, message: str) -> WarehouseError:
     """Return the error for a message of DuckDB."""
     text = message.split("\n", maxsplit=1)[0]
     lowered = text.lower()
@@ -328,7 +328,7 @@ def _named(path: Path, message: str) -> WarehouseError:
     if "replaying wal" in lowered or "corrupt wal" in lowered:
         return DamagedLog(f"the log {log_of(path)} is damaged")
     if "could not set lock" in lowered or _is_held(text):
-        return _named_lock(path, text)
+        return _to_lock_error(path, text)
     if "not a valid duckdb database" in lowered or "serialization" in lowered:
         return NotAWarehouse(f"{path} is not a DuckDB database that this version can read")
     if "could not read enough bytes" in lowered or "corrupt" in lowered:
@@ -336,13 +336,13 @@ def _named(path: Path, message: str) -> WarehouseError:
     return WarehouseError(f"{path} cannot be used: {text}")
 
 
-def _named_lock(path: Path, text: str) -> WarehouseError:
+def _to_lock_error(path: Path, text: str) -> WarehouseError:
     """Return the error for a lock that DuckDB could not get."""
     if _is_lockless(text):
         return no_locks(path)
     holder = re.search(r"PID (\d+)", text)
-    who = f"process {holder.group(1)}" if holder else "another process"
-    return WarehouseBusy(f"{path} is used by {who}")
+    holder_name = f"process {holder.group(1)}" if holder else "another process"
+    return WarehouseBusy(f"{path} is used by {holder_name}")
 
 
 # -- Repair ----------------------------------------------------------------------------------------
@@ -354,17 +354,17 @@ def _named_lock(path: Path, text: str) -> WarehouseError:
 # again.
 
 
-def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
+def move_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
     """Rename every log of the file to a name that DuckDB does not use.
 
     Deletes no files. Returns the new names. Raises `WarehouseBusy` while another process holds the
     file.
     """
-    with naming_errors(work), work.open("r+b") as held:
+    with convert_errors(work), work.open("r+b") as locked_file:
         try:
             # The same kind of lock as DuckDB's own, so no process opens the file while its log
             # moves.
-            fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(locked_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN):
                 raise WarehouseBusy(f"{work} is used by another process") from error
@@ -377,7 +377,7 @@ def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
 def move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
     """Rename the logs of a file that is missing or that no other process can open now."""
     moved = []
-    with naming_errors(work):
+    with convert_errors(work):
         for ending in LOG_ENDINGS:
             found = work.with_name(work.name + ending)
             if found.exists():

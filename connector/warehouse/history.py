@@ -27,8 +27,8 @@ from connector.warehouse.rows import (
     RowBatch,
     differing_listed_names,
     ids_table,
-    moments,
     places_table,
+    timestamp_array,
 )
 from connector.warehouse.schema import HISTORY_COLUMNS, columns
 from connector.warehouse.versions import HistoryEdits, RecordState, Version, VersionEnd
@@ -61,24 +61,26 @@ class History:
         )
         for id, item in items.items():
             if id in last or id not in stored:
-                edits.list(item, item.served_at or at, _state_of(last.get(id), stored.get(id)))
+                edits.add_listed(
+                    item, item.served_at or at, _record_state(last.get(id), stored.get(id))
+                )
         return edits
 
     def _differs(self, item: Resource, row: ExistingRow) -> bool:
         return bool(differing_listed_names(self._stream.resource, item.raw, json.loads(row.record)))
 
     def add_read(
-        self, found: Mapping[str, Found], stored: Mapping[str, ExistingRow], same: Set[str]
+        self, found: Mapping[str, Found], stored: Mapping[str, ExistingRow], unchanged: Set[str]
     ) -> HistoryEdits:
-        """Add versions from details, except for unchanged ones in `same` (see `confirm`)."""
+        """Add versions from details, except for unchanged ones in `unchanged` (see `confirm`)."""
         edits = HistoryEdits(self._stream.resource)
         last = self._last_versions(
-            {id: row for id, row in stored.items() if id not in same or row.is_listed_since}
+            {id: row for id, row in stored.items() if id not in unchanged or row.is_listed_since}
         )
         for id, each in found.items():
             if id in last or id not in stored:
-                before = _state_of(last.get(id), stored.get(id))
-                edits.read(each.record, each.served_at, before)
+                before = _record_state(last.get(id), stored.get(id))
+                edits.add_detail(each.record, each.served_at, before)
         return edits
 
     def add_deleted(
@@ -87,7 +89,7 @@ class History:
         """End the versions of these live records."""
         edits = HistoryEdits(self._stream.resource)
         for id, last in self._last_versions({id: stored[id] for id in gone}).items():
-            edits.gone(id, gone[id].served_at, last)
+            edits.add_deletion(id, gone[id].served_at, last)
         return edits
 
     # -- rows -------------------------------------------------------------------------------------
@@ -97,16 +99,16 @@ class History:
         found: list[tuple[Any, ...]] = []
         places = [row.open_place for row in stored.values() if row.open_place is not None]
         if places:
-            found += self._versions(places_table(places), "SELECT place FROM stage")
+            found += self._read_versions(places_table(places), "SELECT place FROM stage")
         ended = [id for id, row in stored.items() if row.open_place is None]
         if ended:
             # The ids are filtered first, so that other rows' records are not read.
-            wanted = f"SELECT rowid FROM {self._name} WHERE id IN (SELECT id FROM stage)"
-            found += self._versions(ids_table(ended), f"{wanted} AND _ended_by = 'deletion'")
+            rowids = f"SELECT rowid FROM {self._name} WHERE id IN (SELECT id FROM stage)"
+            found += self._read_versions(ids_table(ended), f"{rowids} AND _ended_by = 'deletion'")
         # If a record was deleted more than once, the last version counts.
         return {row[0]: _version(row) for row in sorted(found, key=lambda row: int(row[1]))}
 
-    def _versions(self, stage: pa.Table, places: str) -> list[tuple[Any, ...]]:
+    def _read_versions(self, stage: pa.Table, places: str) -> list[tuple[Any, ...]]:
         with staged_table(self._connection, stage):
             return self._connection.execute(
                 "SELECT id, _version, epoch_us(_valid_from), epoch_us(_began_after), "
@@ -121,7 +123,9 @@ class History:
 
         Versions that lists have since shown differently are skipped.
         """
-        self._observe({id: at for id, at in read.items() if not stored[id].is_listed_since}, stored)
+        self._extend_observations(
+            {id: at for id, at in read.items() if not stored[id].is_listed_since}, stored
+        )
 
     def write(
         self,
@@ -135,9 +139,9 @@ class History:
         `landed` contains rows loaded with the same batch. Their values are used instead of being
         read again.
         """
-        self._end(edits.endings, stored)
+        self._end_versions(edits.endings, stored)
         self._move_beginnings(edits.moved)
-        self._observe(edits.confirmed, stored)
+        self._extend_observations(edits.confirmed, stored)
         if edits.completed:
             with staged_table(
                 self._connection, places_table(_open_versions(edits.completed, stored))
@@ -158,16 +162,16 @@ class History:
     def _insert(self, table: pa.Table, opened: Mapping[str, tuple[Version, Resource]]) -> None:
         """Insert the versions in `opened` whose values the table contains."""
         ids = table["id"].to_pylist()
-        wanted = [id in opened for id in ids]
-        if not any(wanted):
+        is_opened = [id in opened for id in ids]
+        if not any(is_opened):
             return
-        values = table.select(self._shared).filter(pa.array(wanted, pa.bool_()))
+        values = table.select(self._shared).filter(pa.array(is_opened, pa.bool_()))
         versions = [opened[id][0] for id in ids if id in opened]
         stage = values
         for name in ("valid_from", "began_after", "began_before", "observed_from", "observed_to"):
-            dates = moments(getattr(each, name) for each in versions)
+            dates = timestamp_array(getattr(each, name) for each in versions)
             stage = stage.append_column(f"_{name}", dates)
-        hydrated = moments(each.hydrated_at for each in versions)
+        hydrated = timestamp_array(each.hydrated_at for each in versions)
         stage = stage.append_column("_hydrated_at", hydrated)
         changed = pa.array([each.changed for each in versions], pa.list_(pa.string()))
         stage = stage.append_column("_changed", changed)
@@ -176,14 +180,16 @@ class History:
         with staged_table(self._connection, stage):
             self._connection.execute(f"INSERT INTO {self._name} BY NAME SELECT * FROM stage")
 
-    def _end(self, endings: Mapping[str, VersionEnd], stored: Mapping[str, ExistingRow]) -> None:
+    def _end_versions(
+        self, endings: Mapping[str, VersionEnd], stored: Mapping[str, ExistingRow]
+    ) -> None:
         if not endings:
             return
         ends = endings.values()
         stage = places_table(
             _open_versions(endings, stored),
-            valid_to=moments(each.valid_to for each in ends),
-            before=moments(each.before for each in ends),
+            valid_to=timestamp_array(each.valid_to for each in ends),
+            before=timestamp_array(each.before for each in ends),
             how=pa.array([each.by for each in ends], pa.string()),
         )
         # The rows are written again because they are spread over the table: an update needs half a
@@ -206,7 +212,7 @@ class History:
         if not moved:
             return
         before = pa.array([each.number - 1 for each in moved.values()], pa.int64())
-        at = moments(each.valid_from for each in moved.values())
+        at = timestamp_array(each.valid_from for each in moved.values())
         stage = ids_table(moved, number=before, at=at)
         is_before = "stored.id = stage.id AND stored._version = stage.number"
         with staged_table(self._connection, stage):
@@ -224,11 +230,13 @@ class History:
         ).fetchall()
         assert not backward, f"{self._name}: {backward} versions would end before they began"
 
-    def _observe(self, seen: Mapping[str, datetime], stored: Mapping[str, ExistingRow]) -> None:
+    def _extend_observations(
+        self, times: Mapping[str, datetime], stored: Mapping[str, ExistingRow]
+    ) -> None:
         """Extend the open versions to the times of a new observation."""
-        if not seen:
+        if not times:
             return
-        stage = places_table(_open_versions(seen, stored), at=moments(seen.values()))
+        stage = places_table(_open_versions(times, stored), at=timestamp_array(times.values()))
         with staged_table(self._connection, stage):
             self._connection.execute(
                 f"UPDATE {self._name} AS stored "
@@ -249,10 +257,10 @@ def _version(row: tuple[Any, ...]) -> Version:
     _, number, valid_from, began, seen_from, seen_to, hydrated, ended, changed, record = row
     return Version(
         number=number,
-        valid_from=_moment(valid_from),
+        valid_from=_to_timestamp(valid_from),
         began_after=from_microseconds(began),
-        observed_from=_moment(seen_from),
-        observed_to=_moment(seen_to),
+        observed_from=_to_timestamp(seen_from),
+        observed_to=_to_timestamp(seen_to),
         changed=None if changed is None else tuple(changed),
         hydrated_at=from_microseconds(hydrated),
         ended_at=from_microseconds(ended),
@@ -260,13 +268,13 @@ def _version(row: tuple[Any, ...]) -> Version:
     )
 
 
-def _state_of(last: Version | None, row: ExistingRow | None) -> RecordState | None:
+def _record_state(last: Version | None, row: ExistingRow | None) -> RecordState | None:
     if last is None or row is None:
         return None
     return RecordState(last, json.loads(row.record), row.is_hydrated, row.seen_at)
 
 
-def _moment(microseconds: int) -> datetime:
+def _to_timestamp(microseconds: int) -> datetime:
     moment = from_microseconds(microseconds)
     assert moment is not None
     return moment

@@ -376,7 +376,7 @@ class TableRows(Generic[T]):
     def read(self, row: Sequence[Any]) -> T:
         """Return the value of a selected row."""
         pairs = zip(self._types.items(), row, strict=True)
-        return self._kind(**{name: _read(value, type) for (name, type), value in pairs})
+        return self._kind(**{name: _from_sql(value, type) for (name, type), value in pairs})
 
     def insert(self, connection: duckdb.DuckDBPyConnection, value: T, **more: object) -> None:
         """Insert the value as a row; `more` are columns that are not fields of it."""
@@ -384,11 +384,11 @@ class TableRows(Generic[T]):
         connection.execute(
             f"INSERT INTO {self._table} ({', '.join(map(quoted, values))}) "
             f"VALUES ({', '.join(f'?::{self._all[name]}' for name in values)})",
-            [_written(each) for each in values.values()],
+            [_to_sql(each) for each in values.values()],
         )
 
 
-def _read(value: Any, type: str) -> Any:
+def _from_sql(value: Any, type: str) -> Any:
     match type:
         case "TIMESTAMPTZ":
             return from_microseconds(value)
@@ -399,7 +399,7 @@ def _read(value: Any, type: str) -> Any:
     return value
 
 
-def _written(value: object) -> object:
+def _to_sql(value: object) -> object:
     match value:
         case datetime():
             return iso(value)

@@ -28,8 +28,8 @@ from connector.warehouse.rows import (
     RowBatch,
     as_json,
     ids_table,
-    moments,
     places_table,
+    timestamp_array,
     without_surrogates,
 )
 from connector.warehouse.schema import PARTS_TABLE, columns, part_columns
@@ -62,17 +62,17 @@ class LandingTable:
 
     # -- Commits ----------------------------------------------------------------------------------
 
-    def land(
-        self, what: Commit, run_id: str, at: datetime
+    def apply_commit(
+        self, commit: Commit, run_id: str, at: datetime
     ) -> tuple[LandedCounts, tuple[Event, ...]]:
         """Write a commit except its bookmark; return the row counts and the events."""
-        listed, events = self._land_items(what.items, run_id, at)
-        records, more = self._land_records(what.records, run_id)
-        deleted, tombstones = self._mark_deleted(what.gone, run_id)
-        self._enqueue(what.enqueue)
-        self._note_unread(what.unread, run_id, at)
-        fates = LandedCounts(listed=listed, deleted=deleted) + records
-        return fates, (*events, *more, *tombstones, *what.events)
+        listed, events = self._land_items(commit.items, run_id, at)
+        records, more = self._land_records(commit.records, run_id)
+        deleted, tombstones = self._mark_deleted(commit.gone, run_id)
+        self._enqueue(commit.enqueue)
+        self._note_unread(commit.unread, run_id, at)
+        counts = LandedCounts(listed=listed, deleted=deleted) + records
+        return counts, (*events, *more, *tombstones, *commit.events)
 
     def _land_items(
         self, items: tuple[Resource, ...], run_id: str, at: datetime
@@ -94,7 +94,7 @@ class LandingTable:
         for id in unread:
             own = self._own_columns(run_id, seen_at=distinct[id].served_at or at)
             rows.add(distinct[id], own)
-        self._set_moments(
+        self._set_timestamps(
             "_seen_at = stage.at",
             {
                 row.place: distinct[id].served_at or at
@@ -112,14 +112,14 @@ class LandingTable:
         self._enqueue(listed | reappeared, created)
         return len(distinct) - len(stored), _events(rows)
 
-    def _set_moments(self, what: str, moments_at: Mapping[int, datetime]) -> None:
+    def _set_timestamps(self, assignments: str, times: Mapping[int, datetime]) -> None:
         """Set a timestamp column of the rows with these row ids."""
-        if not moments_at:
+        if not times:
             return
-        stage = places_table(moments_at, at=moments(moments_at.values()))
+        stage = places_table(times, at=timestamp_array(times.values()))
         with staged_table(self._connection, stage):
             self._execute(
-                f"UPDATE {self._name} AS stored SET {what} FROM stage "
+                f"UPDATE {self._name} AS stored SET {assignments} FROM stage "
                 "WHERE stored.rowid = stage.place"
             )
 
@@ -133,27 +133,29 @@ class LandingTable:
         created = [each.record.created_at for each in records]
         stored = stored_rows(self._connection, self._stream.resource, distinct, created)
         rows = RowBatch(self._columns)
-        new, same = 0, dict[str, datetime]()
+        new, unchanged_at = 0, dict[str, datetime]()
         for id, each in distinct.items():
             before, text = stored.get(id), as_json(each.record.raw)
-            if before is not None and before.shows(text):
-                same[id] = each.served_at
+            if before is not None and before.equals(text):
+                unchanged_at[id] = each.served_at
                 continue
             new += before is None or not before.is_hydrated
             own = self._own_columns(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
             rows.add(each.record, own | {"_record": text})
-        stamps = {stored[id].place: at for id, at in same.items()}
-        self._set_moments("_hydrated_at = stage.at, _seen_at = stage.at", stamps)
-        self._history.confirm(same, stored)
+        stamps = {stored[id].place: at for id, at in unchanged_at.items()}
+        self._set_timestamps("_hydrated_at = stage.at, _seen_at = stage.at", stamps)
+        self._history.confirm(unchanged_at, stored)
         self._delete([stored[id].place for id in rows.values["id"] if id in stored])
         table = rows.table()
         self._insert(table)
-        edits = self._history.add_read(distinct, stored, same.keys())
+        edits = self._history.add_read(distinct, stored, unchanged_at.keys())
         self._history.write(edits, stored, table, run_id)
         self._land_parts([distinct[id] for id in rows.values["id"]], run_id)
         self._dequeue(distinct, created)
-        fates = LandedCounts(new=new, changed=len(distinct) - len(same) - new, unchanged=len(same))
-        return fates, _events(rows)
+        counts = LandedCounts(
+            new=new, changed=len(distinct) - len(unchanged_at) - new, unchanged=len(unchanged_at)
+        )
+        return counts, _events(rows)
 
     def _land_parts(self, records: list[Found], run_id: str) -> None:
         """Replace the parts of details: the fields of content types (API 2.6)."""
@@ -167,8 +169,8 @@ class LandingTable:
                     rows.add(part, own)
             name = f"landing.{quoted(PARTS_TABLE)}"
             with staged_table(self._connection, ids_table(each.record.id for each in records)):
-                wanted = "_content_type_id IN (SELECT id FROM stage)"
-                self._connection.execute(f"DELETE FROM {name} WHERE {wanted}")
+                condition = "_content_type_id IN (SELECT id FROM stage)"
+                self._connection.execute(f"DELETE FROM {name} WHERE {condition}")
             self._insert(rows.table(), name)
 
     def _mark_deleted(self, gone: Mapping[str, Gone], run_id: str) -> tuple[int, tuple[Event, ...]]:
@@ -179,7 +181,7 @@ class LandingTable:
         live = [id for id, row in stored.items() if not row.is_deleted]
         edits = self._history.add_deleted({id: gone[id] for id in live}, stored)
         self._history.write(edits, stored, None, run_id)
-        self._set_moments(
+        self._set_timestamps(
             f"_deleted_at = stage.at, _run_id = {literal(run_id)}",
             {stored[id].place: gone[id].served_at for id in live},
         )
@@ -226,16 +228,16 @@ class LandingTable:
 
     def _dequeue(self, ids: Iterable[str], created: Sequence[datetime | None] = ()) -> None:
         stage = ids_table(ids)
-        left = len(stage)
+        remaining = len(stage)
         with staged_table(self._connection, stage):
             for where in (created_between(created), ""):
-                if left:
+                if remaining:
                     removed = self._connection.execute(
                         "DELETE FROM sync.queue WHERE resource = $resource "
                         f"AND parent = $parent AND id IN (SELECT id FROM stage){where}",
                         self._stream_parameters(),
                     ).fetchall()
-                    left -= removed[0][0]
+                    remaining -= removed[0][0]
 
     # -- Statements -------------------------------------------------------------------------------
 
@@ -285,17 +287,17 @@ SUPPRESSED = "suppressed"
 
 
 def without_erased(
-    connection: duckdb.DuckDBPyConnection, stream: Stream, what: Commit, folder: Path
+    connection: duckdb.DuckDBPyConnection, stream: Stream, commit: Commit, folder: Path
 ) -> Commit:
     """Return the commit without the personal data of erased people.
 
     Adds an event for each such record that is new or changed. Raises a `WarehouseError`.
     """
-    if not what.items and not what.records:
-        return what
+    if not commit.items and not commit.records:
+        return commit
     suppressed = SuppressionList.of(folder)
     if suppressed is None:
-        return what
+        return commit
     stripped: dict[str, Resource] = {}
 
     def strip(record: Resource) -> Resource:
@@ -304,32 +306,30 @@ def without_erased(
             stripped[left.id] = left
         return left
 
-    items = tuple(strip(each) for each in what.items)
-    records = tuple(replace(each, record=strip(each.record)) for each in what.records)
+    items = tuple(strip(each) for each in commit.items)
+    records = tuple(replace(each, record=strip(each.record)) for each in commit.records)
     if not stripped:
-        return what
+        return commit
     stored = stored_rows(connection, stream.resource, stripped)
-    events = (*what.events, *_suppressions(stripped, stored))
-    return replace(what, items=items, records=records, events=events)
+    events = (*commit.events, *_suppression_events(stripped, stored))
+    return replace(commit, items=items, records=records, events=events)
 
 
-def _suppressions(
+def _suppression_events(
     stripped: Mapping[str, Resource], stored: Mapping[str, ExistingRow]
 ) -> Iterator[Event]:
     for id, record in stripped.items():
         row = stored.get(id)
-        is_seen_before = row is not None and (record.is_item or row.shows(as_json(record.raw)))
+        is_seen_before = row is not None and (record.is_item or row.equals(as_json(record.raw)))
         if not is_seen_before:
             yield Event(SUPPRESSED, "record of an erased person, saved without their data", id)
 
 
-def query_without_erased(
-    wanted: pull_commands.Query[Any], folder: Path
-) -> pull_commands.Query[Any]:
+def query_without_erased(query: pull_commands.Query[Any], folder: Path) -> pull_commands.Query[Any]:
     """Return the query with its responses as they would be loaded. Raises a `WarehouseError`."""
-    if not isinstance(wanted, pull_commands.DifferingFields):
-        return wanted
+    if not isinstance(query, pull_commands.DifferingFields):
+        return query
     suppressed = SuppressionList.of(folder)
     if suppressed is None:
-        return wanted
-    return replace(wanted, answers=tuple(map(suppressed.strip, wanted.answers)))
+        return query
+    return replace(query, answers=tuple(map(suppressed.strip, query.answers)))

@@ -82,24 +82,24 @@ class WarehouseLookups:
 
     def landed(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
         """Return the loaded records with these ids, including deleted ones."""
-        name, wanted = quoted(declaration(resource).name), ", ".join(map(literal, ids))
-        if not wanted:
+        name, id_list = quoted(declaration(resource).name), ", ".join(map(literal, ids))
+        if not id_list:
             return {}
         with self._reading() as connection:
             rows = connection.execute(
                 "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL "
                 f"FROM landing.{name} WHERE rowid IN "
                 # The ids are filtered first, so that other rows' records are not read.
-                f"(SELECT rowid FROM landing.{name} WHERE id IN ({wanted}))"
+                f"(SELECT rowid FROM landing.{name} WHERE id IN ({id_list}))"
             ).fetchall()
-            seen = dict(self._find_landed(connection, name, wanted))
+            records = dict(self._find_landed(connection, name, id_list))
         return {
-            id: LandedRecord(json.loads(record), is_whole, is_deleted, seen.get(id))
+            id: LandedRecord(json.loads(record), is_whole, is_deleted, records.get(id))
             for id, record, is_whole, is_deleted in rows
         }
 
     def _find_landed(
-        self, connection: duckdb.DuckDBPyConnection, name: str, wanted: str
+        self, connection: duckdb.DuckDBPyConnection, name: str, id_list: str
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if self._seen_at is None:
             return
@@ -107,7 +107,7 @@ class WarehouseLookups:
         # The local clock: server times are whole seconds, and the server clock may be wrong.
         rows = connection.execute(
             f"SELECT id, arg_max(_record::VARCHAR, _version) FROM history.{name} "
-            f"WHERE id IN ({wanted}) AND _hydrated_at IS NOT NULL "
+            f"WHERE id IN ({id_list}) AND _hydrated_at IS NOT NULL "
             f"AND _run_id NOT IN (SELECT run_id FROM sync.runs WHERE started_at > {at}) GROUP BY id"
         ).fetchall()
         for id, record in rows:
@@ -150,34 +150,38 @@ class WarehouseLookups:
             return known
         declared = declaration(resource)
         fields = tuple(declared.field(name) for name in names)
-        held = ["_deleted_at IS NULL", *(f"{quoted(field.name)} IS NOT NULL" for field in fields)]
+        conditions = [
+            "_deleted_at IS NULL",
+            *(f"{quoted(field.name)} IS NOT NULL" for field in fields),
+        ]
         if parent is not None:
-            held.append(f"_content_type_id IN ({_type_ids(parent)})")
-        made = _ValueIndex(fields, self._fold)
+            conditions.append(f"_content_type_id IN ({_type_ids(parent)})")
+        index = _ValueIndex(fields, self._fold)
         columns = ", ".join(map(_as_text, fields))
         with self._reading() as connection:
             found = connection.execute(
-                f"SELECT id, {columns} FROM landing.{quoted(resource)} WHERE {' AND '.join(held)}"
+                f"SELECT id, {columns} FROM landing.{quoted(resource)} WHERE "
+                + " AND ".join(conditions)
             )
             for rows in found.to_arrow_reader(_ROWS_AT_ONCE):
-                made.add(rows)
-        made.close()
-        self._indexes[resource, names, parent] = made
-        return made
+                index.add(rows)
+        index.close()
+        self._indexes[resource, names, parent] = index
+        return index
 
     @contextmanager
     def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         self._warehouse.release_if_requested()
-        with self._warehouse.reading() as connection:
+        with self._warehouse.open_connection() as connection:
             yield connection
 
 
 def _type_ids(content_type: str) -> str:
     """Return a query for the ids of the content type with that slug or id."""
-    given = literal(content_type)
+    name = literal(content_type)
     return (
         "SELECT id FROM landing.content_types WHERE _deleted_at IS NULL"
-        f" AND (slug = {given} OR id = {given})"
+        f" AND (slug = {name} OR id = {name})"
     )
 
 
@@ -190,7 +194,7 @@ class _ValueIndex:
 
     def __init__(self, fields: tuple[Field, ...], fold: Callable[[str], str]) -> None:
         self._fold = fold
-        self._texts = [_moment_text if f.kind is Kind.DATETIME else str for f in fields]
+        self._texts = [_timestamp_text if f.kind is Kind.DATETIME else str for f in fields]
         self._digests = array("q")
         # Without any array, Arrow would import pandas.
         self._parts: list[pa.Array] = [pa.nulls(0, pa.string())]
@@ -213,24 +217,24 @@ class _ValueIndex:
             pa.int64(), len(self._digests), [None, pa.py_buffer(self._digests)]
         )
         order = pc.array_sort_indices(digests)
-        taken = memoryview(digests.take(order).buffers()[1]).cast("q")
-        self._sorted = taken[: len(digests)]
+        sorted_digests = memoryview(digests.take(order).buffers()[1]).cast("q")
+        self._sorted = sorted_digests[: len(digests)]
         self._ids = pa.chunked_array(self._parts, pa.string()).combine_chunks().take(order)
         self._digests, self._parts = array("q"), []
 
     def ids(self, values: Sequence[Any]) -> tuple[str, ...]:
         """Return the ids of the records with these values, as in a request body."""
-        fold, held = self._fold, self._sorted
+        fold, digests = self._fold, self._sorted
         pairs = zip(self._texts, values, strict=True)
         digest = hash("\x1f".join([fold(text(value)) for text, value in pairs]))
-        first = last = bisect_left(held, digest)
-        end = min(first + IDS_MAX, len(held))
-        while last < end and held[last] == digest:
+        first = last = bisect_left(digests, digest)
+        end = min(first + IDS_MAX, len(digests))
+        while last < end and digests[last] == digest:
             last += 1
         return tuple(sorted(self._ids[first:last].to_pylist())) if last > first else ()
 
 
-def _moment_text(value: Any) -> str:
+def _timestamp_text(value: Any) -> str:
     moment = read_datetime(value) if isinstance(value, str) else value
     return str(to_microseconds(moment.astimezone(UTC)))
 

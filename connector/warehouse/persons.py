@@ -70,8 +70,8 @@ def find_versions(connection: duckdb.DuckDBPyConnection, person: Person) -> Iter
     """Yield every version of every record with an identifier of the person in a declared field."""
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
-            where = _known_by(resource, person)
-            for _, record in _rows(connection, schema, resource, where):
+            where = _subject_conditions(resource, person)
+            for _, record in _find_rows(connection, schema, resource, where):
                 yield resource.name, record
 
 
@@ -88,11 +88,11 @@ def find_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[R
                 for each in texts
             ]
             for schema in _SCHEMAS:
-                for _, record in _rows(connection, schema, resource, where):
+                for _, record in _find_rows(connection, schema, resource, where):
                     yield resource.name, record
 
 
-def known_rows(path: Path, person: Person) -> Counter[str]:
+def count_person_rows(path: Path, person: Person) -> Counter[str]:
     """Count the rows with an identifier of the person, by published table.
 
     Raises a `WarehouseError`.
@@ -107,20 +107,22 @@ def known_rows(path: Path, person: Person) -> Counter[str]:
         ).rows:
             columns.setdefault(f"{quoted(schema)}.{quoted(table)}", []).append(column)
         for table, names in columns.items():
-            where = " OR ".join(each for name in names for each in is_identifier(name, person))
+            where = " OR ".join(
+                each for name in names for each in identifier_conditions(name, person)
+            )
             if where:
                 ((count,),) = ask(f"SELECT count(*) FROM {table} WHERE {where}").rows
                 found[table.replace('"', "")] += count
     return +found
 
 
-def is_identifier(column: str, person: Person) -> Iterator[str]:
+def identifier_conditions(column: str, person: Person) -> Iterator[str]:
     """Yield conditions under which a text column is an address or number of the person."""
     name = quoted(column)
-    yield from _is_one_of(f"lower(trim({name}))", person.emails)
-    yield from _is_one_of(_profile(name), person.profiles)
+    yield from _membership_conditions(f"lower(trim({name}))", person.emails)
+    yield from _membership_conditions(_profile_expression(name), person.profiles)
     number = rf"regexp_full_match({name}, '\+?[0-9 ()./-]{{7,20}}')"
-    for each in _is_one_of(_phone(name), person.phones):
+    for each in _membership_conditions(_phone_expression(name), person.phones):
         yield f"({number} AND {each})"
 
 
@@ -129,14 +131,14 @@ def remove_listed_persons(
 ) -> bool:
     """Remove all people on the list of erased people; return True if the file changed."""
     noticing = SuppressionFilter(suppressed)
-    for resource, record in every_version(connection):
+    for resource, record in all_versions(connection):
         without_person(CATALOG[resource], record, noticing)
     if noticing.met:
         remove_person(connection, noticing.as_person(), CurrentErasure(erasure, at))
     return bool(noticing.met)
 
 
-def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
+def all_versions(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield every version of every record in the file, with its resource."""
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
@@ -156,7 +158,9 @@ def remove_person(
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
             table = f"{schema}.{resource.name}"
-            for rowid, record in _rows(connection, schema, resource, _known_by(resource, person)):
+            for rowid, record in _find_rows(
+                connection, schema, resource, _subject_conditions(resource, person)
+            ):
                 gone = removed_fields(resource, record, person)
                 if not gone:
                     continue
@@ -165,9 +169,9 @@ def remove_person(
                 shown = {name for name in gone if record[name] is not None}
                 found.fields.setdefault(key, set()).update(shown)
                 if erasing is not None:
-                    left = {name: each for name, each in record.items() if name not in gone}
+                    remaining = {name: each for name, each in record.items() if name not in gone}
                     nulls = {e.name: None for e in resource.detail_fields if e.name in gone}
-                    _replace(connection, table, rowid, {"_record": as_json(left), **nulls})
+                    _update_row(connection, table, rowid, {"_record": as_json(remaining), **nulls})
                     if schema == "landing" and owned_groups(resource.name, record, person):
                         _mark_redacted(connection, resource.name, record["id"], erasing)
             found.mentions.update(_mentions(connection, schema, resource, person))
@@ -180,7 +184,7 @@ def remove_person(
     return found
 
 
-def _rows(
+def _find_rows(
     connection: duckdb.DuckDBPyConnection, schema: str, resource: Declaration, where: Iterable[str]
 ) -> list[tuple[int, dict[str, Any]]]:
     """Return the row ids and records of rows that any of the conditions selects."""
@@ -194,7 +198,7 @@ def _rows(
     return [(rowid, json.loads(record)) for rowid, record in rows if record is not None]
 
 
-def _known_by(resource: Declaration, person: Person) -> Iterator[str]:
+def _subject_conditions(resource: Declaration, person: Person) -> Iterator[str]:
     """Yield conditions on the declared fields that identify people."""
     subjects = subjects_of(resource.name)
     # The API accepts some fields only in requests and never shows them.
@@ -203,28 +207,32 @@ def _known_by(resource: Declaration, person: Person) -> Iterator[str]:
     columns: tuple[tuple[str, set[str], frozenset[str]], ...] = (
         ("lower({})", {name for each in subjects for name in each.ids}, person.ids),
         ("lower(trim({}))", {name for each in subjects for name in each.emails}, person.emails),
-        (_phone("{}"), {name for each in subjects for name in each.phones}, person.phones),
-        (_profile("{}"), urls, person.profiles),
+        (
+            _phone_expression("{}"),
+            {name for each in subjects for name in each.phones},
+            person.phones,
+        ),
+        (_profile_expression("{}"), urls, person.profiles),
     )
     for form, names, values in columns:
         for name in sorted(names & shown.keys()):
-            yield from _is_one_of(form.replace("{}", quoted(name)), values)
+            yield from _membership_conditions(form.replace("{}", quoted(name)), values)
 
 
-def _is_one_of(text: str, values: frozenset[str]) -> Iterator[str]:
+def _membership_conditions(text: str, values: frozenset[str]) -> Iterator[str]:
     if values:
         yield f"{text} IN ({', '.join(map(literal, sorted(values)))})"
 
 
-def _phone(name: str) -> str:
+def _phone_expression(name: str) -> str:
     return f"right(regexp_replace({name}, '[^0-9]', '', 'g'), {PHONE_DIGITS})"
 
 
-def _profile(name: str) -> str:
+def _profile_expression(name: str) -> str:
     return rf"rtrim(regexp_replace(lower(trim({name})), '^(https?://)?(www\.)?', ''), '/')"
 
 
-def _may_name(column: str, person: Person) -> Iterator[str]:
+def _mention_conditions(column: str, person: Person) -> Iterator[str]:
     """Yield conditions under which a text may name the person; the text is checked later."""
     text = f"lower(CAST({quoted(column)} AS VARCHAR))"
     words = {max(each.split(), key=len) for each in person.names if each}
@@ -239,13 +247,15 @@ def _mentions(
 ) -> Iterator[Mention]:
     """Yield texts that name the person and that an erasure does not remove."""
     table = f"{schema}.{resource.name}"
-    for _, record in _rows(connection, schema, resource, _may_name("_record", person)):
+    for _, record in _find_rows(
+        connection, schema, resource, _mention_conditions("_record", person)
+    ):
         gone = removed_fields(resource, record, person)
-        left = {name: each for name, each in record.items() if name not in gone}
-        yield from find_mentions(table, str(record["id"]), left, person)
+        remaining = {name: each for name, each in record.items() if name not in gone}
+        yield from find_mentions(table, str(record["id"]), remaining, person)
 
 
-def _replace(
+def _update_row(
     connection: duckdb.DuckDBPyConnection, table: str, rowid: int, columns: Mapping[str, Any]
 ) -> None:
     schema, _, name = table.partition(".")
@@ -292,7 +302,7 @@ def _remove_texts(
     writes: bool,
 ) -> None:
     """Remove texts of the connector's own table that name the person."""
-    where = " OR ".join(_may_name(column, person))
+    where = " OR ".join(_mention_conditions(column, person))
     if not where:
         return
     name = quoted(column)
@@ -301,7 +311,7 @@ def _remove_texts(
         if person.is_named_in(text):
             found.rows[table] += 1
             if writes:
-                _replace(connection, table, rowid, {column: MARK})
+                _update_row(connection, table, rowid, {column: MARK})
 
 
 # -- Overdue records -------------------------------------------------------------------------------
@@ -343,12 +353,12 @@ def find_overdue(
     """
     placed = " OR ".join(f"coalesce({each}, FALSE)" for each in _PLACED)
     is_placed = placed if resource == "candidates" else "FALSE"
-    moment = f"held.{quoted(field)}"
-    where = " AND ".join(_where(resource, conditions))
+    column = f"held.{quoted(field)}"
+    where = " AND ".join(_rule_conditions(resource, conditions))
     rows = connection.execute(
-        f"SELECT held.id, {moment} IS NULL, {is_placed} FROM landing.{quoted(resource)} AS held "
-        f"WHERE {where} AND ({moment} IS NULL OR "
-        f"{moment}::TIMESTAMPTZ <= {literal(cutoff.isoformat())}::TIMESTAMPTZ) ORDER BY held.id"
+        f"SELECT held.id, {column} IS NULL, {is_placed} FROM landing.{quoted(resource)} AS held "
+        f"WHERE {where} AND ({column} IS NULL OR "
+        f"{column}::TIMESTAMPTZ <= {literal(cutoff.isoformat())}::TIMESTAMPTZ) ORDER BY held.id"
     ).fetchall()
     dated = [(id, is_excepted) for id, is_undated, is_excepted in rows if not is_undated]
     return OverdueRecords(
@@ -359,7 +369,9 @@ def find_overdue(
     )
 
 
-def _where(resource: str, conditions: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+def _rule_conditions(
+    resource: str, conditions: Sequence[tuple[str, tuple[str, ...]]]
+) -> Iterator[str]:
     yield f"held.id NOT IN (SELECT id FROM sync.erased WHERE resource = {literal(resource)})"
     for name, values in conditions:
         yield f"held.{quoted(name)} IN ({', '.join(map(literal, values))})"

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from connector.errors import Misused, UnknownName
-from connector.warehouse.duckdb_file import SESSION, literal, naming_errors, quoted
+from connector.warehouse.duckdb_file import SESSION, convert_errors, literal, quoted
 
 _SCHEMAS_FIRST = ("marts", "staging", "seeds", "landing", "history", "sync", "push")
 
@@ -29,13 +29,13 @@ class QueryResult:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a connection that reads the current file, in UTC.
 
     If this process has the path open, DuckDB's `connect` would return that file, which may have
     been replaced since. A file attached to another database is opened again.
     """
-    with naming_errors(path), duckdb.connect(":memory:") as connection:
+    with convert_errors(path), duckdb.connect(":memory:") as connection:
         name = quoted(path.name.partition(".")[0])
         connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
         connection.execute(f"USE {name}; {SESSION}")
@@ -58,15 +58,15 @@ def restricted(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
     DuckDB's errors are JSON. Raises a `WarehouseError` if the file cannot be read.
     """
-    with reading(path) as connection:
+    with open_read_only(path) as connection:
         connection.execute(_RESTRICTED)
         yield connection
 
 
 def query(path: Path, sql: str) -> QueryResult:
     """Run one query. Raises a `WarehouseError` if the file cannot be read."""
-    with reading(path) as connection:
-        return _answer(connection, sql)
+    with open_read_only(path) as connection:
+        return _fetch(connection, sql)
 
 
 @contextmanager
@@ -75,8 +75,8 @@ def open_snapshot(path: Path) -> Iterator[Callable[[str], QueryResult]]:
 
     Raises a `WarehouseError` if the file is missing or cannot be read.
     """
-    with reading(path) as connection:
-        yield lambda sql: _answer(connection, sql)
+    with open_read_only(path) as connection:
+        yield lambda sql: _fetch(connection, sql)
 
 
 def tables(path: Path) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def tables(path: Path) -> tuple[str, ...]:
 
     Raises a `WarehouseError`.
     """
-    with reading(path) as connection:
+    with open_read_only(path) as connection:
         return tables_in(connection)
 
 
@@ -93,7 +93,7 @@ def to_arrow(path: Path, sql: str) -> pa.Table:
 
     Raises `Misused` for a query that DuckDB refuses, and a `WarehouseError`.
     """
-    with reading(path) as connection:
+    with open_read_only(path) as connection:
         try:
             return connection.execute(sql).to_arrow_table()
         except (duckdb.ProgrammingError, duckdb.DataError) as error:
@@ -105,11 +105,11 @@ def read_table(path: Path, table: str) -> pa.Table:
 
     Raises `UnknownName` for an unknown table, and a `WarehouseError`.
     """
-    with reading(path) as connection:
+    with open_read_only(path) as connection:
         known = tables_in(connection)
         if table not in known:
             raise UnknownName("table of the published file", table, known)
-        return connection.execute(f"SELECT * FROM {_quoted(table)}").to_arrow_table()
+        return connection.execute(f"SELECT * FROM {_quoted_table(table)}").to_arrow_table()
 
 
 def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
@@ -117,15 +117,15 @@ def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
 
     Raises a `WarehouseError`.
     """
-    with reading(path) as connection:
+    with open_read_only(path) as connection:
         for table, target in targets.items():
             connection.execute(
-                f"COPY (SELECT * FROM {_quoted(table)}) TO {literal(str(target))} "
+                f"COPY (SELECT * FROM {_quoted_table(table)}) TO {literal(str(target))} "
                 "(FORMAT parquet, COMPRESSION zstd)"
             )
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
+def _fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
     cursor = connection.execute(sql)
     columns = tuple(str(each[0]) for each in cursor.description or ())
     return QueryResult(columns, tuple(cursor.fetchall()))
@@ -142,6 +142,6 @@ def tables_in(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     return tuple(f"{schema}.{table}" for schema, table in found)
 
 
-def _quoted(table: str) -> str:
+def _quoted_table(table: str) -> str:
     schema, _, name = table.partition(".")
     return f"{quoted(schema)}.{quoted(name)}"

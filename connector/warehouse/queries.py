@@ -42,7 +42,7 @@ class ExistingRow:
     is_deleted: bool
     is_listed_since: bool
 
-    def shows(self, record: str) -> bool:
+    def equals(self, record: str) -> bool:
         """Return True if the row is live and its detail equals this record in any key order."""
         if not self.is_hydrated or self.is_deleted:
             return False
@@ -76,12 +76,12 @@ def stored_rows(
     They are searched near the times in `created` first, which is fast in a large table, and then
     everywhere.
     """
-    name, left = quoted(resource.name), dict.fromkeys(ids)
+    name, remaining = quoted(resource.name), dict.fromkeys(ids)
     stored: dict[str, ExistingRow] = {}
     for where in dict.fromkeys((created_between(created), "")):
-        if not left:
+        if not remaining:
             break
-        with staged_table(connection, ids_table(left)):
+        with staged_table(connection, ids_table(remaining)):
             rows = connection.execute(
                 # The ids are filtered first, so that other rows' records are not read.
                 f"WITH found AS MATERIALIZED (SELECT id, rowid AS place FROM landing.{name} "
@@ -99,7 +99,7 @@ def stored_rows(
             row = ExistingRow(from_microseconds(seen_at), *values)
             if row.is_deleted or row.open_place is not None or not where:
                 stored[id] = row
-                del left[id]
+                del remaining[id]
     return stored
 
 
@@ -112,7 +112,7 @@ def live_ids(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[str,
     return tuple(id for (id,) in rows)
 
 
-def vanished_parents(
+def deleted_parents(
     connection: duckdb.DuckDBPyConnection, resource: Declaration
 ) -> tuple[str, ...]:
     """Return ids of deleted parents that have live records, or a bookmark of their stream."""
@@ -136,25 +136,25 @@ class StreamQueries:
         self._name = f"landing.{quoted(stream.resource.name)}"
         self._parent = stream.parent or ""
 
-    def answer(self, wanted: pull_commands.Query[Any]) -> Any:
+    def run(self, query: pull_commands.Query[Any]) -> Any:
         """Run a query, as its docstring describes it."""
-        match wanted:
+        match query:
             case pull_commands.LandedRows(ids, created):
-                found: Any = self._recall(ids, created)
+                found: Any = self._landed_rows(ids, created)
             case pull_commands.DifferingFields(answers):
                 found = self._differing(answers)
             case pull_commands.CreatedBetween(after, before):
-                found = self._between("created_at", after, before)
+                found = self._ids_between("created_at", after, before)
             case pull_commands.UpdatedBetween(after, before):
-                found = self._between("updated_at", after, before, queued=False)
+                found = self._ids_between("updated_at", after, before, queued=False)
             case pull_commands.CountLive(before):
                 found = self.count_live(before)
             case pull_commands.TiedPages(per_page):
                 found = self._tied_pages(per_page)
             case pull_commands.LeastRecentlyRead(count):
-                found = self._least_recent(count)
+                found = self._least_recently_read(count)
             case pull_commands.UndatedIds(after):
-                found = self._ids(
+                found = self._fetch_ids(
                     f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
                     "AND (updated_at IS NULL OR epoch_us(updated_at) > $after) ORDER BY id",
                     {"parent": self._parent, "after": to_microseconds(after)},
@@ -167,27 +167,29 @@ class StreamQueries:
 
     def count_live(self, before: datetime | None) -> int:
         """Return the number of live rows, optionally created before a time."""
-        bound = ""
+        condition = ""
         if before is not None:
-            bound = f" AND created_at < make_timestamptz({to_microseconds(before)})"
-        return self._count(f"SELECT count(*) FROM {self._live()}{bound}", {"parent": self._parent})
+            condition = f" AND created_at < make_timestamptz({to_microseconds(before)})"
+        return self._fetch_count(
+            f"SELECT count(*) FROM {self._live()}{condition}", {"parent": self._parent}
+        )
 
     def count_pending(self) -> int:
         """Return the number of queued ids."""
-        return self._count(
+        return self._fetch_count(
             "SELECT count(*) FROM sync.queue WHERE resource = $resource AND parent = $parent",
             self._stream_parameters(),
         )
 
-    def _recall(
+    def _landed_rows(
         self, ids: tuple[str, ...], created: tuple[datetime | None, ...]
     ) -> dict[str, LandedRow]:
         found: dict[str, LandedRow] = {}
         for where in dict.fromkeys((created_between(created), "")):
-            left = [id for id in ids if id not in found]
-            if not left:
+            remaining = [id for id in ids if id not in found]
+            if not remaining:
                 break
-            with staged_table(self._connection, ids_table(left)):
+            with staged_table(self._connection, ids_table(remaining)):
                 rows = self._connection.execute(
                     "SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), "
                     f"id IN ({_QUEUED} AND id IN (SELECT id FROM stage)), _deleted_at IS NOT NULL "
@@ -209,7 +211,7 @@ class StreamQueries:
         }
         return {id: each for id, each in names.items() if each}
 
-    def _between(
+    def _ids_between(
         self, column: str, after: datetime | None, before: datetime | None, *, queued: bool = True
     ) -> frozenset[str]:
         statement = f"SELECT id FROM {self._live()}"
@@ -222,7 +224,7 @@ class StreamQueries:
         if not queued:
             statement += f" AND id NOT IN ({_QUEUED})"
             parameters["resource"] = self._stream.resource.name
-        return frozenset(self._ids(statement, parameters))
+        return frozenset(self._fetch_ids(statement, parameters))
 
     def _tied_pages(self, per_page: int) -> frozenset[int]:
         rows = self._connection.execute(
@@ -233,8 +235,8 @@ class StreamQueries:
         ).fetchall()
         return frozenset(page for (page,) in rows)
 
-    def _least_recent(self, count: int) -> tuple[str, ...]:
-        return self._ids(
+    def _least_recently_read(self, count: int) -> tuple[str, ...]:
+        return self._fetch_ids(
             f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
             f"AND id NOT IN ({_QUEUED}) "
             "ORDER BY _hydrated_at, id LIMIT $count",
@@ -246,23 +248,23 @@ class StreamQueries:
         others = ""
         if skip:
             others, parameters["skip"] = "AND id NOT IN (SELECT unnest($skip)) ", list(skip)
-        return self._ids(
+        return self._fetch_ids(
             f"{_QUEUED} {others}ORDER BY created_at DESC NULLS LAST, id LIMIT $count", parameters
         )
 
     def _live(self) -> str:
         """FROM clause for the stream's live rows, with the parameter `parent`."""
-        mine = "_content_type_id = $parent" if self._stream.resource.parent else "$parent = ''"
-        return f"{self._name} WHERE _deleted_at IS NULL AND {mine}"
+        condition = "_content_type_id = $parent" if self._stream.resource.parent else "$parent = ''"
+        return f"{self._name} WHERE _deleted_at IS NULL AND {condition}"
 
     def _stream_parameters(self) -> dict[str, str]:
         return {"resource": self._stream.resource.name, "parent": self._parent}
 
-    def _ids(self, statement: str, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    def _fetch_ids(self, statement: str, parameters: Mapping[str, Any]) -> tuple[str, ...]:
         rows = self._connection.execute(statement, dict(parameters)).fetchall()
         return tuple(id for (id,) in rows)
 
-    def _count(self, statement: str, parameters: Mapping[str, Any]) -> int:
+    def _fetch_count(self, statement: str, parameters: Mapping[str, Any]) -> int:
         row = self._connection.execute(statement, dict(parameters)).fetchall()
         return int(row[0][0])
 

@@ -78,7 +78,7 @@ class RowBatch:
                 if problem is not None:
                     self._note(column, value, problem)
             self.values[column.name].append(value)
-        for name in record.unknown:
+        for name in record.undeclared_fields:
             self.oddities[
                 Oddity("unknown_field", without_surrogates(name)[:_VALUE_CHARACTERS_MAX])
             ] = None
@@ -127,7 +127,7 @@ def places_table(places: Iterable[int], **columns: pa.Array) -> pa.Table:
     return pa.table({"place": pa.array(list(places), pa.int64()), **columns})
 
 
-def moments(values: Iterable[datetime | None]) -> pa.Array:
+def timestamp_array(values: Iterable[datetime | None]) -> pa.Array:
     """Return a column of timestamps in UTC."""
     return pa.array(list(values), pa.timestamp("us", tz="UTC"))
 

@@ -105,14 +105,14 @@ def begin_run(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
 
 
 def write_resource_run(
-    connection: duckdb.DuckDBPyConnection, run_id: str, done: ResourceRun
+    connection: duckdb.DuckDBPyConnection, run_id: str, result: ResourceRun
 ) -> None:
     """Append the result of the run for one resource."""
-    _RESOURCE_RUNS.insert(connection, done, run_id=run_id)
+    _RESOURCE_RUNS.insert(connection, result, run_id=run_id)
 
 
 def end_resource(
-    connection: duckdb.DuckDBPyConnection, run_id: str, done: ResourceRun
+    connection: duckdb.DuckDBPyConnection, run_id: str, result: ResourceRun
 ) -> ResourceRun:
     """Store the result of a run for one resource; return it with the number of events by kind.
 
@@ -121,14 +121,14 @@ def end_resource(
     rows = connection.execute(
         "SELECT kind, count(*) FROM sync.events WHERE run_id = ? AND resource = ? "
         "AND kind <> 'deleted' GROUP BY kind ORDER BY kind",
-        [run_id, done.resource],
+        [run_id, result.resource],
     ).fetchall()
-    done = replace(done, anomalies=dict(rows))
-    write_resource_run(connection, run_id, done)
-    return done
+    result = replace(result, anomalies=dict(rows))
+    write_resource_run(connection, run_id, result)
+    return result
 
 
-def changed_since(connection: duckdb.DuckDBPyConnection, kind: str) -> int:
+def count_runs_with_changes(connection: duckdb.DuckDBPyConnection, kind: str) -> int:
     """Return the number of runs that changed a row since the last event of this kind."""
     ((count,),) = connection.execute(
         "SELECT count(DISTINCT run_id) FROM sync.run_resources JOIN sync.runs USING (run_id) "
@@ -291,7 +291,7 @@ def end_interrupted_publications(connection: duckdb.DuckDBPyConnection, publishe
     open_ones = {name for (name,) in found.fetchall()}
     if not open_ones:
         return
-    shown = published_in(published)
+    shown = read_own_publication(published)
     if shown is not None and shown.publication in open_ones:
         write_publication(connection, shown)
     connection.execute(f"UPDATE sync.publications SET outcome = 'interrupted' WHERE {_OPEN}")
@@ -307,7 +307,7 @@ def last_publications(connection: duckdb.DuckDBPyConnection, count: int) -> tupl
     return tuple(map(_PUBLICATIONS.read, rows))
 
 
-def shown_by(
+def find_publication(
     connection: duckdb.DuckDBPyConnection, published: Path, fingerprint: str | None
 ) -> Publication | None:
     """Return the publication of the published file if it has this fingerprint.
@@ -334,7 +334,7 @@ def shown_by(
     return last if shown is None or shown.publication == last.publication else None
 
 
-def published_in(path: Path) -> Publication | None:
+def read_own_publication(path: Path) -> Publication | None:
     """Return the publication that a published file contains; None if there is none."""
     if not path.exists():
         return None
@@ -352,7 +352,7 @@ def _read_publication(path: Path) -> Publication | None:
     return replace(_PUBLICATIONS.read(rows[0]), bytes=path.stat().st_size) if rows else None
 
 
-def data_moment(connection: duckdb.DuckDBPyConnection) -> datetime | None:
+def data_time(connection: duckdb.DuckDBPyConnection) -> datetime | None:
     """Return the time of the data, which the models use as "now".
 
     It is the latest time up to which a resource is verified, or the time of the last run before

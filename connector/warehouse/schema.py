@@ -169,30 +169,30 @@ def complete_tables(connection: duckdb.DuckDBPyConnection, path: str) -> None:
 
     Raises `NotAWarehouse` if the file belongs to another program or to a newer version.
     """
-    held: dict[tuple[str, str], dict[str, str | None]] = {}
+    existing: dict[tuple[str, str], dict[str, str | None]] = {}
     for schema, table, column, comment in connection.execute(
         "SELECT schema_name, table_name, column_name, comment FROM duckdb_columns() "
         "WHERE NOT internal AND database_name = current_database()"
     ).fetchall():
-        held.setdefault((schema, table), {})[column] = comment
-    if held and ("sync", "schema_version") not in held:
+        existing.setdefault((schema, table), {})[column] = comment
+    if existing and ("sync", "schema_version") not in existing:
         raise NotAWarehouse(f"{path} is a DuckDB database of another program")
-    version = schema_version(connection) if held else None
+    version = schema_version(connection) if existing else None
     if version is not None and version > SCHEMA_VERSION:
         raise NotAWarehouse(
             f"{path} was written by a newer version of the connector",
             action="Install that version, or restore a backup of this version.",
         )
-    wanted = tuple(declared_tables())
+    declared = tuple(declared_tables())
     if version is not None and all(
-        column.name in held.get((table.schema, table.name), {})
-        for table in wanted
+        column.name in existing.get((table.schema, table.name), {})
+        for table in declared
         for column in table.columns
     ):
         return
     with transaction(connection):
-        for table in wanted:
-            _complete(connection, table, held.get((table.schema, table.name)))
+        for table in declared:
+            _complete(connection, table, existing.get((table.schema, table.name)))
         if version is None:
             connection.execute(f"INSERT INTO sync.schema_version VALUES ({SCHEMA_VERSION})")
     # Schema changes left in the log have made files unreadable; a checkpoint removes them.
@@ -210,20 +210,24 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
 
 
 def _complete(
-    connection: duckdb.DuckDBPyConnection, table: TableSchema, held: Mapping[str, str | None] | None
+    connection: duckdb.DuckDBPyConnection,
+    table: TableSchema,
+    existing: Mapping[str, str | None] | None,
 ) -> None:
     """Create the table, or add missing columns, with all comments."""
     name = table.quoted
-    missing = [] if held is None else [each for each in table.columns if each.name not in held]
+    missing = (
+        [] if existing is None else [each for each in table.columns if each.name not in existing]
+    )
     statements = [f"CREATE SCHEMA IF NOT EXISTS {table.schema}"]
-    if held is None:
+    if existing is None:
         defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in table.columns)
         statements.append(f"CREATE TABLE {name} ({defined})")
     statements.append(f"COMMENT ON TABLE {name} IS {literal(table.about)}")
     for each in table.columns:
         if each in missing:
             statements.append(f"ALTER TABLE {name} ADD COLUMN {quoted(each.name)} {each.type}")
-        if held is None or held.get(each.name) != each.comment:
+        if existing is None or existing.get(each.name) != each.comment:
             comment = literal(each.comment)
             statements.append(f"COMMENT ON COLUMN {name}.{quoted(each.name)} IS {comment}")
     connection.execute(";".join(statements))

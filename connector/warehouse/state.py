@@ -151,11 +151,11 @@ def write_events(
     """Append events, except those that are only reported once and were reported before."""
     for each in events:
         values = [each.kind, each.detail, stream.resource.name]
-        told = connection.execute(
+        reported = connection.execute(
             "SELECT count(*) FROM sync.events WHERE kind = ? AND detail = ? AND resource = ?",
             values,
         ).fetchall()[0][0]
-        if each.kind in _ONCE and told:
+        if each.kind in _ONCE and reported:
             continue
         connection.execute(
             "INSERT INTO sync.events (kind, detail, resource, parent, id, run_id, seen_at) "
@@ -164,7 +164,7 @@ def write_events(
         )
 
 
-def present_events(
+def current_events(
     connection: duckdb.DuckDBPyConnection, resource: str, run_id: str
 ) -> tuple[Event, ...]:
     """Return the events of a run on a resource, and earlier events that still apply.
@@ -179,13 +179,15 @@ def present_events(
     ).fetchall()
     found = []
     for kind, detail, id, seen_by in rows:
-        shown = _still_shown_by(connection, resource, kind, detail) if kind in _ONCE else None
+        shown = (
+            _find_record_with_anomaly(connection, resource, kind, detail) if kind in _ONCE else None
+        )
         if seen_by == run_id or shown is not None:
             found.append(Event(kind=kind, detail=detail, id=id or shown or None))
     return tuple(found)
 
 
-def _still_shown_by(
+def _find_record_with_anomaly(
     connection: duckdb.DuckDBPyConnection, resource: str, kind: str, detail: str
 ) -> str | None:
     """Return the id of a live record with the anomaly; empty for a list; None if not found."""
@@ -196,18 +198,21 @@ def _still_shown_by(
     names = declaration(resource).fields.keys()
     column, _, value = detail.partition(" ")
     if kind == "unknown_field":
-        condition, given = "list_contains([left(n, 60) FOR n IN json_keys(_record)], ?)", [detail]
+        condition, parameters = (
+            "list_contains([left(n, 60) FOR n IN json_keys(_record)], ?)",
+            [detail],
+        )
         # A later version of the connector may have a column for it.
-        is_judged = detail not in names
+        is_known_choice = detail not in names
     elif kind == "unreadable_value":
         condition = f"{quoted(column)} IS NULL AND length(_record->>?) > 0"
-        given, is_judged = [column], column in names
+        parameters, is_known_choice = [column], column in names
     else:
         written = f"concat(chr(39), left({quoted(column)}::VARCHAR, 60), chr(39))"
-        condition, given = f"starts_with(?, {written})", [value]
-        is_judged = column in names
+        condition, parameters = f"starts_with(?, {written})", [value]
+        is_known_choice = column in names
     sql = f"SELECT id FROM landing.{resource} WHERE _deleted_at IS NULL AND {condition} LIMIT 1"
-    rows = connection.execute(sql, given).fetchall() if is_judged else []
+    rows = connection.execute(sql, parameters).fetchall() if is_known_choice else []
     return str(rows[0][0]) if rows else None
 
 
@@ -243,7 +248,7 @@ def read_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
     """Read the health in one snapshot, with the events of resources."""
     found = read_run_health(connection)
     events = {
-        name: present_events(connection, name, run_id)
+        name: current_events(connection, name, run_id)
         for name, (run_id, _) in found.resources.items()
     }
     return replace(found, events=events)
@@ -374,9 +379,9 @@ def find_push(
         " AND record_id IS NOT NULL AND undone_at IS NULL) ORDER BY begun_at DESC LIMIT 1"
     ).fetchall()
     for batch, begun_at in rows:
-        moment = from_microseconds(begun_at)
-        assert moment is not None
-        return str(batch), moment
+        begun = from_microseconds(begun_at)
+        assert begun is not None
+        return str(batch), begun
     return None
 
 
@@ -428,11 +433,11 @@ def _table(name: str, rows: Rows) -> pa.Table:
 def _value(value: Any, type: str) -> Any:
     """Return the value for its column."""
     if isinstance(value, str):
-        return _moment(value) if type == "TIMESTAMPTZ" else without_surrogates(value)
+        return _parse_timestamp(value) if type == "TIMESTAMPTZ" else without_surrogates(value)
     return as_json(value) if type == "JSON" and value is not None else value
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_timestamp(text: str) -> datetime | None:
     """Return a timestamp of the API; None if the text is no timestamp."""
     try:
         return read_datetime(text)

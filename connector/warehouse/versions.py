@@ -101,9 +101,12 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class VersionEnd:
-    """End of a version: its best time, the end of the interval, and `change` or `deletion`.
+    """End of a version.
 
-    The interval begins with `observed_to`.
+    Attributes:
+        valid_to: Best estimate of the time.
+        before: Latest possible time. The earliest one is the version's `observed_to`.
+        by: `change` or `deletion`.
     """
 
     valid_to: datetime
@@ -115,7 +118,7 @@ def first_version(sighting: Observation, created_at: datetime | None) -> Version
     """Return the first version of a record; `created_at` is the record's own."""
     if created_at is not None and created_at >= sighting.at + SECOND:
         created_at = sighting.at
-    return _begun(1, sighting, sighting.at, created_at, None)
+    return _new_version(1, sighting, sighting.at, created_at, None)
 
 
 def next_version(
@@ -127,17 +130,19 @@ def next_version(
     list would have shown.
     """
     at = max(sighting.at, before.observed_to)
-    seen = before.observed_to if listed_at is None else max(before.observed_to, listed_at)
+    last_seen_at = before.observed_to if listed_at is None else max(before.observed_to, listed_at)
     # No version begins before the previous one, whatever a later detail shows.
-    began_after = max(min(seen, at), before.valid_from)
-    return _begun(before.number + 1, sighting, at, began_after, tuple(changed))
+    began_after = max(min(last_seen_at, at), before.valid_from)
+    return _new_version(before.number + 1, sighting, at, began_after, tuple(changed))
 
 
 def revived_version(before: Version, sighting: Observation, changed: Iterable[str]) -> Version:
     """Return the version with which a deleted record exists again."""
     assert before.ended_at is not None, "only a record that was deleted can exist again"
     at = max(sighting.at, before.ended_at)
-    version = _begun(before.number + 1, sighting, at, before.ended_at, (DELETED_FIELD, *changed))
+    version = _new_version(
+        before.number + 1, sighting, at, before.ended_at, (DELETED_FIELD, *changed)
+    )
     if version.valid_from == before.ended_at:
         # The record was missing then, so an earlier date is not the date of its return.
         version = replace(version, valid_from=at)
@@ -155,7 +160,7 @@ def completed_version(listed: Version, sighting: Observation, changed: Iterable[
         names = tuple(dict.fromkeys((*listed.changed, *changed)))
     return replace(
         listed,
-        valid_from=_best(sighting.updated_at, listed.began_after, listed.observed_from),
+        valid_from=_best_time(sighting.updated_at, listed.began_after, listed.observed_from),
         observed_from=at,
         observed_to=at,
         changed=names,
@@ -175,7 +180,7 @@ def end_by_deletion(last: Version, at: datetime) -> VersionEnd:
     return VersionEnd(max(at, last.valid_from), at + SECOND, "deletion")
 
 
-def _begun(
+def _new_version(
     number: int,
     sighting: Observation,
     at: datetime,
@@ -184,7 +189,7 @@ def _begun(
 ) -> Version:
     return Version(
         number=number,
-        valid_from=_best(sighting.updated_at, began_after, at),
+        valid_from=_best_time(sighting.updated_at, began_after, at),
         began_after=began_after,
         observed_from=at,
         observed_to=at,
@@ -193,7 +198,7 @@ def _begun(
     )
 
 
-def _best(
+def _best_time(
     updated_at: datetime | None, began_after: datetime | None, observed_from: datetime
 ) -> datetime:
     """Return the best single time of the interval: `updated_at` if it is within."""
@@ -250,7 +255,7 @@ class HistoryEdits:
     confirmed: dict[str, datetime] = field(default_factory=dict)
     stale: set[str] = field(default_factory=set)
 
-    def list(self, item: Resource, at: datetime, before: RecordState | None) -> None:
+    def add_listed(self, item: Resource, at: datetime, before: RecordState | None) -> None:
         """Add a list item of the record at that time; `before` is None for a new record."""
         updated_at = item.updated_at if self.declaration.lists_cursor else None
         sighting = Observation(at, updated_at, False)
@@ -278,7 +283,7 @@ class HistoryEdits:
             return False
         return bool(parsed_value(field, raw[name]) != parsed_value(field, shown[name]))
 
-    def read(self, record: Resource, at: datetime, before: RecordState | None) -> None:
+    def add_detail(self, record: Resource, at: datetime, before: RecordState | None) -> None:
         """Add a changed detail of the record at that time."""
         sighting = Observation(at, record.updated_at, True)
         if before is None:
@@ -349,7 +354,7 @@ class HistoryEdits:
             for name in names
         )
 
-    def gone(self, id: str, at: datetime, last: Version) -> None:
+    def add_deletion(self, id: str, at: datetime, last: Version) -> None:
         """Add a deletion of the record at that time."""
         if last.ended_at is None:
             self.endings[id] = end_by_deletion(last, at)

@@ -24,9 +24,9 @@ from connector.warehouse import pull_commands, runs, state
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import (
     KEEP_METADATA,
+    convert_errors,
     is_requested,
     make_folder,
-    naming_errors,
     open_file,
     quoted,
     transaction,
@@ -104,8 +104,8 @@ class Warehouse:
         if not self.exists:
             create_work_file(self.work, self.published, identity)
         self._is_complete = False
-        with self.reading() as connection:
-            is_due = runs.changed_since(connection, COMPACTED) >= RUNS_UNTIL_COMPACTION
+        with self.open_connection() as connection:
+            is_due = runs.count_runs_with_changes(connection, COMPACTED) >= RUNS_UNTIL_COMPACTION
         if is_due:
             self.release()
             compact(self.work)
@@ -117,7 +117,7 @@ class Warehouse:
         self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
     ) -> T:
         """Call a function of `runs`, `state` or `queries` with a connection to the work file."""
-        with self.reading() as connection:
+        with self.open_connection() as connection:
             return query(connection, *args, **options)
 
     def write(
@@ -133,39 +133,39 @@ class Warehouse:
 
     def status(self) -> tuple[ResourceState, ...]:
         """Return the state of every resource, in the API's order."""
-        with self.reading() as connection:
+        with self.open_connection() as connection:
             return tuple(state.read_status(connection, name) for name in CATALOG)
 
-    def commit(self, stream: Stream, what: Commit, run_id: str, at: datetime) -> LandedCounts:
+    def commit(self, stream: Stream, commit: Commit, run_id: str, at: datetime) -> LandedCounts:
         """Write a commit and its bookmark in one transaction; return the row counts.
 
         An empty commit does not open the file.
         """
-        if what == Commit():
+        if commit == Commit():
             return LandedCounts()
         with self._writing() as connection:
-            what = without_erased(connection, stream, what, self.folder)
-            fates, events = LandingTable(connection, stream).land(what, run_id, at)
+            commit = without_erased(connection, stream, commit, self.folder)
+            counts, events = LandingTable(connection, stream).apply_commit(commit, run_id, at)
             state.write_events(connection, stream, events, run_id, at)
-            if what.bookmark is not None:
-                state.write_bookmark(connection, stream, what.bookmark, run_id)
-            if what.ends_stream:
+            if commit.bookmark is not None:
+                state.write_bookmark(connection, stream, commit.bookmark, run_id)
+            if commit.ends_stream:
                 state.remove_bookmark(connection, stream)
-        self._rows_written += len(what.items) + len(what.records)
+        self._rows_written += len(commit.items) + len(commit.records)
         if self._rows_written >= ROWS_WRITTEN_MAX:
             self._close()
-        return fates
+        return counts
 
-    def query(self, stream: Stream, wanted: pull_commands.Query[Any]) -> Any:
+    def query(self, stream: Stream, query: pull_commands.Query[Any]) -> Any:
         """Run a query of the steps, as described in `warehouse/pull_commands.py`."""
-        with self.reading() as connection:
-            asked = query_without_erased(wanted, self.folder)
-            return StreamQueries(connection, stream).answer(asked)
+        with self.open_connection() as connection:
+            stripped_query = query_without_erased(query, self.folder)
+            return StreamQueries(connection, stream).run(stripped_query)
 
     def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
         """Return the number of live loaded records by the value of a field, highest first."""
         name = quoted(resource.field(field).name)
-        with self.reading() as connection:
+        with self.open_connection() as connection:
             counts = connection.execute(
                 f"SELECT {name}, count(*) FROM landing.{quoted(resource.name)} "
                 "WHERE _deleted_at IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
@@ -205,7 +205,7 @@ class Warehouse:
             self._has_yielded = True
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def open_connection(self) -> Iterator[Connection]:
         """Open a connection to the work file, or use the one that is kept open."""
         with self._lock:
             if self._connection is None:
@@ -215,7 +215,7 @@ class Warehouse:
                     self._connection.execute(f"{KEEP_METADATA} = true")
                 self._has_yielded = False
             try:
-                with naming_errors(self.work):
+                with convert_errors(self.work):
                     if not self._is_complete:
                         complete_tables(self._connection, str(self.work))
                         self._is_complete = True
@@ -229,5 +229,5 @@ class Warehouse:
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        with self.reading() as connection, transaction(connection):
+        with self.open_connection() as connection, transaction(connection):
             yield connection

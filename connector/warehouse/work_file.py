@@ -27,11 +27,11 @@ from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
     ROW_GROUP_ROWS,
     STORAGE_VERSION,
+    convert_errors,
     hold_lock,
     literal,
     log_of,
     move_logs,
-    naming_errors,
     open_file,
     quoted,
     transaction,
@@ -40,11 +40,11 @@ from connector.warehouse.published_file import query
 from connector.warehouse.pull_commands import Event
 from connector.warehouse.runs import (
     Publication,
-    data_moment,
+    data_time,
     end_interrupted_publications,
+    find_publication,
     last_resource_runs,
-    published_in,
-    shown_by,
+    read_own_publication,
     write_publication,
 )
 from connector.warehouse.schema import TableSchema, complete_tables, declared_tables, schema_version
@@ -100,7 +100,7 @@ def _value_expressions(table: TableSchema, moment: str, time_zone: str) -> Itera
             if column.field is not None and column.type == "TIMESTAMPTZ":
                 yield f"{name} <= {moment}"
     if table.schema == "landing":
-        yield _day("_hydrated_at", time_zone)
+        yield _local_day("_hydrated_at", time_zone)
     else:
         # A version that only lists have shown counts as observed once a second list shows it.
         yield "_hydrated_at IS NULL AND _observed_to > _observed_from"
@@ -108,15 +108,15 @@ def _value_expressions(table: TableSchema, moment: str, time_zone: str) -> Itera
 
 def _state_queries(moment: str, time_zone: str) -> Iterator[str]:
     """Yield queries for the state outside of rows that models and analysts see."""
-    yield f"SELECT {_day(moment, time_zone)}"
-    proven = _day("proven_at", time_zone)
+    yield f"SELECT {_local_day(moment, time_zone)}"
+    proven = _local_day("proven_at", time_zone)
     yield f"SELECT resource, parent, {proven} FROM sync.bookmarks ORDER BY ALL"
     yield "SELECT resource, count(*) FROM sync.queue GROUP BY ALL ORDER BY ALL"
     yield "SELECT folder, address FROM sync.folder ORDER BY ALL"
     yield "SELECT resource, id, erasure FROM sync.erased ORDER BY ALL"
 
 
-def _day(moment: str, time_zone: str) -> str:
+def _local_day(moment: str, time_zone: str) -> str:
     return f"timezone({literal(time_zone)}, {moment})::DATE"
 
 
@@ -161,24 +161,26 @@ def copy_work(
     """
     with open_file(work) as connection:
         complete_tables(connection, str(work))
-        at = data_moment(connection)
+        data_at = data_time(connection)
         zone = publication.time_zone or "UTC"
         publication = replace(
-            publication, true_of=at, fingerprint=fingerprint(connection, at, zone, made_with)
+            publication,
+            true_of=data_at,
+            fingerprint=fingerprint(connection, data_at, zone, made_with),
         )
         with transaction(connection):
             end_interrupted_publications(connection, published)
-            if if_changed and shown_by(connection, published, publication.fingerprint):
+            if if_changed and find_publication(connection, published, publication.fingerprint):
                 return replace(publication, outcome="unchanged")
             write_publication(connection, publication)
         # After a checkpoint all data is in the file and none in a log next to it.
         connection.execute("CHECKPOINT")
-        with naming_errors(draft):
+        with convert_errors(draft):
             copy_file(work, draft)
     return publication
 
 
-def copy_whole(work: Path, target: Path) -> int | None:
+def copy_work_file(work: Path, target: Path) -> int | None:
     """Copy the work file to `target`; return its layout version.
 
     The work file is locked during the copy. Raises a `WarehouseError`.
@@ -186,7 +188,7 @@ def copy_whole(work: Path, target: Path) -> int | None:
     with open_file(work) as connection:
         version = schema_version(connection)
         connection.execute("CHECKPOINT")
-        with naming_errors(target):
+        with convert_errors(target):
             copy_file(work, target)
     return version
 
@@ -202,7 +204,7 @@ def replace_published(draft: Path, target: Path) -> int:
 
     Raises a `WarehouseError`.
     """
-    with naming_errors(target):
+    with convert_errors(target):
         # Closing makes a checkpoint, unless the disk is full: then the log has the rest.
         if log_of(draft).exists():
             with open_file(draft) as connection:
@@ -217,7 +219,7 @@ def replace_published(draft: Path, target: Path) -> int:
 
 def remove_draft(draft: Path) -> None:
     """Delete the draft and the files next to it, if they exist."""
-    with naming_errors(draft):
+    with convert_errors(draft):
         for ending in ("", *LOG_ENDINGS):
             draft.with_name(draft.name + ending).unlink(missing_ok=True)
         shutil.rmtree(draft.with_name(draft.name + ".tmp"), ignore_errors=True)
@@ -250,7 +252,7 @@ def compact(path: Path) -> None:
     """
     fresh = path.with_name(path.name + FRESH_ENDING)
     remove_draft(fresh)
-    with open_file(path) as connection, naming_errors(path):
+    with open_file(path) as connection, convert_errors(path):
         # The log must be empty, or it would be applied to the new file.
         connection.execute("CHECKPOINT")
         ((name,),) = connection.execute("SELECT current_database()").fetchall()
@@ -297,7 +299,7 @@ _MARK_AT, _MARK = 8, b"DUCK"
 
 def is_missing(work: Path) -> bool:
     """Return True if the work file does not exist or was cut off by a full disk."""
-    with naming_errors(work):
+    with convert_errors(work):
         if not work.exists():
             return True
         if work.stat().st_size >= _HEADERS_BYTES:
@@ -319,7 +321,7 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
         WarehouseError: The disk is full.
         WarehouseError: The file cannot be created. There is no work file then.
     """
-    with naming_errors(work.parent), hold_lock(work.parent):
+    with convert_errors(work.parent), hold_lock(work.parent):
         if not is_missing(work):
             return
         fresh = work.with_name(work.name + MAKING_ENDING)
@@ -349,7 +351,7 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
 def _restore_tables(published: Path, fresh: Path) -> None:
     """Create `fresh` from the published file, without people who were erased since."""
     true_of = _check_whole(published)
-    with naming_errors(fresh):
+    with convert_errors(fresh):
         copy_file(published, fresh)
     now = datetime.now(UTC)
     with open_file(fresh) as connection:
@@ -390,7 +392,7 @@ def _check_folder(published: Path, identity: Identity | None) -> None:
 
 def _check_whole(published: Path) -> str:
     """Return the time of the published file's data. Raises `WarehouseError`."""
-    row = published_in(published)
+    row = read_own_publication(published)
     if row is None:
         why = "does not contain its publication settings"
     elif row.personal != "keep":

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from connector.ledger.alert_states import AlertRecord
 from connector.operations.alerts import Message, decide_alerts, messages_of
-from connector.operations.findings import Problem, Sight, Subject
+from connector.operations.findings import FoundProblems, Problem, Subject
 from connector.settings.values import KINDS, Kind
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
@@ -37,7 +37,7 @@ def sent(alerts: Iterable[AlertRecord]) -> tuple[list[Message], Alerts]:
     return messages, left
 
 
-def check(before: Alerts, sight: Sight, hour: float = 0.0) -> tuple[list[Message], Alerts]:
+def check(before: Alerts, sight: FoundProblems, hour: float = 0.0) -> tuple[list[Message], Alerts]:
     """Decide so many hours after the start, and deliver what is due."""
     return sent(decide_alerts(before, sight, START + timedelta(hours=hour), KINDS))
 
@@ -117,7 +117,7 @@ def test_unwanted_kinds_open_nothing_and_end_without_a_message() -> None:
 @settings(max_examples=100)
 @given(st.lists(looks, max_size=12))
 def test_any_sequence_opens_at_most_one_alert_for_a_subject_and_ends_each(
-    sequence: list[Sight],
+    sequence: list[FoundProblems],
 ) -> None:
     alerts: Alerts = ()
     changes: list[tuple[Subject, str]] = []
@@ -142,5 +142,4 @@ def test_any_sequence_opens_at_most_one_alert_for_a_subject_and_ends_each(
 
 
 def told(messages: Iterable[Message]) -> list[tuple[str, datetime, str]]:
-    """The messages, in short."""
     return [(each.change, each.since, each.title) for each in messages]

@@ -32,7 +32,7 @@ def ago(**length: float) -> Clock:
 
 
 def told(receiver: Receiver) -> list[tuple[str, str, str]]:
-    """What has arrived, in short."""
+    """Return the received messages, shortened."""
     return [(each["change"], each["code"], each["about"] or "") for each in receiver.received]
 
 
@@ -221,7 +221,7 @@ def test_alerts_that_go_nowhere_are_wrong_settings(tmp_path: Path, option: str) 
 
 def test_kinds_that_are_not_wanted_are_not_sent(tmp_path: Path, receiver: Receiver) -> None:
     settings = settings_of(tmp_path, alert_webhook=receiver.address, alert_kinds="failed")
-    assert () == check_alerts(settings).standing
+    assert () == check_alerts(settings).open
 
     wanted = replace(settings.alert_kinds, value=("silent",))
     assert 1 == check_alerts(replace(settings, alert_kinds=wanted)).delivered

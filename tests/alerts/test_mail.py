@@ -38,7 +38,6 @@ def trust() -> ssl.SSLContext:
 
 
 def email(port: int, security: Security, password: str | None = None, **unlike: Any) -> Email:
-    """Emails to the server at that port."""
     given: dict[str, Any] = (
         {"alert_email_user": "connector", "alert_email_password": PASSWORD} if password else {}
     )
@@ -79,7 +78,7 @@ def test_a_server_that_nobody_vouches_for_gets_nothing(security: Security) -> No
         with pytest.raises(NotDelivered, match="was not reached"):
             distrusting.send(trial_message(START))
         with pytest.raises(NotDelivered, match="was not reached"):
-            distrusting.reach()
+            distrusting.check_connection()
 
     assert [] == office.letters
     assert not {"AUTH", "MAIL"} & set(office.commands)

@@ -15,7 +15,7 @@ import pytest
 from connector.errors import WarehouseBusy
 from connector.sandbox.faults import HtmlPage, WrongRateHeaders
 from connector.sandbox.server import Sandbox
-from connector.warehouse.duckdb_file import set_logs_aside
+from connector.warehouse.duckdb_file import move_logs_aside
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import COUNTS, KEY, Called, call, variables
 
@@ -228,7 +228,7 @@ def test_no_log_is_set_aside_while_another_has_the_file(tmp_path: Path) -> None:
         assert held.stdout is not None
         assert b"held\n" == held.stdout.readline()
         with pytest.raises(WarehouseBusy, match="used by another process"):
-            set_logs_aside(log.parent / "work.duckdb", datetime.now(UTC))
+            move_logs_aside(log.parent / "work.duckdb", datetime.now(UTC))
         held.kill()
 
     assert log.exists()

@@ -52,7 +52,6 @@ class Abroad(Diary):
     at_once_max = 0
 
     def before_send(self, request: Request) -> None:
-        """One more."""
         super().before_send(request)
         self.at_once_max = max(self.at_once_max, len(self.sent) - len(self.statuses))
 
@@ -156,7 +155,7 @@ def test_a_retry_after_beyond_the_minute_is_not_waited_for(
 def test_waits_that_overlap_are_counted_once() -> None:
     told = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
     tally, held = RequestTally(), list[float]()
-    tally.tell_wait = held.append
+    tally.report_wait = held.append
 
     async def act() -> None:
         clock = ClientClock()

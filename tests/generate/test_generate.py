@@ -134,7 +134,7 @@ class Copy:
         return {each.path: each.text for each in Repository(self.root).files}
 
     def generated(self) -> set[str]:
-        """What the command changes."""
+        """Run the command, and return the paths that it changes."""
         before = self.texts().items()
         ended = self.run("-m", "generate")
         assert 0 == ended.returncode, ended.stderr

@@ -183,7 +183,7 @@ def test_two_tabs_and_two_people_on_one_draft(sandbox: Sandbox, tmp_path: Path) 
     ):
         path = ann.begin("two.csv", csv_of("Ann,Lee,two.tabs@example.com,permanent"))
         with PageUser(ann.address) as bo:
-            bo.client.cookies.set("session", page.access.admit("Bo"))
+            bo.client.cookies.set("session", page.access.start_session("Bo"))
             columns = dict(
                 zip(
                     map("c:{}".format, range(4)),
@@ -209,7 +209,7 @@ def test_two_tabs_and_two_people_on_one_draft(sandbox: Sandbox, tmp_path: Path) 
 
 def test_nobody_is_asked_nothing_elsewhere(sandbox: Sandbox, tmp_path: Path) -> None:
     with served(sandbox, tmp_path) as (page, address), httpx.Client(base_url=address) as nobody:
-        page.drafts.begin("a.csv", io.BytesIO(b"a"), resource="jobs", mode="create", made_by="Ann")
+        page.drafts.create("a.csv", io.BytesIO(b"a"), resource="jobs", mode="create", made_by="Ann")
         (draft,) = page.drafts.all()
         for path in ("/", "/history", f"/imports/{draft.id}", f"/imports/{draft.id}/get/file"):
             answer = nobody.get(path)

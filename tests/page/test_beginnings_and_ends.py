@@ -104,7 +104,7 @@ def test_progress_only_moves_forward() -> None:
         *(Progress("candidates", n, 9 - n, batch="b") for n in (0, 9)),
     ]
     for event in (*events, Progress("candidates", 1, 2)):
-        run.follow(event)
+        run.update(event)
         shown.append(run.percent)
     assert sorted(shown) == shown
     assert "end" == run.phase

@@ -223,7 +223,7 @@ def test_no_screen_has_a_fault(
     camera.audit("home-error")
     # A reading that waits for another one shows how far it is.
     gate, id = Event(), screens["rows"].split("/")[2]
-    page.reader.forget(id)
+    page.reader.discard(id)
     page.reader._queue.put(partial(_hold, gate))
     camera.page.goto(address + screens["rows"])
     camera.page.wait_for_selector("[data-poll]")

@@ -254,7 +254,7 @@ def test_a_report_is_in_the_language_and_is_imported_again(
         if code != "en":
             assert not english_in(words_of_report(report), code), words_of_report(report)
         again = ann.begin(report.name, report.read_bytes())
-        checked = page.reader.checked(page.drafts.load(again.rpartition("/")[2])).future.result()
+        checked = page.reader.check_rows(page.drafts.load(again.rpartition("/")[2])).future.result()
         assert {"unchanged": 2, "duplicate": 1, "invalid": 2} == {**checked.preview.summary.counts}
 
 

@@ -59,7 +59,7 @@ def test_a_conflict_names_the_person_and_links_to_the_latest_version(
 ) -> None:
     with signed_in(sandbox, tmp_path) as (page, ann), PageUser(ann.address) as cy:
         path = begun(ann)
-        cy.client.cookies.set("session", page.access.admit("cy"))
+        cy.client.cookies.set("session", page.access.start_session("cy"))
         cy.see(f"{path}/rows")
         stale = cy.keys()
         ann.see(f"{path}/rows")

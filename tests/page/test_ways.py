@@ -69,7 +69,7 @@ def test_one_prepares_and_another_sends(sandbox: Sandbox, tmp_path: Path) -> Non
             seen = {"version": str(page.drafts.all()[0].version)}
             assert 400 == ann.post(f"{path}/send", seen).status_code
             assert [] == emails(sandbox)
-            cy.client.cookies.set("session", page.access.admit("Cy"))
+            cy.client.cookies.set("session", page.access.start_session("Cy"))
             cy.see(f"{path}/columns")
             cy.post(f"{path}/columns", COLUMNS)
             cy.post(f"{path}/send")
@@ -87,7 +87,7 @@ def test_one_prepares_and_another_sends(sandbox: Sandbox, tmp_path: Path) -> Non
         with Ledger(folder) as ledger:
             (batch,) = Journal(ledger).batches()
         assert ("Ann", "Cy") == (batch.prepared_by, batch.sent_by)
-        with Warehouse(folder).reading() as connection:
+        with Warehouse(folder).open_connection() as connection:
             told = connection.execute("SELECT prepared_by, sent_by FROM push.batches").fetchall()
         assert [("Ann", "Cy")] == told
 

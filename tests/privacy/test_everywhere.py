@@ -120,7 +120,7 @@ def test_preview_changes_nothing(erased: Before) -> None:
 
 def test_no_byte_is_left(erased: Before) -> None:
     assert [] == list(traces(erased.agency.folder))
-    assert locate_person(erased.agency.settings, EMAIL).is_nothing
+    assert locate_person(erased.agency.settings, EMAIL).is_empty
     # The page was made again, and is more than it was.
     assert "<svg" in (erased.agency.folder / REPORT_FILE).read_text(encoding="utf-8")
 
@@ -199,7 +199,7 @@ def test_whereis_finds_a_person_by_name(tmp_path: Path) -> None:
 
         assert ("candidates", agency.id) in {(each.resource, each.id) for each in found.records}
         assert Mention("landing.candidates", agency.other, "notes") in found.mentions
-    assert locate_person(agency.settings, "Nobody Known").is_nothing
+    assert locate_person(agency.settings, "Nobody Known").is_empty
 
 
 def test_receipt_tells_nothing_of_the_person(erased: Before) -> None:

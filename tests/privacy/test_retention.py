@@ -76,7 +76,6 @@ def test_rules_come_from_the_project_file(tmp_path: Path) -> None:
 
 
 def with_rule(agency: PopulatedAgency, **rules: str) -> PopulatedAgency:
-    """The agency with these rules."""
     agency.settings = replace(agency.settings, retention=Setting(rules, "connector.toml"))
     return agency
 
@@ -101,7 +100,7 @@ def test_placed_are_excepted_and_the_others_erased(tmp_path: Path) -> None:
     assert 0 < len(placed) < len(ids)
     assert held == list(traces(agency.folder, EMAIL))
 
-    done = apply_retention(agency.settings, applies=True, most=2, now=lambda: NOW)
+    done = apply_retention(agency.settings, applies=True, limit=2, now=lambda: NOW)
 
     assert done.erased is not None
     (receipt,) = done.erased.receipts

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from connector.cli.pull import failure_lines
-from connector.privacy.erase import erase, release
+from connector.privacy.erase import erase, remove_suppression
 from connector.privacy.person_locations import locate_person
 from connector.pulls.run import pull
 from connector.pushes.dry_run import PushFile
@@ -59,7 +59,6 @@ class ErasedPersonAccount(SandboxAccount):
         return dict(row)
 
     def push_row(self, **row: str) -> PushReport:
-        """Push a spreadsheet of one row."""
         path = self.write_csv("people.csv", [row])
         file = PushFile("candidates", path, "update" if "id" in row else "create")
         return self.push(file, pulls=False)
@@ -136,8 +135,8 @@ def test_row_with_the_id_is_refused(account: ErasedPersonAccount) -> None:
 
 
 def test_release_lets_the_person_in_again(account: ErasedPersonAccount) -> None:
-    assert 3 == release(account.settings, EMAIL)
-    assert 0 == release(account.settings, EMAIL)
+    assert 3 == remove_suppression(account.settings, EMAIL)
+    assert 0 == remove_suppression(account.settings, EMAIL)
 
     report = account.push_row(id=account.id, current_job_title="Pilot")
     asyncio.run(pull(account.settings, ["candidates"], ids=[account.id]))

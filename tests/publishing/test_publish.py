@@ -11,7 +11,7 @@ import pytest
 from connector.errors import ModelFailed, PublishingRefused, WarehouseBusy, WarehouseError
 from connector.publishing.publication import prepare_draft, publication_lock, publish
 from connector.settings.model import load_settings
-from connector.warehouse.runs import last_publications, published_in
+from connector.warehouse.runs import last_publications, read_own_publication
 from tests.publishing.agency import LONG, PublishingAccount, tables_of
 from tests.publishing.small import Follower
 
@@ -32,7 +32,7 @@ def test_published_file_has_what_landed_and_what_is_made_of_it(agency: Publishin
     assert row.true_of is not None
     assert "2026-03-04T05:06:07+00:00" == row.true_of.isoformat()
     assert row == agency.last
-    shown = published_in(agency.file)
+    shown = read_own_publication(agency.file)
     assert shown is not None
     # The file cannot know how long its being put in place will take.
     assert row == replace(shown, ended_at=row.ended_at, seconds=row.seconds)

@@ -16,7 +16,7 @@ from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import open_file, transaction
-from connector.warehouse.runs import last_publications, published_in
+from connector.warehouse.runs import last_publications, read_own_publication
 from connector.warehouse.warehouse import Warehouse
 from tests.publishing.agency import PublishingAccount
 from tests.publishing.killable_publisher import PublisherForkServer, Reader
@@ -62,7 +62,7 @@ def test_readers_meet_no_error_and_no_mixed_state(tmp_path: Path) -> None:
             staying.look()
             dies_at = 1 + (place * steps // KILLS + SEED) % steps
             assert -signal.SIGKILL == fork_server.publish(agency.given, dies_at)[0]
-            shown = published_in(agency.file)
+            shown = read_own_publication(agency.file)
             assert shown is not None, f"killed at step {dies_at} of {steps}"
         assert 0 == fork_server.publish(agency.given)[0]
 

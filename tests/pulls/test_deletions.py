@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.pulls.error_hints import action_of
+from connector.pulls.error_hints import next_action
 from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull
 from connector.sandbox.exchange import Fault
@@ -130,7 +130,7 @@ def test_refusal_keeps_back_nothing_but_deletions(tmp_path: Path) -> None:
             after = pulled(sandbox, tmp_path, "candidates").resources["candidates"]
 
             assert ("partial", "list_shrank") == (after.outcome, after.error_code)
-            assert "--accept-deletes" in action_of(after)
+            assert "--accept-deletes" in next_action(after)
             assert "59 of " in (after.message or "")
             assert not ids_of(after) & sandbox.store.records("candidates").keys()
             differing = differences(sandbox, published(tmp_path))

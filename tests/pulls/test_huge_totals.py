@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.pulls.cost_estimate import plan
+from connector.pulls.cost_estimate import estimate_cost
 from connector.sandbox.faults import SamePage, TotalHuge
 from connector.sandbox.server import Sandbox
 from tests.support.agency import differences, published, pulled, settings_of
@@ -54,7 +54,7 @@ def test_a_total_that_is_always_huge_does_not_decide_what_is_read(
             sandbox.store.touch("candidates", id, {"notes": "Changed"})
         second = pulled(sandbox, tmp_path, "candidates")
         found = differences(sandbox, published(tmp_path))
-        priced = asyncio.run(plan(settings_of(sandbox, tmp_path), ["candidates"]))
+        priced = asyncio.run(estimate_cost(settings_of(sandbox, tmp_path), ["candidates"]))
         sandbox.faults.clear()
         last = pulled(sandbox, tmp_path, "candidates")
         after = differences(sandbox, published(tmp_path))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.pulls.cost_estimate import PlanReport, plan
+from connector.pulls.cost_estimate import CostEstimate, estimate_cost
 from connector.sandbox.server import Sandbox
 from tests.support.agency import SMALL, published, pulled, settings_of
 from tests.tiers import first_fast
@@ -20,9 +20,9 @@ COUNT = 300
 PAGES = math.ceil(COUNT / 100)
 
 
-def planned(sandbox: Sandbox, folder: Path, *names: str) -> PlanReport:
+def planned(sandbox: Sandbox, folder: Path, *names: str) -> CostEstimate:
     """Plan a pull of the resources named, or of all."""
-    return asyncio.run(plan(settings_of(sandbox, folder), names))
+    return asyncio.run(estimate_cost(settings_of(sandbox, folder), names))
 
 
 def change(count: int) -> Callable[[Sandbox], None]:
@@ -101,7 +101,7 @@ def test_a_schedule_is_priced_until_the_month_ends(tmp_path: Path) -> None:
     with Sandbox(counts=SMALL) as sandbox:
         pulled(sandbox, tmp_path)
         settings = settings_of(sandbox, tmp_path)
-        found = asyncio.run(plan(settings, every=timedelta(hours=6)))
+        found = asyncio.run(estimate_cost(settings, every=timedelta(hours=6)))
         quiet = pulled(sandbox, tmp_path).requests
 
         schedule = found.schedule

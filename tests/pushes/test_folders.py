@@ -101,7 +101,7 @@ def test_an_identity_is_compared_whole(
 ) -> None:
     declared, at = declaration(resource), datetime(2026, 1, 5, tzinfo=UTC)
     item = declared.record({"id": "a", **shown}, is_item=True)
-    page = Page((item,), 1, 100, 1, 1, at, 0.1, heard_at=at)
+    page = Page((item,), 1, 100, 1, 1, at, 0.1, received_at=at)
     steps = find_existing(declared, identity)
 
     assert NewestBefore() == next(steps)

@@ -82,7 +82,7 @@ def address(page: ReportPage, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def told(opened: Page) -> list[str]:
-    """What the page asks for and complains of, as it happens."""
+    """Collect the requests and the errors of the page."""
     heard: list[str] = []
     opened.on("request", lambda asked: heard.append(f"request {asked.url}"))
     opened.on("console", lambda said: heard.append(f"console {said.text}"))
@@ -128,11 +128,13 @@ def test_no_chart_cuts_off_its_text(browser: Browser) -> None:
     ]
     parts = {"value": "a part"}
     drawn = [
-        charts.bars(rows, "label", "value", unit="things", text=lambda _: "123,456 of 234,567"),
-        charts.stacked(rows, "label", parts, unit="things"),
-        charts.stacked(rows, "month", parts, unit="things", is_upright=True),
-        charts.uprights(rows, "month", "value", unit="things", across="month"),
-        charts.ranges(rows, "label", unit="things"),
+        charts.bar_chart(
+            rows, "label", "value", unit="things", text=lambda _: "123,456 of 234,567"
+        ),
+        charts.stacked_bar_chart(rows, "label", parts, unit="things"),
+        charts.stacked_bar_chart(rows, "month", parts, unit="things", is_upright=True),
+        charts.column_chart(rows, "month", "value", unit="things", across="month"),
+        charts.range_chart(rows, "label", unit="things"),
     ]
     opened = browser.new_page(viewport={"width": 375, "height": 900})
     for font in ("system-ui", "DejaVu Sans", "sans-serif"):
@@ -149,7 +151,7 @@ def test_labels_stay_distinct(browser: Browser) -> None:
     names += [f"{begins} Leeds Holdings {kind}" for kind in ("LLP", "GmbH", "LLP")]
     shown = [{"label": name, "value": 1} for name in names]
     opened = browser.new_page(viewport={"width": 375, "height": 900})
-    opened.set_content(draw(charts.bars(shown, "label", "value", unit="things")))
+    opened.set_content(draw(charts.bar_chart(shown, "label", "value", unit="things")))
     # A label is one element of text; its lines are elements in it, or itself.
     found = opened.evaluate(
         "[...document.querySelectorAll('svg text')].map(text => text.textContent)"

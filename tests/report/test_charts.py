@@ -28,7 +28,7 @@ def axis_end(chart: Chart) -> float:
 def test_a_long_wait_does_not_squeeze_the_medians() -> None:
     rows = [stay("screening", 5, 4), stay("interviewing", 11, 8), stay("on hold", None, 312)]
 
-    chart = charts.ranges(rows, "stage", unit="stays")
+    chart = charts.range_chart(rows, "stage", unit="stays")
 
     # The 90th percentile of interviewing is 19.8.
     assert 19.8 == axis_end(chart)
@@ -40,7 +40,7 @@ def test_a_long_wait_does_not_squeeze_the_medians() -> None:
 def test_waits_alone_make_the_axis_if_no_median_is_known() -> None:
     rows = [stay("screening", None, 40), stay("on hold", None, 312)]
 
-    chart = charts.ranges(rows, "stage", unit="stays")
+    chart = charts.range_chart(rows, "stage", unit="stays")
 
     assert 312 == axis_end(chart)
     assert not any("beyond" in each for each in chart.specification["data"]["values"])
@@ -49,7 +49,7 @@ def test_waits_alone_make_the_axis_if_no_median_is_known() -> None:
 def test_bars_are_further_apart_where_a_label_takes_two_lines() -> None:
     def step(*names: str) -> int:
         rows = [{"name": name, "number": 1} for name in names]
-        chart = charts.bars(rows, "name", "number", unit="jobs")
+        chart = charts.bar_chart(rows, "name", "number", unit="jobs")
         height = chart.specification["height"]["step"]
         assert isinstance(height, int)
         return height
@@ -60,14 +60,14 @@ def test_bars_are_further_apart_where_a_label_takes_two_lines() -> None:
 def test_a_long_label_is_cut_between_words() -> None:
     name = "Northgate Logistics International Holdings plc"
 
-    assert ["Northgate", "…Holdings plc"] == charts.lines(name, 130)
-    assert ["Ben", "…er-Montgomery"] == charts.lines("Ben Fairweather-Montgomery", 130)
+    assert ["Northgate", "…Holdings plc"] == charts.split_label(name, 130)
+    assert ["Ben", "…er-Montgomery"] == charts.split_label("Ben Fairweather-Montgomery", 130)
 
 
 def test_an_axis_of_counts_has_whole_numbers() -> None:
     def axis(number: int) -> str:
         rows = [{"month": "May 26", "value": number}]
-        chart = charts.uprights(rows, "month", "value", unit="fees", across="month")
+        chart = charts.column_chart(rows, "month", "value", unit="fees", across="month")
         return json.dumps(chart.specification)
 
     assert '"format": ",d"' in axis(1_050)

@@ -29,11 +29,15 @@ def drawn(name: str) -> list[Chart]:
     row: dict[str, Any] = {"label": name, "value": 3, "current_p50_days": 2}
     rows = [{**row, **{f"p{part}_days": part for part in (10, 25, 50, 75, 90)}}]
     return [
-        charts.bars(rows, "label", "value", unit="things", text=lambda each: str(each["label"])),
-        charts.stacked(rows, "label", {"value": "a part"}, unit="things"),
-        charts.stacked(rows, "label", {"value": "a part"}, unit="things", is_upright=True),
-        charts.uprights(rows, "label", "value", unit="things", across="month"),
-        charts.ranges(rows, "label", unit="things"),
+        charts.bar_chart(
+            rows, "label", "value", unit="things", text=lambda each: str(each["label"])
+        ),
+        charts.stacked_bar_chart(rows, "label", {"value": "a part"}, unit="things"),
+        charts.stacked_bar_chart(
+            rows, "label", {"value": "a part"}, unit="things", is_upright=True
+        ),
+        charts.column_chart(rows, "label", "value", unit="things", across="month"),
+        charts.range_chart(rows, "label", unit="things"),
     ]
 
 

@@ -12,7 +12,7 @@ def test_share_is_nothing_or_everything_only_where_it_is() -> None:
     values = (0, 1, 0.12, 0.005, 0.0001, 0.999, 0.99999, 0.05, 1.5)
     shown = "0%, 100%, 12%, 0.5%, under 0.1%, 99.9%, 99.9%, 5%, 150%"
 
-    assert shown == ", ".join(map(words.share, values))
+    assert shown == ", ".join(map(words.format_share, values))
 
 
 def test_values_are_written_by_their_type_and_name() -> None:
@@ -34,7 +34,7 @@ def test_part_of_nothing_has_no_share() -> None:
 
 
 def test_age_is_in_its_largest_sensible_unit() -> None:
-    told = [words.age(timedelta(hours=hours)) for hours in (0, 0.5, 1, 47, 60)]
+    told = [words.format_age(timedelta(hours=hours)) for hours in (0, 0.5, 1, 47, 60)]
 
     assert ["0 minutes", "30 minutes", "1 hour", "47 hours", "2 days"] == told
 

@@ -117,7 +117,7 @@ def test_update_leaves_the_rest_alone(
     path = world.path(resource)
     id = world.ids(path)[3]
     before = world.store.records(resource)[id]
-    name = next(f.name for f, t in CATALOG[resource].bodies("update") if f.kind == "string")
+    name = next(f.name for f, t in CATALOG[resource].body_fields("update") if f.kind == "string")
     value = "new@example.com" if name == "email" else "interview"
     if name not in ("email", "booking_type"):
         value = "A new text"

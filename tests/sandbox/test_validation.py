@@ -12,10 +12,14 @@ from connector.catalog.value import Kind
 from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, ServedSandbox
 
 INPUTS = [
-    (name, declared.name) for name in CREATABLE for declared, _ in CATALOG[name].bodies("create")
+    (name, declared.name)
+    for name in CREATABLE
+    for declared, _ in CATALOG[name].body_fields("create")
 ]
 UPDATES = [
-    (name, declared.name) for name in CREATABLE for declared, _ in CATALOG[name].bodies("update")
+    (name, declared.name)
+    for name in CREATABLE
+    for declared, _ in CATALOG[name].body_fields("update")
 ]
 WRONG: dict[Kind, list[Any]] = {
     Kind.STRING: [5, True, ["a"], {"a": 1}],
@@ -43,7 +47,7 @@ def errors(world: ServedSandbox, method: str, path: str, body: Any) -> dict[str,
 @pytest.mark.parametrize("resource", CREATABLE)
 def test_required_fields_are_named_all_at_once(world: ServedSandbox, resource: str) -> None:
     path = world.path(resource)
-    required = {f.name for f, terms in CATALOG[resource].bodies("create") if terms.required}
+    required = {f.name for f, terms in CATALOG[resource].body_fields("create") if terms.required}
     found = set(errors(world, "POST", path, {}))
 
     assert required <= found
@@ -89,7 +93,7 @@ def test_choices_are_those_of_the_operation(
     path = world.path(resource)
     full = world.full_body(resource)
     target = f"{path}/{world.ids(path)[0]}"
-    for declared, terms in CATALOG[resource].bodies(operation):
+    for declared, terms in CATALOG[resource].body_fields(operation):
         allowed = terms.values or declared.values
         for value in (*declared.values, "no such value", "") if allowed else ():
             body = {declared.name: value}
@@ -106,7 +110,7 @@ def test_choices_are_those_of_the_operation(
 @pytest.mark.parametrize("resource", CHANGEABLE)
 def test_what_create_requires_update_cannot_clear(world: ServedSandbox, resource: str) -> None:
     target = f"{world.path(resource)}/{world.ids(world.path(resource))[0]}"
-    for declared, terms in CATALOG[resource].bodies("create"):
+    for declared, terms in CATALOG[resource].body_fields("create"):
         for empty in (None, "") if terms.required else ():
             found = errors(world, "PUT", target, {declared.name: empty})
             assert {declared.name: ["is required"]} == found

@@ -44,7 +44,6 @@ class ServedSandbox:
 
     @property
     def store(self) -> Store:
-        """The sandbox's store."""
         return self.sandbox.store
 
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:
@@ -52,7 +51,6 @@ class ServedSandbox:
         return self.http.request(method, f"/api/v1{path}", **options)
 
     def get(self, path: str, **query: str | int) -> httpx.Response:
-        """One GET with a query."""
         return self.call("GET", path, params=query)
 
     def path(self, resource: str) -> str:
@@ -76,7 +74,7 @@ class ServedSandbox:
         if resource in _LEAST:
             return dict(_LEAST[resource])
         declared = CATALOG[resource]
-        needed = [field.name for field, terms in declared.bodies("create") if terms.required]
+        needed = [field.name for field, terms in declared.body_fields("create") if terms.required]
         return {name: _value(declared, name, "create") for name in needed}
 
     def full_body(
@@ -89,7 +87,7 @@ class ServedSandbox:
             declared.name: self._related(related[declared.name])
             if declared.name in related
             else _value(declaration, declared.name, operation)
-            for declared, _ in declaration.bodies(operation)
+            for declared, _ in declaration.body_fields(operation)
         }
 
     def _related(self, resource: str) -> str:

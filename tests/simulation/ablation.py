@@ -140,14 +140,20 @@ def queue_is_forgotten_after_a_kill(patch: pytest.MonkeyPatch) -> None:
 def closing_id_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """The record that ended the last scan is forgotten, so an old version of it is not noticed."""
     changed(
-        patch, IncrementalScan, "_proven", ("closing.id if closing is not None", "None if True")
+        patch,
+        IncrementalScan,
+        "_verified_bookmark",
+        ("closing.id if closing is not None", "None if True"),
     )
 
 
 def closing_floor_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A scan soon after another one keeps only its own floor."""
     changed(
-        patch, IncrementalScan, "_proven", ("floor = min(floor, bookmark.closed_floor)", "pass")
+        patch,
+        IncrementalScan,
+        "_verified_bookmark",
+        ("floor = min(floor, bookmark.closed_floor)", "pass"),
     )
 
 
@@ -156,7 +162,7 @@ def resumed_walk_proves_as_of_now(patch: pytest.MonkeyPatch) -> None:
     changed(
         patch,
         IncrementalScan,
-        "_proven",
+        "_verified_bookmark",
         (
             "max(before, opened_at)",
             "max(before, with_pass_start(listing.pages[0], Bookmark()).opened_at)",

@@ -63,7 +63,7 @@ class MemoryHistory:
         edits = HistoryEdits(self._declaration)
         for id, gone in what.gone.items():
             if id in self.chains:
-                edits.gone(id, gone.served_at, self._standing(id).last)
+                edits.add_deletion(id, gone.served_at, self._standing(id).last)
         self._carry_out(edits)
 
     def _list(self, what: Commit) -> None:
@@ -73,7 +73,7 @@ class MemoryHistory:
         for id, item in items.items():
             before = self._standing(id) if id in self._landed else None
             if before is None or before.last.ended_at is None:
-                edits.list(item, moments[id], before)
+                edits.add_listed(item, moments[id], before)
         for id in items.keys() - edits.stale:
             row = self._landed.setdefault(id, _LandedRow(items[id].raw, False, moments[id]))
             row.seen_at = moments[id]
@@ -88,7 +88,7 @@ class MemoryHistory:
             if before is not None and _is_same(before, found):
                 self._extend(id, found.served_at)
             else:
-                edits.read(found.record, found.served_at, before)
+                edits.add_detail(found.record, found.served_at, before)
             self._landed[id] = _LandedRow(found.record.raw, True, found.served_at)
         self._carry_out(edits)
 
@@ -257,5 +257,5 @@ def _spans(shown: Mapping[str, Any], past: Past) -> Iterator[tuple[datetime, dat
 
 
 def _meets(span: tuple[datetime, datetime], second: datetime) -> bool:
-    """Whether the span has a part in the second."""
+    """Return True if the span overlaps the second."""
     return span[0] < second + SECOND and span[1] > second

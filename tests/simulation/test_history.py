@@ -53,7 +53,7 @@ def lists_that_show_all(patch: pytest.MonkeyPatch) -> None:
 
 def rows_of_two_versions(patch: pytest.MonkeyPatch) -> None:
     """What lists do not show is put into a list's version as the last detail had it."""
-    whole = edits.HistoryEdits.list
+    whole = edits.HistoryEdits.add_listed
 
     def listed(self: edits.HistoryEdits, item: Resource, *rest: object) -> None:
         whole(self, item, *rest)  # type: ignore[arg-type]
@@ -63,7 +63,7 @@ def rows_of_two_versions(patch: pytest.MonkeyPatch) -> None:
             mixed = self.declaration.record({**before.shown, **record.raw})
             self.begun[item.id] = begun, mixed
 
-    patch.setattr(edits.HistoryEdits, "list", listed)
+    patch.setattr(edits.HistoryEdits, "add_listed", listed)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,6 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 @pytest.fixture
 def work(warehouse: Warehouse) -> Path:
-    """Its work file."""
     return warehouse.work
 
 
@@ -59,9 +58,10 @@ def test_no_progress_is_drawn_among_what_a_program_prints(work: Path) -> None:
 from pathlib import Path
 import duckdb
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.published_file import reading
+from connector.warehouse.published_file import open_read_only
 setting = "SELECT current_setting('enable_progress_bar')"
-for session in (duckdb.connect(), open_file(Path({str(work)!r})), reading(Path({str(work)!r}))):
+path = Path({str(work)!r})
+for session in (duckdb.connect(), open_file(path), open_read_only(path)):
     with session as connection:
         print(*connection.execute(setting).fetchone())
 """
@@ -72,7 +72,7 @@ for session in (duckdb.connect(), open_file(Path({str(work)!r})), reading(Path({
 
 
 def row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[int]:
-    """How many rows each row group of a table has on the disk."""
+    """Return the number of rows of each row group of a table."""
     found = connection.execute(
         "SELECT sum(count)::BIGINT FROM pragma_storage_info(?) "
         "WHERE column_name = 'id' AND segment_type = 'VARCHAR' "

@@ -16,13 +16,11 @@ from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences,
 
 
 def commit(warehouse: Warehouse, **what: object) -> None:
-    """Commit an answer."""
     warehouse.commit(CANDIDATES, Commit(**what), "run", moment(99))  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
-    """A warehouse of its own."""
     made = Warehouse(tmp_path)
     made.prepare()
     return made
@@ -64,7 +62,7 @@ def test_a_version_that_would_end_before_it_began_is_not_committed(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(warehouse, records=(detail("1", 5, 5.7, first_name="Ann"),))
-    whole = History._end
+    whole = History._end_versions
 
     def early(self: History, endings: dict[str, VersionEnd], stored: object) -> None:
         too_early = {
@@ -72,7 +70,7 @@ def test_a_version_that_would_end_before_it_began_is_not_committed(
         }
         whole(self, too_early, stored)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(History, "_end", early)
+    monkeypatch.setattr(History, "_end_versions", early)
     with pytest.raises(AssertionError, match="would end before they began"):
         commit(warehouse, gone={"1": Gone(moment(9))})
 

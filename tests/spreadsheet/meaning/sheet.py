@@ -41,7 +41,6 @@ def table(*records: Mapping[str, Cell]) -> Made:
 
 
 def from_csv(content: bytes, delimiter: str) -> Made:
-    """The table in a csv."""
     text = content.decode("utf-8-sig")
     headings, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     return Made(tuple(headings), tuple(map(tuple, rows)))
@@ -83,13 +82,13 @@ class Said:
         ]
 
     def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
-        """What is landed under these ids."""
+        """Return the landed records of these ids."""
         self.asked += 1
         there = self.records.get(resource, ())
         return {each.record["id"]: each for each in there if each.record["id"] in ids}
 
     def has_records(self, resource: str) -> bool:
-        """Whether the resource has any record."""
+        """Return True if the resource has a record."""
         return bool(self.records.get(resource))
 
     def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
@@ -140,4 +139,4 @@ def problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, str]]:
 
 def mapped(columns: ColumnMap) -> dict[str, tuple[str, str]]:
     """Each mapped heading with the column that it is, and how it was found."""
-    return {each.heading: (each.target.name, each.how) for each in columns.columns}
+    return {each.heading: (each.target.name, each.match_kind) for each in columns.columns}

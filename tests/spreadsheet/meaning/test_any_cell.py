@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 from connector.catalog import CATALOG
 from connector.catalog.value import Kind
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, CellReader, cell_reader
-from connector.spreadsheet.numbers import as_shown
+from connector.spreadsheet.numbers import apply_format
 from connector.spreadsheet.problems import (
     PROBLEMS,
     Amount,
@@ -96,7 +96,7 @@ def test_any_cell_is_a_value_or_a_documented_problem(
 def test_any_number_in_any_format_is_a_value_or_a_documented_problem(
     number: float, form: str
 ) -> None:
-    cell = as_shown(number, form)
+    cell = apply_format(number, form)
     refusals = set()
     for column, made in NUMBERS:
         try:
@@ -119,7 +119,7 @@ def test_any_number_in_any_format_is_a_value_or_a_documented_problem(
     ids=("double", "negative", "19 digits", "401 digits"),
 )
 def test_every_number_field_says_that_a_number_is_too_large(number: float, form: str) -> None:
-    cell = as_shown(number, form)
+    cell = apply_format(number, form)
     for column, made in NUMBERS:
         with pytest.raises(CellError) as refused:
             made.read(cell)

@@ -164,7 +164,7 @@ def test_map_is_the_same_when_saved_and_given_again() -> None:
     again = map_headings(headings, aimed(), saved=to_saved_map(found))
 
     assert [e.target for e in found.columns] == [e.target for e in again.columns]
-    assert {"given"} == {each.how for each in again.columns}
+    assert {"given"} == {each.match_kind for each in again.columns}
     assert (("Perm?",), "Salary") == (again.ignored, again.unmapped[0].heading)
 
 

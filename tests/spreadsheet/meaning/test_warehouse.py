@@ -69,7 +69,6 @@ def store(pulled_once: Pulled) -> Store:
 
 
 def one(store: Store, resource: str) -> dict[str, Any]:
-    """A record of the resource."""
     return next(iter(store[resource].values()))
 
 
@@ -207,7 +206,7 @@ def test_example_row_of_a_template_is_right(lookups: WarehouseLookups, store: St
         mapped = map_headings(made.headings, wanted)
         found = list(check(made.rows(), mapped, wanted, lookups))
 
-        assert {"name"} == {each.how for each in mapped.columns}
+        assert {"name"} == {each.match_kind for each in mapped.columns}
         assert (len(columns), ()) == (len(mapped.columns), mapped.missing)
         assert {each.key for each in wanted.columns} == mapped.targets.keys()
         codes = {code for _, _, code in problems(found)}

@@ -43,11 +43,13 @@ HEADERS_MAX = 200
 
 
 class HttpSession:
-    """The connections to one workspace, as many as may be open at once.
+    """Pool of connections to one workspace.
 
-    `deadline_seconds` is for an attempt from its first byte to its last, `body_bytes_max` for an
-    answer unpacked. `ca_file` adds a certificate authority; nothing turns verification off.
-    `proxy` is a way to `https` addresses: it sees which host is spoken to, and nothing else.
+    Args:
+        deadline_seconds: Limit of an attempt from its first byte to its last.
+        body_bytes_max: Limit of an unpacked answer.
+        ca_file: An additional certificate authority. Verification is never turned off.
+        proxy: Proxy for `https` addresses. It sees only the host.
     """
 
     def __init__(

@@ -88,7 +88,7 @@ class Transport:
             connector=aiohttp.TCPConnector(
                 limit=self._count, ssl=self._trust, keepalive_timeout=IDLE_SECONDS_MAX
             ),
-            # The caller has a deadline of its own for the whole attempt.
+            # The caller sets the deadline of the whole attempt.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS_MAX),
             # The caller judges how many headers an answer may have.
             max_headers=_HEADERS_MAX,

@@ -1,7 +1,4 @@
-"""What a project folder declares, and what a build makes of it: plain values.
-
-Nothing here reads a file or knows a database.
-"""
+"""Values that describe a project folder and the result of a build."""
 
 from __future__ import annotations
 
@@ -21,8 +18,8 @@ import duckdb
 from connector.errors import ModelError, ModelFailed, UnknownName
 
 # -- Result ----------------------------------------------------------------------------------------
-# A check's examples are ids and values of key columns alone, since results reach logs, reports and
-# Dagster, and nothing personal may.
+# Examples of a check are only ids and values of key columns: results are written to logs, reports
+# and Dagster, which must not contain personal data.
 
 Kind = Literal["seed", "view", "table"]
 Severity = Literal["error", "warn"]
@@ -31,10 +28,9 @@ CheckKind = Literal["unique", "not_null", "accepted_values", "relationships", "a
 
 @dataclass(frozen=True, slots=True)
 class ModelBuilt:
-    """One model or seed as it was built, or copied from the published file.
+    """Model or seed that was built, or copied from the published file.
 
-    `rows` is None for a view, which is counted by no one until it is asked. `seconds` is the wall
-    time of the build.
+    `rows` is None for a view, whose rows are not counted. `seconds` is the wall time of the build.
     """
 
     name: str
@@ -46,7 +42,7 @@ class ModelBuilt:
 
     @property
     def table(self) -> str:
-        """The name with its schema, as a query has it."""
+        """The table as `schema.table`."""
         return f"{self.schema}.{self.name}"
 
 
@@ -54,9 +50,12 @@ class ModelBuilt:
 class CheckResult:
     """Result of one generic test or audit.
 
-    `name` is unique in the project, `model` the model, seed or source table that it is about, and
-    `column` is None for an audit. `failing` counts the rows that it found, `examples` are a few
-    of their ids (values of a unique or id column, never of a personal one).
+    Attributes:
+        name: Unique name in the project.
+        model: The checked model, seed or source table.
+        column: The checked column; None for an audit.
+        failing: Number of rows found.
+        examples: A few ids of these rows, never values of a personal column.
     """
 
     name: str
@@ -70,15 +69,15 @@ class CheckResult:
 
     @property
     def passed(self) -> bool:
-        """Whether it found nothing."""
+        """True if the check found no rows."""
         return self.failing == 0
 
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """A build that ran to its end: every selected model stands in the file.
+    """Result of a complete build: every selected model is in the file.
 
-    Whether the file is fit to publish is what `blocking` says: it is, where that is empty.
+    The file can be published if `blocking` is empty.
     """
 
     models: tuple[ModelBuilt, ...]
@@ -86,7 +85,7 @@ class BuildResult:
 
     @property
     def blocking(self) -> tuple[CheckResult, ...]:
-        """The failed checks of severity error: analysts keep the earlier file."""
+        """The failed checks of severity error, which prevent a publication."""
         return tuple(c for c in self.checks if not c.passed and c.severity == "error")
 
     @property
@@ -99,16 +98,16 @@ class BuildObserver(Protocol):
     """Observer of a build."""
 
     def on_plan(self, models: int, checks: int) -> None:
-        """The build begins, with the numbers of models and checks."""
+        """The build starts with this number of models and checks."""
 
     def on_model_start(self, name: str) -> None:
-        """The model's turn has come."""
+        """The build of the model starts."""
 
     def on_model_end(self, model: ModelBuilt) -> None:
-        """The model stands."""
+        """The model is built."""
 
     def on_check_end(self, check: CheckResult) -> None:
-        """A test or an audit has ended."""
+        """The test or audit is complete."""
 
 
 # -- Query -----------------------------------------------------------------------------------------
@@ -140,7 +139,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """Column of a table or view: its type, and its text where there is one."""
+    """Column of a table or view: its name, type and comment (empty if it has none)."""
 
     name: str
     type: str
@@ -149,11 +148,14 @@ class ColumnType:
 
 @dataclass(frozen=True, slots=True)
 class GenericTest:
-    """Test that a schema file asks of a column: one of four.
+    """Test of a column in a schema file.
 
-    `about` names the model, seed or source table tested, `table` is that with its schema. `values`
-    are those of `accepted_values`; `to` (with its schema) and `field` the other side of
-    `relationships`.
+    Attributes:
+        about: The tested model, seed or source table.
+        table: The same as `schema.table`.
+        values: Values of `accepted_values`.
+        to: Table of `relationships`, as `schema.table`.
+        field: Column of that table.
     """
 
     name: str
@@ -183,15 +185,15 @@ class GenericTest:
 
     @property
     def reads(self) -> frozenset[str]:
-        """The tables that it reads."""
+        """The tables that the test reads."""
         return frozenset((self.table, self.to or self.table))
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Query that must return nothing.
+    """Query that must return no rows.
 
-    `about` is the model that it refers to first, or the source table where it refers to none.
+    `about` is the first model that it refers to, or the first source table if it refers to none.
     """
 
     name: str
@@ -214,11 +216,16 @@ Check = GenericTest | Audit
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """SQL file, with its header's words and those of its schema file.
+    """Model: a SQL file and its entry in a schema file.
 
-    `sentence` and `grain` are the header's. `description`, the `texts` of columns and their place,
-    `declared`, are the schema file's. `is_own` is True for a model of the user's folder. `personal`
-    has the columns of which `meta` in the schema file says whether they are personal.
+    Attributes:
+        grain: From the header; empty if there is none.
+        sentence: From the header; empty if there is none.
+        description: From the schema file.
+        texts: Descriptions of columns in the schema file.
+        declared: File and line of the entry in the schema file.
+        is_own: True for a model of the user's folder.
+        personal: Columns whose `meta` in the schema file says whether they are personal.
     """
 
     name: str
@@ -235,7 +242,7 @@ class Model:
 
     @property
     def table(self) -> str:
-        """The name with its schema, as a query has it."""
+        """The table as `schema.table`."""
         return f"{self.schema}.{self.name}"
 
     @property
@@ -245,14 +252,14 @@ class Model:
 
     @property
     def about(self) -> str:
-        """Description of the rows, as comments and catalogs show it."""
+        """Description of the rows, for comments and catalogs."""
         grain = f"Grain: {self.grain}." if self.grain else ""
         return self.description or "\n".join(each for each in (self.sentence, grain) if each)
 
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Csv file that people own; `is_users` says whether it is the user's."""
+    """Table from a csv file; `is_users` is True for a file in the user's folder."""
 
     name: str
     schema: str
@@ -265,18 +272,18 @@ class Seed:
 
     @property
     def table(self) -> str:
-        """The name with its schema, as a query has it."""
+        """The table as `schema.table`."""
         return f"{self.schema}.{self.name}"
 
     @property
     def texts(self) -> dict[str, str]:
-        """The texts of its columns."""
+        """Descriptions of the columns."""
         return {each.name: each.comment for each in self.columns}
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """Table that something else made: the landing, the history, the runs."""
+    """Table that no model makes, such as a table of landing or history."""
 
     table: str
     texts: Mapping[str, str]
@@ -302,10 +309,10 @@ def project_files(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Project:
-    """Everything that a project folder declares, with references that hold.
+    """Project whose references are all resolved.
 
-    `sources` are named as `source()` names them, with a point. `makes_content_views` says whether
-    each content type gets a typed view.
+    The keys of `sources` are `schema.table` as `source()` names them. `makes_content_views` is True
+    if each content type gets a typed view.
     """
 
     models: Mapping[str, Model]
@@ -322,9 +329,10 @@ class Project:
 
     @cached_property
     def parents(self) -> dict[str, tuple[str, ...]]:
-        """Every seed and model in building order, with the seeds and models it is made of.
+        """Every seed and model in build order, with the seeds and models that it reads.
 
-        Raises `ModelError` with the whole ring.
+        Raises:
+            ModelError: Models refer to each other in a circle.
         """
         made_of: dict[str, tuple[str, ...]] = dict.fromkeys(self.seeds, ())
         made_of |= {name: each.query.refs for name, each in self.models.items()}
@@ -333,7 +341,7 @@ class Project:
             # Own models are last, since they may name a shipped table without a ref().
             order = sorted(TopologicalSorter(made_of).static_order(), key=own.__contains__)
         except CycleError as error:
-            # The ring as found begins and ends with the same model, each made of the one before.
+            # The circle begins and ends with the same model. Each model reads the one before.
             ring = error.args[1][:0:-1]
             shown = " -> ".join((*ring, ring[0]))
             raise ModelError(
@@ -345,14 +353,14 @@ class Project:
 
     @property
     def build_order(self) -> tuple[str, ...]:
-        """Seeds and models, each after what it is made of."""
+        """Seeds and models, each after those that it reads."""
         return tuple(self.parents)
 
     def selected(self, select: Sequence[str] = ()) -> tuple[str, ...]:
-        """The seeds and models that `select` means, in building order; or all.
+        """Return the selected seeds and models in build order; all without a selection.
 
-        A word is a name or a folder's: `marts`, `fct_jobs`, `+fct_jobs` with all that it is made
-        of, `stg_jobs+` with all that is made of it. Raises `UnknownName` with the nearest name.
+        A word is the name of a model, seed or folder. `+fct_jobs` adds everything that the model
+        reads, and `stg_jobs+` everything that reads it. Raises `UnknownName` with the nearest name.
         """
         children: dict[str, list[str]] = {name: [] for name in self.parents}
         for name, made_of in self.parents.items():
@@ -373,18 +381,19 @@ class Project:
         return tuple(name for name in self.parents if name in chosen)
 
     def node(self, name: str) -> Model | Seed:
-        """The model or seed of that name, which must be one."""
+        """Return the model or seed of a known name."""
         return self.seeds[name] if name in self.seeds else self.models[name]
 
     @property
     def nodes(self) -> tuple[Model | Seed, ...]:
-        """The seeds and models in building order."""
+        """The seeds and models in build order."""
         return tuple(self.node(name) for name in self.parents)
 
     def checks_of(self, names: Iterable[str]) -> tuple[Check, ...]:
-        """The tests and audits of these seeds and models: those that read one of them.
+        """Return the tests and audits that read one of these seeds and models.
 
-        Those of the source tables that they read, and of nothing else, are among them.
+        Checks of source tables are included if a model reads the table and the check reads no
+        model.
         """
         wanted = [self.node(name) for name in names]
         own = {each.table for each in self.nodes}
@@ -398,7 +407,7 @@ class Project:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of all content, by which what is derived from it may be kept."""
+        """Hash of the whole content, as a key for caches."""
         parts = [
             f"{m.table} {m.kind} {m.texts} {m.personal} {m.query.sql}" for m in self.models.values()
         ]
@@ -408,7 +417,7 @@ class Project:
 
 
 def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[str]:
-    """The names, and everything that any number of steps leads to."""
+    """Return the names and everything that can be reached from them."""
     found: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -420,10 +429,8 @@ def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[st
 
 
 # -- Statement -------------------------------------------------------------------------------------
-# Runs a statement made of a file, and names file and line where DuckDB refuses it.
-#
-# A statement holds the file's text from its first line on, so that DuckDB's `LINE n` is line n of
-# the file. What DuckDB says of data is told without the data: it may be a person's.
+# A statement contains the file's text from its first line, so that DuckDB's `LINE n` is line n of
+# the file. Values are removed from DuckDB's messages, because they may be personal.
 
 
 _LINE = re.compile(r"^LINE (\d+): ", re.MULTILINE)
@@ -434,9 +441,9 @@ _MISSING = re.compile(r"(?:Table|View) with name \"?([\w.]+)\"? does not exist",
 
 @contextmanager
 def naming_line(path: Path, doing: str) -> Iterator[None]:
-    """Turn what DuckDB says of a statement into a `ModelFailed` with file and line.
+    """Turn an error of DuckDB into a `ModelFailed` with file and line.
 
-    Errors of the file system and of the disk pass, since no model is at fault.
+    Errors of the file system and of the disk pass unchanged.
     """
     try:
         yield
@@ -452,7 +459,7 @@ def naming_line(path: Path, doing: str) -> Iterator[None]:
 
 
 def _one_line_message(error: duckdb.Error, message: str) -> str:
-    """DuckDB's sentence on one line, without SQL and without data."""
+    """Return DuckDB's message on one line, without SQL and without values."""
     sentence = " ".join(_LINE.split(message)[0].split())
     if isinstance(error, _ABOUT_THE_TEXT):
         return sentence

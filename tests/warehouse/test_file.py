@@ -41,14 +41,6 @@ TABLES = ("landing.jobs", "history.jobs")
 
 
 @pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    """A warehouse that was prepared."""
-    prepared = Warehouse(tmp_path)
-    prepared.prepare()
-    return prepared
-
-
-@pytest.fixture
 def work(warehouse: Warehouse) -> Path:
     return warehouse.work
 

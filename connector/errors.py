@@ -160,8 +160,9 @@ class UnusableId(Misused):
     """An id that no path can contain; a value that could lead to another address is refused."""
 
     action = (
-        "Copy the id from the application or from the column 'id' of recruitment.duckdb. Allowed:"
-        " letters, digits, hyphens, underscores and single dots, except at the start."
+        "Copy the id from the application or from the column 'id' of recruitment.duckdb. An id has"
+        " letters, digits, hyphens, underscores and dots. It starts with a letter or digit, and"
+        " has no two dots in a row."
     )
 
 

@@ -60,8 +60,8 @@ _FUNNEL = Figure(
     "arg_min(entered, stage_order) OVER () AS the_entered FROM rates ORDER BY stage_order",
     headings=parse_headings(
         "stage Stage; entered Candidates; advanced Advanced; arrived In the last stage; "
-        "in_progress Not decided; lost Lost; deleted Deleted; conversion_rate Share of all; "
-        "decided_rate Share of decided"
+        "in_progress Not decided; lost Lost; deleted Deleted; conversion_rate Advanced, % of all; "
+        "decided_rate Advanced, % of decided"
     ),
     caption="Candidates who advanced from each stage to a later one",
     findings=(

@@ -1,6 +1,6 @@
-"""What a project folder declares, and what a build makes of it: plain values.
+"""Declarations of a project folder, and results of a build: plain values.
 
-Nothing here reads a file or knows a database.
+This module reads no file and uses no database.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import duckdb
 from connector.errors import ModelError, ModelFailed, UnknownName
 
 # -- Result ----------------------------------------------------------------------------------------
-# A check's examples are ids and values of key columns alone, since results reach logs, reports and
-# Dagster, and nothing personal may.
+# Examples of a check are ids and values of key columns, because results appear in logs, reports and
+# Dagster, which must contain no personal data.
 
 Kind = Literal["seed", "view", "table"]
 Severity = Literal["error", "warn"]
@@ -31,10 +31,10 @@ CheckKind = Literal["unique", "not_null", "accepted_values", "relationships", "a
 
 @dataclass(frozen=True, slots=True)
 class ModelBuilt:
-    """One model or seed as it was built, or copied from the published file.
+    """Model or seed as it was built, or copied from the published file.
 
-    `rows` is None for a view, which is counted by no one until it is asked. `seconds` is the wall
-    time of the build.
+    `rows` is None for a view, whose rows are only counted on request. `seconds` is the wall time of
+    the build.
     """
 
     name: str
@@ -46,7 +46,7 @@ class ModelBuilt:
 
     @property
     def table(self) -> str:
-        """The name with its schema, as a query has it."""
+        """Name with the schema, as in a query."""
         return f"{self.schema}.{self.name}"
 
 
@@ -54,9 +54,12 @@ class ModelBuilt:
 class CheckResult:
     """Result of one generic test or audit.
 
-    `name` is unique in the project, `model` the model, seed or source table that it is about, and
-    `column` is None for an audit. `failing` counts the rows that it found, `examples` are a few
-    of their ids (values of a unique or id column, never of a personal one).
+    Attributes:
+        name: Unique name in the project.
+        model: Model, seed or source table.
+        column: Column; None for an audit.
+        failing: Number of wrong rows.
+        examples: A few ids of wrong rows, never personal values.
     """
 
     name: str
@@ -70,15 +73,15 @@ class CheckResult:
 
     @property
     def passed(self) -> bool:
-        """Whether it found nothing."""
+        """Return True if it found no wrong rows."""
         return self.failing == 0
 
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """A build that ran to its end: every selected model stands in the file.
+    """Completed build: every selected model is in the file.
 
-    Whether the file is fit to publish is what `blocking` says: it is, where that is empty.
+    The file may be published if `blocking` is empty.
     """
 
     models: tuple[ModelBuilt, ...]
@@ -86,12 +89,12 @@ class BuildResult:
 
     @property
     def blocking(self) -> tuple[CheckResult, ...]:
-        """The failed checks of severity error: analysts keep the earlier file."""
+        """Failed checks of severity error, which prevent publishing."""
         return tuple(c for c in self.checks if not c.passed and c.severity == "error")
 
     @property
     def warnings(self) -> tuple[CheckResult, ...]:
-        """The failed checks of severity warn."""
+        """Failed checks of severity warn."""
         return tuple(c for c in self.checks if not c.passed and c.severity == "warn")
 
 
@@ -99,16 +102,16 @@ class BuildObserver(Protocol):
     """Observer of a build."""
 
     def on_plan(self, models: int, checks: int) -> None:
-        """The build begins, with the numbers of models and checks."""
+        """Called at the start, with the numbers of models and checks."""
 
     def on_model_start(self, name: str) -> None:
-        """The model's turn has come."""
+        """Called when the build of a model starts."""
 
     def on_model_end(self, model: ModelBuilt) -> None:
-        """The model stands."""
+        """Called when a model is built."""
 
     def on_check_end(self, check: CheckResult) -> None:
-        """A test or an audit has ended."""
+        """Called when a test or an audit has ended."""
 
 
 # -- Query -----------------------------------------------------------------------------------------
@@ -140,7 +143,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """Column of a table or view: its type, and its text where there is one."""
+    """Column of a table or view: its type, and its text, if it has one."""
 
     name: str
     type: str
@@ -149,11 +152,14 @@ class ColumnType:
 
 @dataclass(frozen=True, slots=True)
 class GenericTest:
-    """Test that a schema file asks of a column: one of four.
+    """Test of a column in a schema file, of one of four kinds.
 
-    `about` names the model, seed or source table tested, `table` is that with its schema. `values`
-    are those of `accepted_values`; `to` (with its schema) and `field` the other side of
-    `relationships`.
+    Attributes:
+        about: Model, seed or source table tested.
+        table: Its name with the schema.
+        values: Values of `accepted_values`.
+        to: Other table of `relationships`, with the schema.
+        field: Other column of `relationships`.
     """
 
     name: str
@@ -171,7 +177,7 @@ class GenericTest:
 
     @property
     def sentence(self) -> str:
-        """The test's requirement in a sentence."""
+        """Requirement of the test as a sentence."""
         column = f"{self.table}.{self.column}"
         if self.kind == "unique":
             return f"No two rows have the same {column}."
@@ -183,15 +189,15 @@ class GenericTest:
 
     @property
     def reads(self) -> frozenset[str]:
-        """The tables that it reads."""
+        """Tables that the test reads."""
         return frozenset((self.table, self.to or self.table))
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Query that must return nothing.
+    """Query that must return no rows.
 
-    `about` is the model that it refers to first, or the source table where it refers to none.
+    `about` is the first model that it refers to, or the source table if there is none.
     """
 
     name: str
@@ -205,7 +211,7 @@ class Audit:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """Path of the file."""
         return self.query.path
 
 
@@ -214,11 +220,16 @@ Check = GenericTest | Audit
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """SQL file, with its header's words and those of its schema file.
+    """SQL file, with the texts of its header and of its schema file.
 
-    `sentence` and `grain` are the header's. `description`, the `texts` of columns and their place,
-    `declared`, are the schema file's. `is_own` is True for a model of the user's folder. `personal`
-    has the columns of which `meta` in the schema file says whether they are personal.
+    Attributes:
+        sentence: Sentence of the header.
+        grain: Grain in the header.
+        description: Description in the schema file.
+        texts: Texts of columns in the schema file.
+        declared: Place of the entry in the schema file.
+        is_own: True for a model in the user's folder.
+        personal: Columns whose `meta` in the schema file defines whether they are personal.
     """
 
     name: str
@@ -235,12 +246,12 @@ class Model:
 
     @property
     def table(self) -> str:
-        """The name with its schema, as a query has it."""
+        """Name with the schema, as in a query."""
         return f"{self.schema}.{self.name}"
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """Path of the file."""
         return self.query.path
 
     @property
@@ -252,7 +263,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Csv file that people own; `is_users` says whether it is the user's."""
+    """Csv file that users edit; `is_users` is True for a user's own file."""
 
     name: str
     schema: str
@@ -265,18 +276,18 @@ class Seed:
 
     @property
     def table(self) -> str:
-        """The name with its schema, as a query has it."""
+        """Name with the schema, as in a query."""
         return f"{self.schema}.{self.name}"
 
     @property
     def texts(self) -> dict[str, str]:
-        """The texts of its columns."""
+        """Texts of its columns."""
         return {each.name: each.comment for each in self.columns}
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """Table that something else made: the landing, the history, the runs."""
+    """Table that no model makes: of the landing, the history, or the runs."""
 
     table: str
     texts: Mapping[str, str]
@@ -302,10 +313,10 @@ def project_files(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Project:
-    """Everything that a project folder declares, with references that hold.
+    """Declarations of a project folder, with validated references.
 
-    `sources` are named as `source()` names them, with a point. `makes_content_views` says whether
-    each content type gets a typed view.
+    `sources` are named as in `source()`, with a point. `makes_content_views` is True if each
+    content type gets a typed view.
     """
 
     models: Mapping[str, Model]
@@ -322,18 +333,18 @@ class Project:
 
     @cached_property
     def parents(self) -> dict[str, tuple[str, ...]]:
-        """Every seed and model in building order, with the seeds and models it is made of.
+        """Return every seed and model in building order, with the seeds and models that it reads.
 
-        Raises `ModelError` with the whole ring.
+        Raises `ModelError` with the whole cycle.
         """
         made_of: dict[str, tuple[str, ...]] = dict.fromkeys(self.seeds, ())
         made_of |= {name: each.query.refs for name, each in self.models.items()}
         own = {name for name, each in self.models.items() if each.is_own}
         try:
-            # Own models are last, since they may name a shipped table without a ref().
+            # The user's models are last, because they may name a shipped table without `ref()`.
             order = sorted(TopologicalSorter(made_of).static_order(), key=own.__contains__)
         except CycleError as error:
-            # The ring as found begins and ends with the same model, each made of the one before.
+            # The cycle begins and ends with the same model, each made from the one before.
             ring = error.args[1][:0:-1]
             shown = " -> ".join((*ring, ring[0]))
             raise ModelError(
@@ -345,14 +356,15 @@ class Project:
 
     @property
     def build_order(self) -> tuple[str, ...]:
-        """Seeds and models, each after what it is made of."""
+        """Return seeds and models, each after the ones that it reads."""
         return tuple(self.parents)
 
     def selected(self, select: Sequence[str] = ()) -> tuple[str, ...]:
-        """The seeds and models that `select` means, in building order; or all.
+        """Return the seeds and models that `select` names, in building order; default: all.
 
-        A word is a name or a folder's: `marts`, `fct_jobs`, `+fct_jobs` with all that it is made
-        of, `stg_jobs+` with all that is made of it. Raises `UnknownName` with the nearest name.
+        A word is a name or a folder: `marts`, `fct_jobs`, `+fct_jobs` with everything that it
+        reads, `stg_jobs+` with everything that reads it. Raises `UnknownName` with the nearest
+        name.
         """
         children: dict[str, list[str]] = {name: [] for name in self.parents}
         for name, made_of in self.parents.items():
@@ -373,18 +385,18 @@ class Project:
         return tuple(name for name in self.parents if name in chosen)
 
     def node(self, name: str) -> Model | Seed:
-        """The model or seed of that name, which must be one."""
+        """Return the model or seed of that name, which must exist."""
         return self.seeds[name] if name in self.seeds else self.models[name]
 
     @property
     def nodes(self) -> tuple[Model | Seed, ...]:
-        """The seeds and models in building order."""
+        """Return the seeds and models in building order."""
         return tuple(self.node(name) for name in self.parents)
 
     def checks_of(self, names: Iterable[str]) -> tuple[Check, ...]:
-        """The tests and audits of these seeds and models: those that read one of them.
+        """Return the tests and audits that read one of these seeds and models.
 
-        Those of the source tables that they read, and of nothing else, are among them.
+        Tests of source tables are included if only these models read the tables.
         """
         wanted = [self.node(name) for name in names]
         own = {each.table for each in self.nodes}
@@ -398,7 +410,7 @@ class Project:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of all content, by which what is derived from it may be kept."""
+        """Return a digest of all content, as a key for caches."""
         parts = [
             f"{m.table} {m.kind} {m.texts} {m.personal} {m.query.sql}" for m in self.models.values()
         ]
@@ -408,7 +420,7 @@ class Project:
 
 
 def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[str]:
-    """The names, and everything that any number of steps leads to."""
+    """Return the names, and everything that any number of steps leads to."""
     found: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -420,10 +432,10 @@ def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[st
 
 
 # -- Statement -------------------------------------------------------------------------------------
-# Runs a statement made of a file, and names file and line where DuckDB refuses it.
+# Runs a statement from a file, and names file and line if DuckDB rejects it.
 #
-# A statement holds the file's text from its first line on, so that DuckDB's `LINE n` is line n of
-# the file. What DuckDB says of data is told without the data: it may be a person's.
+# A statement contains the text of the file from its first line, so that DuckDB's `LINE n` is line n
+# of the file. DuckDB's messages about data are shown without the data, which may be personal.
 
 
 _LINE = re.compile(r"^LINE (\d+): ", re.MULTILINE)
@@ -434,9 +446,9 @@ _MISSING = re.compile(r"(?:Table|View) with name \"?([\w.]+)\"? does not exist",
 
 @contextmanager
 def naming_line(path: Path, doing: str) -> Iterator[None]:
-    """Turn what DuckDB says of a statement into a `ModelFailed` with file and line.
+    """Convert DuckDB's error for a statement to a `ModelFailed` with file and line.
 
-    Errors of the file system and of the disk pass, since no model is at fault.
+    Errors of the file system and of the disk are not converted, because no model caused them.
     """
     try:
         yield
@@ -452,7 +464,7 @@ def naming_line(path: Path, doing: str) -> Iterator[None]:
 
 
 def _one_line_message(error: duckdb.Error, message: str) -> str:
-    """DuckDB's sentence on one line, without SQL and without data."""
+    """Return DuckDB's sentence on one line, without SQL and without data."""
     sentence = " ".join(_LINE.split(message)[0].split())
     if isinstance(error, _ABOUT_THE_TEXT):
         return sentence

@@ -72,7 +72,7 @@ _FOR_ANALYSTS = "recruitment."
 
 
 @dataclass(frozen=True, slots=True)
-class Wide:
+class WidePermissions:
     """Something that others than its owner may open, and its mode."""
 
     path: Path
@@ -87,7 +87,7 @@ class Wide:
         return f"Run chmod {'700' if self.path.is_dir() else '600'} on it, unless this is intended."
 
 
-def wide(folder: Path) -> Iterator[Wide]:
+def wide(folder: Path) -> Iterator[WidePermissions]:
     """The account's folder and what lies in it, where others may open it.
 
     The published file and the page are left out: they are for others. Where the folder itself is
@@ -108,9 +108,9 @@ def wide(folder: Path) -> Iterator[Wide]:
             yield each
 
 
-def _wide(path: Path) -> Wide | None:
+def _wide(path: Path) -> WidePermissions | None:
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:
         return None
-    return Wide(path, mode) if mode & _OTHERS else None
+    return WidePermissions(path, mode) if mode & _OTHERS else None

@@ -48,7 +48,7 @@
         ├── DamagedSpreadsheet   it cannot be read to its end
         ├── EncodingUnknown      the text's encoding is not certain
         ├── SheetUnknown         several sheets may be meant
-        ├── SpreadsheetChanged   somebody wrote to the file while it was being read
+        ├── SpreadsheetChanged   the file was changed while it was being read
         └── ReportRefused        a report would not show every row's outcome (exit 1)
 
 An error has a class of its own if a caller catches it, or if it has an exit status of its own.
@@ -125,7 +125,7 @@ class ConnectorError(Exception):
             self.action = action
 
     def as_json(self) -> dict[str, str]:
-        """The error as reports print it with `--json`."""
+        """Return the error as reports print it with `--json`."""
         return {"code": self.code, "message": str(self), "action": self.action}
 
 
@@ -248,7 +248,7 @@ class WarehouseBusy(WarehouseError):
 
 
 def naming(path: Path, error: OSError) -> WarehouseError:
-    """The error that stands for what the file system refused to do with `path`."""
+    """Return the error for a failed operation of the file system on `path`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
     return WarehouseError(f"{path} cannot be used: {error.strerror or error}")
@@ -385,7 +385,7 @@ class SheetUnknown(SpreadsheetError):
 
 
 class SpreadsheetChanged(SpreadsheetError):
-    """Somebody wrote to the file while it was being read."""
+    """The file was changed while it was being read."""
 
     action = "Wait until the file is saved, then run the command again."
 
@@ -450,7 +450,7 @@ class NotDelivered(ConnectorError):
 
 # -- Words -----------------------------------------------------------------------------------------
 def count_noun(number: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun, as in "1 record"; `plural` if an s does not make it."""
+    """Format a number with its noun, as in "1 record"; `plural` if it is not the noun with an s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 

@@ -67,7 +67,7 @@ class InvalidRequest(Refused):
 
 
 class NotFound(Refused):
-    """404: evidence as of `served_at`, where the body has the API's own error shape.
+    """404: the record does not exist at `served_at`, if the body has the API's own error shape.
 
     A proxy's page for a wrong address is a 404 as well and proves nothing about a record.
     """
@@ -116,7 +116,7 @@ class TryAgain(ConnectorError):
         )
     }
     retry_after_seconds: float | None = None
-    """What the answer asked for; None where it did not say."""
+    """The value of `Retry-After`; None if the answer has none."""
 
 
 class RateLimited(TryAgain):

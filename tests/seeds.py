@@ -18,5 +18,4 @@ def seeds(count: int, first: int = 0) -> range:
 
 
 def seeded_random(name: str) -> random.Random:
-    """Random numbers of the test of that name."""
     return random.Random(f"{name} {SEED}")

@@ -66,7 +66,7 @@ def misfit_of_create(
 def contradicting_fields(
     resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Names of the sent fields that show that the record is another one.
+    """Return the names of sent fields that show that the record is another one.
 
     A value of another form does not: an empty value, a choice (as a status), a long text, a text
     that was cut off, a rounded number, a telephone number with or without its country. A natural
@@ -97,7 +97,7 @@ def _contradicts(field: Field, sent: Any, shown: Any, *, is_key: bool) -> bool:
 
 
 def _letters(text: str) -> str:
-    """The letters and digits of the text, whatever their case and coding."""
+    """Return the letters and digits of the text, without regard to case and coding."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     return "".join(each for each in plain if each.isalnum())
 

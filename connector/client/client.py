@@ -194,7 +194,7 @@ class Client:
 
         A read is repeated while it may succeed; a write only if it was certainly not applied.
         """
-        return await self._repeated(request, lambda _, answer: answer)
+        return await self._send_with_retries(request, lambda _, answer: answer)
 
     async def read(self, request: Request, reader: Callable[[Request, Response], T]) -> T:
         """Send a read and return what `reader` makes of its answer.
@@ -202,9 +202,11 @@ class Client:
         An answer that `reader` finds unreadable is requested again, as after a 502.
         """
         assert request.is_read, request
-        return await self._repeated(request, reader)
+        return await self._send_with_retries(request, reader)
 
-    async def _repeated(self, request: Request, reader: Callable[[Request, Response], T]) -> T:
+    async def _send_with_retries(
+        self, request: Request, reader: Callable[[Request, Response], T]
+    ) -> T:
         attempts = _Attempts()
         while True:
             try:
@@ -220,7 +222,7 @@ class Client:
     def _seconds_to_repeat(
         self, request: Request, attempts: _Attempts, error: TryAgain | UnreadableAnswer
     ) -> float | None:
-        """Seconds to wait before the next attempt; None: give up."""
+        """Return the seconds to wait before the next attempt; None if there is no other attempt."""
         # Any other failure of a write leaves it in doubt.
         assert request.is_read or isinstance(error, RateLimited | Unreachable), error
         attempts_max = self.limits.attempts_max
@@ -232,10 +234,10 @@ class Client:
             return 0.0  # After a 429 the rate limiter makes every request wait.
         backoff = min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN * 2.0 ** (attempts.count - 1))
         backoff *= 1 + self._chance() / 2  # Chance only ever lengthens it.
-        asked = error.retry_after_seconds if isinstance(error, TryAgain) else None
-        if asked is not None and asked > RESET_SECONDS_MAX:
+        requested = error.retry_after_seconds if isinstance(error, TryAgain) else None
+        if requested is not None and requested > RESET_SECONDS_MAX:
             return None
-        return max(backoff, asked or 0.0)
+        return max(backoff, requested or 0.0)
 
     async def _attempt(self, request: Request, attempts: _Attempts) -> Response:
         async with self._slots:
@@ -268,8 +270,8 @@ class Client:
             if isinstance(error, ServerFailed):
                 moment, now = served_at(answer), self._clock()
                 server_now = None if moment is None else moment.timestamp()
-                asked = seconds_to(retry_after(answer), now - sent_at, server_now)
-                error.retry_after_seconds = asked
+                requested = seconds_to(retry_after(answer), now - sent_at, server_now)
+                error.retry_after_seconds = requested
             raise error
         return replace(answer, seconds=self._clock() - sent_at)
 
@@ -330,7 +332,7 @@ class Client:
 
 
 def _shown(moment: float | None) -> str | None:
-    """A Unix time as ISO 8601; None where no calendar has such a date."""
+    """Format a Unix time as ISO 8601; None if it is not a valid date."""
     try:
         return None if moment is None else datetime.fromtimestamp(moment, UTC).isoformat()
     except (OverflowError, ValueError, OSError):

@@ -74,7 +74,7 @@ class HttpSession:
         await self._transport.aclose()
 
     async def exchange(self, request: Request) -> Response:
-        """One attempt: the answer, whatever its status.
+        """Send the request once and return the answer, with any status.
 
         Raises `Unreachable` or `Misused` where nothing was sent. Where no whole answer came, a read
         raises `NoAnswer` or `NotTheApi`, and a write `InDoubt`.
@@ -148,7 +148,7 @@ class HttpSession:
         )
 
     def _reason(self, error: Exception, missing: str) -> str:
-        """The error in a few words: what was missing in time, its own, or its name."""
+        """Describe the error in a few words: what was missing in time, its text, or its name."""
         if isinstance(error, TimeoutError | httpx.TimeoutException):
             return f"{missing} in time, of {self._deadline_seconds:g} s"
         return self._bearer.hide(str(error)) or type(error).__name__
@@ -161,23 +161,23 @@ def _lost(request: Request, reason: str) -> ConnectorError:
 
 
 class _Bearer:
-    """The key in the header (API 5.1), on its way out; it comes back nowhere."""
+    """Authorization header with the API key (API 5.1). No error or log contains it."""
 
     def __init__(self, key: SecretStr) -> None:
         self._key = key
 
     def header(self) -> dict[str, str]:
-        """The header that has it."""
+        """Return the header with the key."""
         return {"Authorization": f"Bearer {self._key.get_secret_value()}"}
 
     def hide(self, text: str) -> str:
-        """The text without the key in any of its forms, however short the key is."""
+        """Remove the key from the text in all of its forms."""
         for form in forms(self._key.get_secret_value()):
             text = text.replace(form, MASK)
         return text
 
     def without_key(self, answer: Response) -> Response:
-        """Answer without the key, if an error quotes it back, since errors are shown."""
+        """Return the answer without the key: an error may quote it, and errors are shown."""
         if 200 <= answer.status < 300:
             return answer
         headers = {name: self.hide(value) for name, value in answer.headers.items()}
@@ -190,7 +190,7 @@ class _Bearer:
 
 
 def _trust(ca_file: Path | None) -> ssl.SSLContext:
-    """The authorities that are trusted: the usual ones, and the file's."""
+    """Return a context that trusts the usual certificate authorities, and the file's."""
     if ca_file is None:
         return _usual_trust()
     context = httpx.create_ssl_context(trust_env=False)

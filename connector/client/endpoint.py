@@ -31,7 +31,7 @@ R_co = TypeVar("R_co", bound=Resource, covariant=True)
 
 
 class Sender(Protocol):
-    """Sender of requests, which returns the answers of those that succeeded."""
+    """Sends requests and returns successful answers."""
 
     async def send(self, request: Request) -> Response:
         """Send one request; every failure is raised."""
@@ -81,7 +81,7 @@ class RecordEndpoint(Generic[R]):
         search: str | None = None,
         filters: Mapping[str, Any] | None = None,
     ) -> Page[R]:
-        """One page from 1, of at most 100 items; by default newest created first."""
+        """Return one page, counted from 1, of at most 100 items; newest first by default."""
         request = build_list_request(
             self._resource,
             self._parent,
@@ -117,7 +117,7 @@ class RecordEndpoint(Generic[R]):
         search: str | None = None,
         filters: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Page[R]]:
-        """Every page, from the first to the last.
+        """Yield every page, from the first to the last.
 
         Pages shift while records are created, changed or deleted, so an item can appear twice or
         not at all. Use `connector pull` for a complete copy.
@@ -133,7 +133,7 @@ class RecordEndpoint(Generic[R]):
             number += 1
 
     async def get(self, id: str) -> R:
-        """The record with all its fields. Raises `NotFound`."""
+        """Return the record with all its fields. Raises `NotFound`."""
         request = build_get_request(self._resource, id, self._parent)
         return await self._sender.read(request, self._detail)
 

@@ -252,7 +252,7 @@ class RateLimiter:
         return self._window.remaining
 
     def resets_in(self, now: float) -> float | None:
-        """Seconds until the current window is surely over; None while that is unknown."""
+        """Return the seconds until the current window is certainly over; None if unknown."""
         ends_at = self._window.ends_at
         return max(0.0, ends_at - now) if math.isfinite(ends_at) else None
 
@@ -375,19 +375,19 @@ class RateLimiter:
             self._shared_until = now + SHARED_SECONDS
 
     def _left(self) -> int | None:
-        """The lowest figure, less the requests that it may not include."""
+        """Return the lowest figure, less the requests that it may not include."""
         if self._window.remaining is None:
             return None
         uncounted = len(self._uncounted) + self._in_flight + self._window.is_late
         return self._window.remaining - uncounted
 
     def _room(self, now: float) -> int | None:
-        """The limit less our last minute; None while it is unknown, or if others use the key."""
+        """Return the limit less our last minute; None if unknown, or if others use the key."""
         is_unsure = now < self._first_response_at + WINDOW_SECONDS or now < self._shared_until
         return None if self._limit is None or is_unsure else self._own_room(now, self._limit)
 
     def _own_room(self, now: float, limit: int) -> int:
-        """The limit less our last minute."""
+        """Return the limit less our last minute."""
         ours = len(self._own) - self._first_of_minute(now)
         return limit - ours - self._in_flight
 
@@ -398,7 +398,7 @@ class RateLimiter:
         return self._freed_at(now, 1 + self._reserve - self._own_room(now, self._limit))
 
     def _wait(self, now: float) -> Wait | None:
-        """The wait before the next request, or None if it may leave now."""
+        """Return the wait before the next request, or None if it may be sent now."""
         if now < self._backoff.ends_at:
             return _wait(self._backoff.ends_at - now, "backoff")
         free = [each for each in (self._left(), self._room(now)) if each is not None]

@@ -189,7 +189,7 @@ def _segment(value: object, what: str) -> str:
 
 
 def _one_of(resource: Declaration, parameter: str, value: str, allowed: tuple[str, ...]) -> str:
-    """The value, if it is allowed; where no value is, the parameter is unknown."""
+    """Return the value if it is allowed; without allowed values the parameter is unknown."""
     if not allowed:
         raise UnknownName(f"parameter of {resource.name}", parameter, ("page", "per_page"))
     if value not in allowed:
@@ -198,7 +198,7 @@ def _one_of(resource: Declaration, parameter: str, value: str, allowed: tuple[st
 
 
 def _filter_text(resource: Declaration, filter: Filter, value: object) -> str:
-    """Filter's value for the query. Refuses an empty one, which would filter nothing."""
+    """Return a filter's value for the query. Refuses an empty value, which would filter nothing."""
     if isinstance(value, date) and not isinstance(value, datetime):
         value = value.isoformat()
     if not isinstance(value, str) or not value:
@@ -217,13 +217,13 @@ class Observer:
     """
 
     def before_send(self, request: Request) -> None:
-        """An attempt is about to leave; an error raised here stops it."""
+        """Called before each attempt; an error raised here stops it."""
 
     def on_response(self, request: Request, status: int | None, seconds: float) -> None:
-        """An attempt ended with a status, or with None where no answer came."""
+        """Called after each attempt with its status, or with None if no answer came."""
 
     def on_hold(self, seconds: float, why: str) -> None:
-        """A request is about to wait for so long, before it is sent or repeated."""
+        """Called before a request waits to be sent or repeated."""
 
     def on_wait_end(self, seconds: float, why: str) -> None:
-        """The wait of one or more requests at once is over."""
+        """Called when the wait of one or more requests is over."""

@@ -51,7 +51,7 @@ def retry_after(answer: Response) -> float | None:
 
 
 def served_at(answer: Response) -> datetime | None:
-    """The server's own clock, from `Date`; None where it is missing or unreadable."""
+    """Return the server's time from `Date`; None if it is missing or unreadable."""
     return _moment(answer, "date")
 
 
@@ -104,7 +104,7 @@ def as_body(fields: Mapping[str, Any]) -> bytes:
     for a value that an erasure has redacted. The error names the type or the field, and no value.
     """
     try:
-        text = json.dumps(dict(fields), default=_plain, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(dict(fields), default=_as_json, ensure_ascii=False, allow_nan=False)
         body = text.encode()
     except TypeError as error:
         reason = str(error)
@@ -132,7 +132,7 @@ def _check_whole(fields: Mapping[str, Any], text: str) -> None:
     )
 
 
-def _plain(value: object) -> str:
+def _as_json(value: object) -> str:
     if isinstance(value, datetime):
         if value.utcoffset() is None:
             raise TypeError("a datetime without a time zone")
@@ -150,12 +150,12 @@ def parse(body: bytes) -> Any:
     """
     if body.lstrip()[:1] == b"<":
         raise ValueError("a page of HTML or XML instead of JSON")
-    odd: list[_UnusableNumber] = []
+    unusable: list[_UnusableNumber] = []
     try:
         document = json.loads(
             body,
-            parse_constant=lambda text: _odd(text, odd),
-            parse_float=lambda text: _finite(text, odd),
+            parse_constant=lambda text: _unusable(text, unusable),
+            parse_float=lambda text: _finite(text, unusable),
         )
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
@@ -163,8 +163,8 @@ def parse(body: bytes) -> Any:
         raise ValueError("text that is not JSON" if body else "an empty body") from None
     if not _is_shallow(document):
         raise ValueError(_TOO_DEEP)
-    if odd:
-        raise ValueError(_where(odd[0], document))
+    if unusable:
+        raise ValueError(_describe_place(unusable[0], document))
     return document
 
 
@@ -172,7 +172,7 @@ _TOO_DEEP = f"JSON nested deeper than {DEPTH_MAX} levels"
 
 
 def _is_shallow(document: Any) -> bool:
-    """Whether at most `DEPTH_MAX` levels are nested; counted level by level."""
+    """Return True if at most `DEPTH_MAX` levels are nested; counts level by level."""
     level = [document]
     for _ in range(DEPTH_MAX + 1):
         level = [each for each in level if isinstance(each, dict | list)]
@@ -191,17 +191,17 @@ class _UnusableNumber:
     text: str
 
 
-def _odd(text: str, odd: list[_UnusableNumber]) -> Any:
-    odd.append(_UnusableNumber(shortened(text)))
-    return odd[-1]
+def _unusable(text: str, unusable: list[_UnusableNumber]) -> Any:
+    unusable.append(_UnusableNumber(shortened(text)))
+    return unusable[-1]
 
 
-def _finite(text: str, odd: list[_UnusableNumber]) -> Any:
+def _finite(text: str, unusable: list[_UnusableNumber]) -> Any:
     number = float(text)
-    return number if math.isfinite(number) else _odd(text, odd)
+    return number if math.isfinite(number) else _unusable(text, unusable)
 
 
-def _where(number: _UnusableNumber, document: Any) -> str:
+def _describe_place(number: _UnusableNumber, document: Any) -> str:
     """Return the number with the field and the record in which the document has it."""
     level: list[tuple[Any, str | None, Any]] = [(document, None, None)]
     while level:
@@ -250,7 +250,7 @@ class BodyDecoder:
         self._parts.append(part)
 
     def whole(self) -> bytes:
-        """The body. Raises `ValueError` where a gzip ended too early."""
+        """Return the body. Raises `ValueError` if a gzip ended too early."""
         if self._packed is not None and self._parts and not self._packed.eof:
             raise ValueError("incomplete gzip data")
         return b"".join(self._parts)

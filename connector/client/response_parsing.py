@@ -66,9 +66,9 @@ def error_of(
     """
     if answer.status == 429:
         return RateLimited(request.path_of, reset_in_seconds=reset_in_seconds)
-    said = _api_error_body(answer)
-    error = _error_of(request, answer, said or {}, base_url)
-    if request.is_read or (answer.status in REFUSALS and said is not None):
+    error_body = _api_error_body(answer)
+    error = _error_of(request, answer, error_body or {}, base_url)
+    if request.is_read or (answer.status in REFUSALS and error_body is not None):
         return error
     return doubt_error(request, error)
 
@@ -79,7 +79,7 @@ def doubt_error(request: Request, error: Answered | NotTheApi) -> InDoubt:
 
 
 def message_text(value: Any) -> str:
-    """A message of the API as text, whatever its form; cut where it is very long.
+    """Return a message of the API as text in any form; a very long one is cut.
 
     Control characters are made visible, since it goes to terminals, logs, reports and Dagster.
     """
@@ -88,7 +88,7 @@ def message_text(value: Any) -> str:
 
 
 def _error_of(
-    request: Request, answer: Response, said: Mapping[str, Any], base_url: str
+    request: Request, answer: Response, error_body: Mapping[str, Any], base_url: str
 ) -> Answered | NotTheApi:
     where, status = request.path_of, answer.status
     if 300 <= status < 400:
@@ -96,7 +96,7 @@ def _error_of(
         is_slash = urljoin(here, target) == f"{here}/"
         slash = "redirected_to_slash" if is_slash else None
         return Redirected(where, status=status, target=target, code=slash)
-    code, message = (_text(said.get(name)) for name in ("error", "message"))
+    code, message = (_text(error_body.get(name)) for name in ("error", "message"))
     texts = {"api_code": code, "api_message": message or code}
     errors: Mapping[int, Callable[[], Answered]] = {
         400: lambda: InvalidRequest(where, status=status, **texts),
@@ -110,7 +110,7 @@ def _error_of(
             **texts,
         ),
         422: lambda: ValidationFailed(
-            where, status=status, errors=_by_field(said.get("errors")), **texts
+            where, status=status, errors=_by_field(error_body.get("errors")), **texts
         ),
     }
     if status in errors:
@@ -122,26 +122,26 @@ def _error_of(
 def _api_error_body(answer: Response) -> dict[str, Any] | None:
     """Body of the API's own errors (API 7); None if the answer is not the API's."""
     try:
-        said = parse(answer.body)
+        error_body = parse(answer.body)
     except ValueError:
         return None
-    return said if isinstance(said, dict) else None
+    return error_body if isinstance(error_body, dict) else None
 
 
 def _text(value: Any) -> str | None:
-    """A summary of the API's, without the email addresses that it may quote."""
+    """Return a text of the API without the email addresses that it may quote."""
     return _EMAIL.sub("(an email)", message_text(value)) if isinstance(value, str) else None
 
 
 def _by_field(errors: Any) -> dict[str, tuple[str, ...]]:
-    """Messages by field as the API sent them (API 7.1); other forms are kept."""
+    """Return the messages by field as the API sent them (API 7.1); other forms are kept."""
     by_field = errors if isinstance(errors, dict) else {OF_NO_FIELD: errors}
     return {
         message_text(name): tuple(
-            message_text(each) for each in (said if isinstance(said, list) else [said])
+            message_text(each) for each in (messages if isinstance(messages, list) else [messages])
         )
-        for name, said in by_field.items()
-        if said not in (None, [])
+        for name, messages in by_field.items()
+        if messages not in (None, [])
     }
 
 
@@ -172,7 +172,7 @@ class ListResponse:
 
 
 def read_list(request: Request, answer: Response) -> ListResponse:
-    """Items and pagination of a list's answer. Raises the error that it stands for.
+    """Return the items and pagination of a list. Raises the error of a failed answer.
 
     Behaviour past the last page is "not shown" (API 4.1); a server that serves its last page once
     more gives an empty page here, since those items are not this page's.
@@ -195,20 +195,20 @@ def read_list(request: Request, answer: Response) -> ListResponse:
             f"answered with {len(items)} records and 'per_page' {numbers['per_page']}; the API"
             f" serves at most {PER_PAGE_MAX}",
         )
-    asked, page = int(request.query["page"]), numbers["page"]
-    if numbers["per_page"] >= 1 and page == asked:
+    requested, page = int(request.query["page"]), numbers["page"]
+    if numbers["per_page"] >= 1 and page == requested:
         return ListResponse(tuple(items), **numbers)
-    if numbers["per_page"] >= 1 and max(1, numbers["total_pages"]) == page < asked:
-        return ListResponse((), **{**numbers, "page": asked})
+    if numbers["per_page"] >= 1 and max(1, numbers["total_pages"]) == page < requested:
+        return ListResponse((), **{**numbers, "page": requested})
     raise UnreadableAnswer(
         request.path_of,
         f"answered with page {page} of {numbers['total_pages']}, {numbers['per_page']} per page,"
-        f" and page {asked} was requested",
+        f" and page {requested} was requested",
     )
 
 
 def read_record(request: Request, answer: Response) -> dict[str, Any]:
-    """Record in `data` of a detail's answer. Raises the error that it stands for.
+    """Return the record in `data` of a detail. Raises the error of a failed answer.
 
     A record of another id than the requested one is unreadable.
     """
@@ -216,7 +216,7 @@ def read_record(request: Request, answer: Response) -> dict[str, Any]:
 
 
 def read_written(request: Request, answer: Response) -> tuple[dict[str, Any], str | None]:
-    """The record and the message of a create's, update's or convert's answer.
+    """Return the record and the message of a create, update or convert.
 
     A success that cannot be read, or whose record does not fit the request
     (`client/answer_fit.py`), raises `InDoubt`: the write may have happened.
@@ -283,8 +283,8 @@ def _describe_mismatch(request: Request, answer: Response, record: Mapping[str, 
 
 
 def _message(document: dict[str, Any]) -> str | None:
-    said = document.get("message")
-    return message_text(said) if isinstance(said, str) else None
+    message = document.get("message")
+    return message_text(message) if isinstance(message, str) else None
 
 
 def _has_id(record: Any) -> bool:

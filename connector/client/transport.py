@@ -1,4 +1,4 @@
-"""Transport of httpx over aiohttp, for a third of the processor time of its own.
+"""Transport of httpx over aiohttp, for a third of the processor time of httpx's own.
 
 One attempt is one request on the wire: nothing is repeated, redirected or unpacked here, no cookie
 is kept and no proxy or password is taken from the environment.
@@ -76,7 +76,7 @@ class Transport(httpx.AsyncBaseTransport):
             await self._session.close()
 
     def _opened(self) -> aiohttp.ClientSession:
-        """A session; it belongs to the event loop that runs now."""
+        """Return a session of the running event loop."""
         tracing = aiohttp.TraceConfig()
         tracing.on_request_headers_sent.append(_note_departure)
         return aiohttp.ClientSession(

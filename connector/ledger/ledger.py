@@ -25,9 +25,9 @@ from connector.ledger.quota import (
     RequestUse,
     block_size,
     day_of,
+    describe_used_up_month,
     forecast,
     format_moment,
-    month_used_up,
     period_of,
     usual_requests,
 )
@@ -429,4 +429,4 @@ def _check_exhaustion(
 def _quota_error(month: MonthUse, *, keeps_reserve: bool) -> QuotaSpent:
     """Return the error for a cycle whose requests are spent by our own count."""
     counted = month if keeps_reserve else replace(month, reserve=0)
-    return QuotaSpent(month_used_up(counted), resets_at=month.period.ends.isoformat())
+    return QuotaSpent(describe_used_up_month(counted), resets_at=month.period.ends.isoformat())

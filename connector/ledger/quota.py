@@ -118,7 +118,7 @@ def block_size(room: int | None, budget_left: int | None) -> int:
     return size if budget_left is None else min(size, budget_left)
 
 
-def month_used_up(month: MonthUse) -> str:
+def describe_used_up_month(month: MonthUse) -> str:
     """Return the sentences on a month without requests left for a pull."""
     reserved = f"; {month.reserve:,} reserved" if month.reserve else ""
     return (

@@ -193,7 +193,10 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Email:
-    """Emails about an account. `trust` creates the context that verifies the certificate."""
+    """Sends the messages about an account by email.
+
+    `trust` creates the context that verifies the server's certificate.
+    """
 
     settings: Settings
     seconds: float = SEND_SECONDS

@@ -503,7 +503,7 @@ def _check_alert_channels(settings: Settings) -> Verdict:
 
 
 def _check_schedules(settings: Settings) -> Verdict:
-    """Check that something runs on a schedule."""
+    """Report which schedules are switched on in the settings."""
     crons = {
         "nightly": settings.nightly_cron.value,
         "intraday": settings.intraday_cron.value,

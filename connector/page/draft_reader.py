@@ -274,7 +274,7 @@ class DraftReader:
         push_file, at = self.push_file(draft), datetime.now(UTC)
         opened = open_file(push_file)
         rows = RowIndex(self._settings.folder)
-        counted = _with_count(opened, rows, job.report_rows)
+        counted = _index_while_reading(opened, rows, job.report_rows)
         previewed = preview(
             self._settings, push_file, again=bool(draft.options.get("resend")), table=counted
         )
@@ -292,7 +292,7 @@ class DraftReader:
             records = list(Journal(ledger).rows(draft.batch))
         results = [_ended_row(each, columns) for each in records]
         rows = RowIndex(self._settings.folder)
-        for _ in _with_count(table, rows, job.report_rows).rows():
+        for _ in _index_while_reading(table, rows, job.report_rows).rows():
             pass
         rows.fill(results, table.headings)
         table.release()
@@ -364,7 +364,7 @@ def _open_warehouse(settings: Settings) -> Warehouse:
     return warehouse
 
 
-def _with_count(
+def _index_while_reading(
     table: Spreadsheet, index: RowIndex, report_rows: Callable[[int], None]
 ) -> Spreadsheet:
     """Return the table, whose rows are counted and stored while they are read."""

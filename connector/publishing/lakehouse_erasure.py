@@ -79,7 +79,7 @@ def _look_in(
     found: LakehouseMatches,
 ) -> None:
     try:
-        found.rows[table] += _count(connection, files, person)
+        found.rows[table] += _count_rows_of_person(connection, files, person)
     except duckdb.Error:
         if len(files) == 1:
             found.unreadable += files
@@ -88,7 +88,9 @@ def _look_in(
                 _look_in(connection, table, (each,), person, found)
 
 
-def _count(connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: Person) -> int:
+def _count_rows_of_person(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: Person
+) -> int:
     listed = ", ".join(map(literal, files))
     source = f"read_parquet([{listed}], union_by_name => true, hive_partitioning => false)"
     names = [

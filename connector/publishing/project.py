@@ -1,7 +1,4 @@
-"""Declarations of a project folder, and results of a build: plain values.
-
-This module reads no file and uses no database.
-"""
+"""Values that describe a project folder and the result of a build."""
 
 from __future__ import annotations
 
@@ -21,8 +18,8 @@ import duckdb
 from connector.errors import ModelError, ModelFailed, UnknownName
 
 # -- Result ----------------------------------------------------------------------------------------
-# Examples of a check are ids and values of key columns, because results appear in logs, reports and
-# Dagster, which must contain no personal data.
+# Examples of a check are only ids and values of key columns: results are written to logs, reports
+# and Dagster, which must not contain personal data.
 
 Kind = Literal["seed", "view", "table"]
 Severity = Literal["error", "warn"]
@@ -31,10 +28,9 @@ CheckKind = Literal["unique", "not_null", "accepted_values", "relationships", "a
 
 @dataclass(frozen=True, slots=True)
 class ModelBuilt:
-    """Model or seed as it was built, or copied from the published file.
+    """Model or seed that was built, or copied from the published file.
 
-    `rows` is None for a view, whose rows are only counted on request. `seconds` is the wall time of
-    the build.
+    `rows` is None for a view, whose rows are not counted. `seconds` is the wall time of the build.
     """
 
     name: str
@@ -46,7 +42,7 @@ class ModelBuilt:
 
     @property
     def table(self) -> str:
-        """Name with the schema, as in a query."""
+        """The table as `schema.table`."""
         return f"{self.schema}.{self.name}"
 
 
@@ -56,10 +52,10 @@ class CheckResult:
 
     Attributes:
         name: Unique name in the project.
-        model: Model, seed or source table.
-        column: Column; None for an audit.
-        failing: Number of wrong rows.
-        examples: A few ids of wrong rows, never personal values.
+        model: The checked model, seed or source table.
+        column: The checked column; None for an audit.
+        failing: Number of rows found.
+        examples: A few ids of these rows, never values of a personal column.
     """
 
     name: str
@@ -73,15 +69,15 @@ class CheckResult:
 
     @property
     def passed(self) -> bool:
-        """Return True if it found no wrong rows."""
+        """True if the check found no rows."""
         return self.failing == 0
 
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """Completed build: every selected model is in the file.
+    """Result of a complete build: every selected model is in the file.
 
-    The file may be published if `blocking` is empty.
+    The file can be published if `blocking` is empty.
     """
 
     models: tuple[ModelBuilt, ...]
@@ -89,7 +85,7 @@ class BuildResult:
 
     @property
     def blocking(self) -> tuple[CheckResult, ...]:
-        """Failed checks of severity error, which prevent publishing."""
+        """The failed checks of severity error, which prevent a publication."""
         return tuple(c for c in self.checks if not c.passed and c.severity == "error")
 
     @property
@@ -102,16 +98,16 @@ class BuildObserver(Protocol):
     """Observer of a build."""
 
     def on_plan(self, models: int, checks: int) -> None:
-        """Called at the start, with the numbers of models and checks."""
+        """The build starts with this number of models and checks."""
 
     def on_model_start(self, name: str) -> None:
-        """Called when the build of a model starts."""
+        """The build of the model starts."""
 
     def on_model_end(self, model: ModelBuilt) -> None:
-        """Called when a model is built."""
+        """The model is built."""
 
     def on_check_end(self, check: CheckResult) -> None:
-        """Called when a test or an audit has ended."""
+        """The test or audit is complete."""
 
 
 # -- Query -----------------------------------------------------------------------------------------
@@ -143,7 +139,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """Column of a table or view: its type, and its text, if it has one."""
+    """Column of a table or view: its name, type and comment (empty if it has none)."""
 
     name: str
     type: str
@@ -152,14 +148,14 @@ class ColumnType:
 
 @dataclass(frozen=True, slots=True)
 class GenericTest:
-    """Test of a column in a schema file, of one of four kinds.
+    """Test of a column in a schema file.
 
     Attributes:
-        about: Model, seed or source table tested.
-        table: Its name with the schema.
+        about: The tested model, seed or source table.
+        table: The same as `schema.table`.
         values: Values of `accepted_values`.
-        to: Other table of `relationships`, with the schema.
-        field: Other column of `relationships`.
+        to: Table of `relationships`, as `schema.table`.
+        field: Column of that table.
     """
 
     name: str
@@ -189,7 +185,7 @@ class GenericTest:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Tables that the test reads."""
+        """The tables that the test reads."""
         return frozenset((self.table, self.to or self.table))
 
 
@@ -197,7 +193,7 @@ class GenericTest:
 class Audit:
     """Query that must return no rows.
 
-    `about` is the first model that it refers to, or the source table if there is none.
+    `about` is the first model that it refers to, or the first source table if it refers to none.
     """
 
     name: str
@@ -220,16 +216,16 @@ Check = GenericTest | Audit
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """SQL file, with the texts of its header and of its schema file.
+    """Model: a SQL file and its entry in a schema file.
 
     Attributes:
-        sentence: Sentence of the header.
-        grain: Grain in the header.
-        description: Description in the schema file.
-        texts: Texts of columns in the schema file.
-        declared: Place of the entry in the schema file.
-        is_own: True for a model in the user's folder.
-        personal: Columns whose `meta` in the schema file defines whether they are personal.
+        grain: From the header; empty if there is none.
+        sentence: From the header; empty if there is none.
+        description: From the schema file.
+        texts: Descriptions of columns in the schema file.
+        declared: File and line of the entry in the schema file.
+        is_own: True for a model of the user's folder.
+        personal: Columns whose `meta` in the schema file says whether they are personal.
     """
 
     name: str
@@ -246,7 +242,7 @@ class Model:
 
     @property
     def table(self) -> str:
-        """Name with the schema, as in a query."""
+        """The table as `schema.table`."""
         return f"{self.schema}.{self.name}"
 
     @property
@@ -256,14 +252,14 @@ class Model:
 
     @property
     def about(self) -> str:
-        """Description of the rows, as comments and catalogs show it."""
+        """Description of the rows, for comments and catalogs."""
         grain = f"Grain: {self.grain}." if self.grain else ""
         return self.description or "\n".join(each for each in (self.sentence, grain) if each)
 
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Csv file that users edit; `is_users` is True for a user's own file."""
+    """Table from a csv file; `is_users` is True for a file in the user's folder."""
 
     name: str
     schema: str
@@ -276,18 +272,18 @@ class Seed:
 
     @property
     def table(self) -> str:
-        """Name with the schema, as in a query."""
+        """The table as `schema.table`."""
         return f"{self.schema}.{self.name}"
 
     @property
     def texts(self) -> dict[str, str]:
-        """Texts of its columns."""
+        """Descriptions of the columns."""
         return {each.name: each.comment for each in self.columns}
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """Table that no model makes: of the landing, the history, or the runs."""
+    """Table that no model makes, such as a table of landing or history."""
 
     table: str
     texts: Mapping[str, str]
@@ -313,10 +309,10 @@ def project_files(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Project:
-    """Declarations of a project folder, with validated references.
+    """Project whose references are all resolved.
 
-    `sources` are named as in `source()`, with a point. `makes_content_views` is True if each
-    content type gets a typed view.
+    The keys of `sources` are `schema.table` as `source()` names them. `makes_content_views` is True
+    if each content type gets a typed view.
     """
 
     models: Mapping[str, Model]
@@ -333,9 +329,10 @@ class Project:
 
     @cached_property
     def parents(self) -> dict[str, tuple[str, ...]]:
-        """Return every seed and model in building order, with the seeds and models that it reads.
+        """Every seed and model in build order, with the seeds and models that it reads.
 
-        Raises `ModelError` with the whole cycle.
+        Raises:
+            ModelError: Models refer to each other in a circle.
         """
         made_of: dict[str, tuple[str, ...]] = dict.fromkeys(self.seeds, ())
         made_of |= {name: each.query.refs for name, each in self.models.items()}
@@ -344,7 +341,7 @@ class Project:
             # The user's models are last, because they may name a shipped table without `ref()`.
             order = sorted(TopologicalSorter(made_of).static_order(), key=own.__contains__)
         except CycleError as error:
-            # The cycle begins and ends with the same model, each made from the one before.
+            # The circle begins and ends with the same model. Each model reads the one before.
             ring = error.args[1][:0:-1]
             shown = " -> ".join((*ring, ring[0]))
             raise ModelError(
@@ -356,15 +353,14 @@ class Project:
 
     @property
     def build_order(self) -> tuple[str, ...]:
-        """Return seeds and models, each after the ones that it reads."""
+        """Seeds and models, each after those that it reads."""
         return tuple(self.parents)
 
     def selected(self, select: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the seeds and models that `select` names, in building order; default: all.
+        """Return the selected seeds and models in build order; all without a selection.
 
-        A word is a name or a folder: `marts`, `fct_jobs`, `+fct_jobs` with everything that it
-        reads, `stg_jobs+` with everything that reads it. Raises `UnknownName` with the nearest
-        name.
+        A word is the name of a model, seed or folder. `+fct_jobs` adds everything that the model
+        reads, and `stg_jobs+` everything that reads it. Raises `UnknownName` with the nearest name.
         """
         children: dict[str, list[str]] = {name: [] for name in self.parents}
         for name, made_of in self.parents.items():
@@ -385,18 +381,19 @@ class Project:
         return tuple(name for name in self.parents if name in chosen)
 
     def node(self, name: str) -> Model | Seed:
-        """Return the model or seed of that name, which must exist."""
+        """Return the model or seed of a known name."""
         return self.seeds[name] if name in self.seeds else self.models[name]
 
     @property
     def nodes(self) -> tuple[Model | Seed, ...]:
-        """Return the seeds and models in building order."""
+        """The seeds and models in build order."""
         return tuple(self.node(name) for name in self.parents)
 
     def checks_of(self, names: Iterable[str]) -> tuple[Check, ...]:
         """Return the tests and audits that read one of these seeds and models.
 
-        Tests of source tables are included if only these models read the tables.
+        Checks of source tables are included if a model reads the table and the check reads no
+        model.
         """
         wanted = [self.node(name) for name in names]
         own = {each.table for each in self.nodes}
@@ -410,7 +407,7 @@ class Project:
 
     @cached_property
     def digest(self) -> str:
-        """Return a digest of all content, as a key for caches."""
+        """Hash of the whole content, as a key for caches."""
         parts = [
             f"{m.table} {m.kind} {m.texts} {m.personal} {m.query.sql}" for m in self.models.values()
         ]
@@ -420,7 +417,7 @@ class Project:
 
 
 def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the names, and everything that any number of steps leads to."""
+    """Return the names and everything that can be reached from them."""
     found: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -432,10 +429,8 @@ def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[st
 
 
 # -- Statement -------------------------------------------------------------------------------------
-# Runs a statement from a file, and names file and line if DuckDB rejects it.
-#
-# A statement contains the text of the file from its first line, so that DuckDB's `LINE n` is line n
-# of the file. DuckDB's messages about data are shown without the data, which may be personal.
+# A statement contains the file's text from its first line, so that DuckDB's `LINE n` is line n of
+# the file. Values are removed from DuckDB's messages, because they may be personal.
 
 
 _LINE = re.compile(r"^LINE (\d+): ", re.MULTILINE)
@@ -446,9 +441,9 @@ _MISSING = re.compile(r"(?:Table|View) with name \"?([\w.]+)\"? does not exist",
 
 @contextmanager
 def naming_line(path: Path, doing: str) -> Iterator[None]:
-    """Convert DuckDB's error for a statement to a `ModelFailed` with file and line.
+    """Turn an error of DuckDB into a `ModelFailed` with file and line.
 
-    Errors of the file system and of the disk are not converted, because no model caused them.
+    Errors of the file system and of the disk pass unchanged.
     """
     try:
         yield
@@ -464,7 +459,7 @@ def naming_line(path: Path, doing: str) -> Iterator[None]:
 
 
 def _one_line_message(error: duckdb.Error, message: str) -> str:
-    """Return DuckDB's sentence on one line, without SQL and without data."""
+    """Return DuckDB's message on one line, without SQL and without values."""
     sentence = " ".join(_LINE.split(message)[0].split())
     if isinstance(error, _ABOUT_THE_TEXT):
         return sentence

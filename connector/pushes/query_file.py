@@ -84,7 +84,8 @@ def file_from_query(
     null = (asked.clear or "") if clears_nulls else ""
     with open_query(Warehouse(settings.folder).published, query) as result:
         _check_columns(settings, asked, result.names)
-        rows = _without_hashes(settings, result.names, result.rows(null))
+        # A row of nulls would be a blank line, which a push leaves out.
+        rows = _without_hashes(settings, result.names, filter(any, result.rows(null)))
         first = next(rows, None)
         if first is None:
             return None

@@ -230,7 +230,7 @@ class Behaviours:
 
     @classmethod
     def read(cls, given: Mapping[str, str] | Behaviours | None) -> Behaviours:
-        """The behaviours of these names and values; the rest have their defaults.
+        """Return the behaviours of these names and values; others have their defaults.
 
         Raises `UnknownName` for a name or a value that does not exist, with those allowed.
         """
@@ -245,7 +245,7 @@ class Behaviours:
 
     @classmethod
     def parse(cls, settings: Iterable[str]) -> Behaviours:
-        """The behaviours of `NAME=VALUE` texts, as the command takes them.
+        """Parse `NAME=VALUE` texts of the command.
 
         Raises `SettingsError` for a text without `=`, and what `read` raises.
         """

@@ -67,7 +67,7 @@ class DirectStore:
                     cached_statements=512,
                 )
                 undo.callback(self._connection.close)
-                self._shelves = {n: RecordTable(self._connection, d) for n, d in CATALOG.items()}
+                self._tables = {n: RecordTable(self._connection, d) for n, d in CATALOG.items()}
                 self.is_new = self._open()
             except sqlite3.DatabaseError as error:
                 message, action = f"cannot be used: {error}", "or move this one away"
@@ -91,9 +91,9 @@ class DirectStore:
                 raise sqlite3.DatabaseError("it was made for other fields")
             if found is None:
                 self._connection.execute("INSERT INTO layout VALUES (?)", (_LAYOUT,))
-                for shelf in self._shelves.values():
-                    shelf.build()
-                    shelf.index()
+                for table in self._tables.values():
+                    table.build()
+                    table.index()
             else:
                 # Another start of the same seed must not draw the ids of the first again.
                 sequence = "SELECT coalesce(sum(seq), 0) FROM sqlite_sequence"
@@ -115,21 +115,21 @@ class DirectStore:
     # What a test reads.
 
     def records(self, resource: str, *, type: str | None = None) -> dict[str, dict[str, Any]]:
-        """Every record's detail by id, as a detail answer would show it now.
+        """Return every record by id, as a detail answer would show it now.
 
         `type` is a content type's id, to have its items alone.
         """
         declared(resource)
         with self._reading():
-            records = {row.record["id"]: row.record for row in self._shelves[resource].rows(type)}
-            computed = self._computed(resource, list(records))
+            records = {row.record["id"]: row.record for row in self._tables[resource].rows(type)}
+            computed = self._count_counters(resource, list(records))
             shape = self._shapes[resource]
             return {id: shape.detail(each, computed.get(id, {})) for id, each in records.items()}
 
     def hidden(self, resource: str, id: str) -> dict[str, Any]:
         """Write-only fields of a record, as stored; raises `KeyError` without the record."""
         with self._reading():
-            return self._shapes[resource].hidden(self._existing(resource, id).record)
+            return self._shapes[resource].hidden(self._require_row(resource, id).record)
 
     # What a test or a simulation writes.
 
@@ -141,16 +141,16 @@ class DirectStore:
         """
         declared(resource)
         with self._writing():
-            stamp = stored_moment(self._truncated(self.clock()))
+            stamp = stored_moment(self._truncate(self.clock()))
             id = record.get("id") or str(UUID(int=self._random.getrandbits(128), version=4))
             dates = {"created_at": stamp, "updated_at": record.get("created_at", stamp)}
-            self._add(resource, self._as_stored({"id": id, **dates, **record}), type)
+            self._add(resource, self._to_stored({"id": id, **dates, **record}), type)
         return str(id)
 
     def load(self, resource: str, records: Iterable[tuple[Stored, str | None]]) -> None:
         """Store many records with their content types' ids, all in one transaction."""
         with self._writing():
-            self._shelves[resource].add((self._as_stored(each), type) for each, type in records)
+            self._tables[resource].add((self._to_stored(each), type) for each, type in records)
 
     def touch(
         self,
@@ -176,22 +176,22 @@ class DirectStore:
     ) -> None:
         """Change many records as one bulk edit does: in one transaction, with one stamp."""
         with self._writing():
-            stamp = stored_moment(self._truncated(updated_at or self.clock()))
+            stamp = stored_moment(self._truncate(updated_at or self.clock()))
             for id in ids:
-                row = self._existing(resource, id)
-                changed = self._as_stored({**row.record, **(changes or {}), "updated_at": stamp})
+                row = self._require_row(resource, id)
+                changed = self._to_stored({**row.record, **(changes or {}), "updated_at": stamp})
                 self._replace(resource, row, changed)
 
     def change_silently(self, resource: str, id: str, changes: Mapping[str, Any]) -> None:
         """Change a record and leave its `updated_at`, unless the changes name one."""
         with self._writing():
-            row = self._existing(resource, id)
-            self._replace(resource, row, self._as_stored({**row.record, **changes}))
+            row = self._require_row(resource, id)
+            self._replace(resource, row, self._to_stored({**row.record, **changes}))
 
     def remove(self, resource: str, id: str) -> None:
         """Delete a record. Raises `KeyError` without it."""
         with self._writing():
-            self._remove(resource, self._existing(resource, id))
+            self._remove(resource, self._require_row(resource, id))
 
     def postpone(
         self,
@@ -205,7 +205,7 @@ class DirectStore:
 
         Without an `id` a record is created. The returned function gives the record's id.
         """
-        stamp = self._truncated(self.clock())
+        stamp = self._truncate(self.clock())
 
         def commit() -> str:
             if id is None:
@@ -225,7 +225,7 @@ class DirectStore:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction; within another, a part of it."""
+        """Open a transaction, or continue the one that is open."""
         with self._lock:
             if self._depth == 0:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -241,53 +241,53 @@ class DirectStore:
             if self._depth == 0:
                 self._connection.execute("COMMIT")
 
-    def _existing(self, resource: str, id: str) -> StoredRow:
+    def _require_row(self, resource: str, id: str) -> StoredRow:
         declared(resource)
-        row = self._shelves[resource].find(id)
+        row = self._tables[resource].find(id)
         if row is None:
             raise KeyError(f"{resource} has no record {id}")
         return row
 
-    def _as_stored(self, record: Stored) -> Stored:
-        """The record with its times as they are kept."""
+    def _to_stored(self, record: Stored) -> Stored:
+        """Return the record with its times as stored texts."""
         return {
-            name: stored_moment(self._truncated(value)) if isinstance(value, datetime) else value
+            name: stored_moment(self._truncate(value)) if isinstance(value, datetime) else value
             for name, value in record.items()
         }
 
-    def _truncated(self, moment: datetime) -> datetime:
+    def _truncate(self, moment: datetime) -> datetime:
         return truncate_moment(moment, self.behaviours)
 
     def _shown(self, kept: str) -> str:
         return shown_moment(kept, self.behaviours)
 
     def _detail(self, resource: str, record: Stored) -> dict[str, Any]:
-        computed = self._computed(resource, (record["id"],))
+        computed = self._count_counters(resource, (record["id"],))
         return self._shapes[resource].detail(record, computed.get(record["id"], {}))
 
-    def _computed(self, resource: str, ids: Sequence[str]) -> dict[str, dict[str, int]]:
+    def _count_counters(self, resource: str, ids: Sequence[str]) -> dict[str, dict[str, int]]:
         if resource != "companies":
             return {}
-        return count_for(ids, self._shelves["jobs"], self._shelves["bookings"])
+        return count_for(ids, self._tables["jobs"], self._tables["bookings"])
 
     def _add(self, resource: str, record: Stored, parent: str | None) -> None:
-        self._shelves[resource].add([(record, parent)])
-        self._move_companies(resource, record)
+        self._tables[resource].add([(record, parent)])
+        self._touch_companies(resource, record)
 
     def _replace(self, resource: str, row: StoredRow, record: Stored) -> None:
-        self._shelves[resource].replace(row.serial, record)
-        self._move_companies(resource, row.record, record)
+        self._tables[resource].replace(row.serial, record)
+        self._touch_companies(resource, row.record, record)
 
     def _remove(self, resource: str, row: StoredRow) -> None:
-        self._shelves[resource].remove(row.serial)
-        self._move_companies(resource, row.record)
+        self._tables[resource].remove(row.serial)
+        self._touch_companies(resource, row.record)
 
-    def _move_companies(self, resource: str, *versions: Stored) -> None:
+    def _touch_companies(self, resource: str, *versions: Stored) -> None:
         """Date companies whose counters a write may change, if `counters` is `moving`."""
         if self.behaviours.counters != "moving" or resource not in ("jobs", "bookings"):
             return
-        stamp = stored_moment(self._truncated(self.clock()))
-        shelf = self._shelves["companies"]
+        stamp = stored_moment(self._truncate(self.clock()))
+        table = self._tables["companies"]
         for id in {each.get("company_id") for each in versions} - {None}:
-            if row := shelf.find(str(id)):
-                shelf.replace(row.serial, {**row.record, "updated_at": stamp})
+            if row := table.find(str(id)):
+                table.replace(row.serial, {**row.record, "updated_at": stamp})

@@ -129,7 +129,7 @@ class Endless:
     part: bytes = b" " * 65_536
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Send until nobody listens."""
+        """Send until the client leaves."""
         response = await exchange.serve()
         del response.headers["content-length"]
         await exchange.send_head(response)
@@ -225,7 +225,7 @@ class LateCommit:
 class DateSkew:
     """The `Date` header is wrong by `seconds`; timestamps in the body are not.
 
-    For a server whose whole clock is wrong, give the sandbox a clock of its own.
+    For a server whose whole clock is wrong, pass a `clock` to the sandbox.
     """
 
     seconds: float
@@ -338,8 +338,8 @@ class Matcher:
     times: int | None = 1
 
 
-def _read(name: str, given: Mapping[str, Any]) -> tuple[Fault, Matcher]:
-    """The fault of that name and its matcher, of texts by parameter."""
+def _parse_fault(name: str, given: Mapping[str, Any]) -> tuple[Fault, Matcher]:
+    """Return the named fault and its matcher, parsed from texts by parameter."""
     if name not in KINDS:
         raise UnknownName("fault", name, KINDS)
     kind = KINDS[name]
@@ -358,7 +358,7 @@ class PlannedFault:
 
     fault: Fault
     matcher: Matcher
-    seen: int = 0
+    matched: int = 0
     hits: int = 0
 
 
@@ -408,11 +408,13 @@ class Faults:
                 given[part] = json.loads(value) if part == "headers" else value
             if given.get("times") == "always":
                 given["times"] = None
-            fault, matcher = _read(name, given)
+            fault, matcher = _parse_fault(name, given)
         except ValidationError as error:
             (first, *_) = error.errors()
-            told = f"{first['loc'][0]}={first['input']}: {first['msg']}" if first["loc"] else first
-            raise SettingsError(f"--fault {text!r}: {told}") from None
+            reason = (
+                f"{first['loc'][0]}={first['input']}: {first['msg']}" if first["loc"] else first
+            )
+            raise SettingsError(f"--fault {text!r}: {reason}") from None
         except ValueError as error:
             raise SettingsError(f"--fault {text!r} cannot be read: {error}") from None
         return self._add(fault, matcher)
@@ -423,21 +425,21 @@ class Faults:
             self._planned.clear()
 
     def match(self, method: str, path: str) -> Fault | None:
-        """The first planned fault that this request meets."""
+        """Return the first planned fault that matches the request, or None."""
         with self._lock:
             for each in self._planned:
-                if self._meets(each, method, path):
+                if self._matches(each, method, path):
                     each.hits += 1
                     return each.fault
         return None
 
-    def _meets(self, planned: PlannedFault, method: str, path: str) -> bool:
+    def _matches(self, planned: PlannedFault, method: str, path: str) -> bool:
         matcher = planned.matcher
         if matcher.method not in (None, method) or not fnmatchcase(path, matcher.path):
             return False
         if matcher.times is not None and planned.hits >= matcher.times:
             return False
-        planned.seen += 1
-        if matcher.nth not in (None, planned.seen):
+        planned.matched += 1
+        if matcher.nth not in (None, planned.matched):
             return False
         return matcher.probability >= 1 or self._random.random() < matcher.probability

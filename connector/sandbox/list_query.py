@@ -41,7 +41,7 @@ class ListQuery:
     per_page: int
 
 
-def read_listing(
+def parse_list_query(
     declaration: Declaration,
     query: Mapping[str, str],
     behaviours: Behaviours,
@@ -52,15 +52,15 @@ def read_listing(
     errors: dict[str, list[str]] = {}
     # An empty parameter is one that a form left out.
     query = {name: value for name, value in query.items() if value}
-    page = _positive("page", query, 1, behaviours, errors)
+    page = _positive_integer("page", query, 1, behaviours, errors)
     per_page = _per_page(query, behaviours, errors)
-    sort, is_descending = _order(declaration, query, behaviours, errors)
+    sort, is_descending = _sort_order(declaration, query, behaviours, errors)
     where = RowCondition() if parent is None else RowCondition("t.parent = ?", (parent,))
     for each in declaration.filters:
         if each.name in query:
-            where = _filtered(where, each, query[each.name], behaviours, errors)
+            where = _add_filter(where, each, query[each.name], behaviours, errors)
     if declaration.searchable and "search" in query:
-        where = _searched(where, declaration, query["search"], behaviours)
+        where = _add_search(where, declaration, query["search"], behaviours)
     if behaviours.unknown_parameter == "refused":
         known = {"page", "per_page", *(each.name for each in declaration.filters)}
         known |= {"search"} if declaration.searchable else set()
@@ -72,7 +72,7 @@ def read_listing(
     return ListQuery(where, sort, is_descending, page, per_page)
 
 
-def _positive(
+def _positive_integer(
     name: str,
     query: Mapping[str, str],
     default: int,
@@ -92,7 +92,7 @@ def _positive(
 def _per_page(
     query: Mapping[str, str], behaviours: Behaviours, errors: dict[str, list[str]]
 ) -> int:
-    per_page = _positive("per_page", query, PER_PAGE_DEFAULT, behaviours, errors)
+    per_page = _positive_integer("per_page", query, PER_PAGE_DEFAULT, behaviours, errors)
     cap = int(behaviours.per_page_max)
     if per_page <= cap:
         return per_page
@@ -112,7 +112,7 @@ def _per_page(
     return min(PER_PAGE_DEFAULT, cap)
 
 
-def _order(
+def _sort_order(
     declaration: Declaration,
     query: Mapping[str, str],
     behaviours: Behaviours,
@@ -137,7 +137,7 @@ def _order(
     return sort, order == "desc"
 
 
-def _filtered(
+def _add_filter(
     where: RowCondition,
     by: Filter,
     value: str,
@@ -145,7 +145,7 @@ def _filtered(
     errors: dict[str, list[str]],
 ) -> RowCondition:
     if by.kind is Kind.DATE:
-        return _dated(where, by, value, behaviours, errors)
+        return _add_date_filter(where, by, value, behaviours, errors)
     if by.values and value not in by.values:
         match behaviours.unknown_filter_value:
             case "refused":
@@ -160,7 +160,7 @@ def _filtered(
     return where.narrowed(f"t.{by.name} = ? COLLATE BINARY", value)
 
 
-def _dated(
+def _add_date_filter(
     where: RowCondition,
     by: Filter,
     value: str,
@@ -181,7 +181,7 @@ def _dated(
     return where.narrowed(f"t.{compared} {comparison} ?", f"{day}T{time}Z")
 
 
-def _searched(
+def _add_search(
     where: RowCondition, declaration: Declaration, text: str, behaviours: Behaviours
 ) -> RowCondition:
     """Narrow to records with every word of the text (API 4.1: where, not shown)."""
@@ -201,11 +201,11 @@ def _searched(
             assert_never(other)
     for word in text.split():
         escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        where = where.narrowed(*_contains(declaration, columns, f"%{escaped}%", behaviours))
+        where = where.narrowed(*_search_condition(declaration, columns, f"%{escaped}%", behaviours))
     return where
 
 
-def _contains(
+def _search_condition(
     declaration: Declaration, columns: list[str], pattern: str, behaviours: Behaviours
 ) -> tuple[str, ...]:
     if behaviours.search == "all":

@@ -28,7 +28,7 @@ HANDLES = {
     name: slug(name).replace("untitled", words.FOREIGN_NAME)
     for name in (*words.FIRST_NAMES, *words.LAST_NAMES)
 }
-"""Each name as it stands in an address."""
+"""Each name in the form that email addresses have."""
 
 
 class RandomValues:
@@ -39,31 +39,31 @@ class RandomValues:
         self._bits = source.getrandbits
 
     def choice(self, options: Sequence[T]) -> T:
-        """One of the options."""
+        """Return one of the options."""
         return options[int(self.random() * len(options))]
 
     def maybe(self, share: float, value: T) -> T | None:
-        """The value in that share of cases, else None."""
+        """Return the value in that share of cases, else None."""
         return value if self.random() < share else None
 
     def integer(self, low: int, high: int) -> int:
-        """An integer from `low` to `high`, both included."""
+        """Return an integer from `low` to `high`, both included."""
         return low + int(self.random() * (high - low + 1))
 
     def yes(self, share: float = 0.5) -> bool:
-        """True in that share of cases."""
+        """Return True in that share of cases."""
         return self.random() < share
 
     def id(self) -> str:
-        """A uuid."""
+        """Return a uuid."""
         return str(UUID(int=self._bits(128), version=4))
 
     def day(self, near: datetime, low: int, high: int) -> str:
-        """A date so many days from a time."""
+        """Return a date between `low` and `high` days after a time."""
         return (near.date() + timedelta(days=self.integer(low, high))).isoformat()
 
     def text(self) -> str | None:
-        """Prose: mostly a sentence or two, sometimes none, empty, or very long."""
+        """Return one to three sentences, sometimes None, an empty or a very long text."""
         share = self.random()
         if share < 0.35:
             return None
@@ -74,7 +74,7 @@ class RandomValues:
         return " ".join(self.choice(words.SENTENCES) for _ in range(self.integer(1, 3)))
 
     def phone(self) -> str | None:
-        """A telephone number in one of the ways in which people write them."""
+        """Return a telephone number in a common notation, an empty text or None."""
         number = self.integer(0, 999)
         form = self.choice(
             ("+44 7700 900{:03d}", "07700 900{:03d}", "(020) 7946 0{:03d}", "", None)
@@ -82,7 +82,7 @@ class RandomValues:
         return form.format(number) if form else form
 
     def skills(self) -> str:
-        """A few skills, with this or that between them."""
+        """Return a few skills, with a random separator."""
         separator = self.choice((", ", "; ", " / ", "\n"))
         return separator.join(self.choice(words.SKILLS) for _ in range(self.integer(1, 5)))
 
@@ -98,7 +98,7 @@ class AgencyContext:
     emails: list[str] = field(default_factory=list)
 
     def email(self, draw: RandomValues, first: str, last: str, number: int) -> str:
-        """A person's address; one in a hundred is shared, as imports leave it."""
+        """Return an email address; one in a hundred is used twice."""
         if self.emails and draw.yes(0.01):
             return draw.choice(self.emails)
         email = f"{HANDLES[first]}.{HANDLES[last]}{number}@{draw.choice(words.MAIL_DOMAINS)}"

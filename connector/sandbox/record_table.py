@@ -46,7 +46,7 @@ class RowCondition:
     parameters: tuple[Any, ...] = ()
 
     def narrowed(self, sql: str, *parameters: Any) -> RowCondition:
-        """The condition and another one."""
+        """Return this condition combined with another one by AND."""
         joined = sql if self.sql == "1" else f"{self.sql} AND {sql}"
         return RowCondition(joined, self.parameters + parameters)
 
@@ -128,7 +128,7 @@ class RecordTable:
         self._connection.executemany(whole, texts)
 
     def replace(self, serial: int, record: Stored) -> None:
-        """Put another version of a record in its place."""
+        """Replace a record with another version."""
         values = ", ".join(f"{name} = ?" for name in ("id", *self._columns))
         self._run(
             f"UPDATE {self._table} SET {values} WHERE serial = ?",
@@ -144,7 +144,7 @@ class RecordTable:
         self._run(f"DELETE FROM {self._table}_record WHERE serial = ?", (serial,))
 
     def find(self, id: str, *, parent: str | None = None) -> StoredRow | None:
-        """The record of that id (under that parent, where one is given), or None."""
+        """Return the record with that id, and that parent if given; None if there is none."""
         found = self._run(
             f"SELECT t.serial, t.parent, r.record FROM {self._table} t "
             f"JOIN {self._table}_record r ON r.serial = t.serial WHERE t.id = ?",
@@ -155,7 +155,7 @@ class RecordTable:
         return StoredRow(found[0], found[1], json.loads(found[2]))
 
     def has(self, where: RowCondition) -> bool:
-        """Whether any record meets the condition."""
+        """Return True if a record meets the condition."""
         sql = f"SELECT 1 FROM {self._table} t WHERE {where.sql} LIMIT 1"
         return self._run(sql, where.parameters).fetchone() is not None
 
@@ -171,7 +171,7 @@ class RecordTable:
         return iter(self._run(sql, where.parameters))
 
     def page(self, where: RowCondition, order: str, *, limit: int, offset: int) -> list[Stored]:
-        """The records of one page. `order` is SQL over the narrow table."""
+        """Return the records of one page. `order` is SQL over the narrow table."""
         # In two steps: a join would fetch every record that the offset skips.
         serials = [
             found[0]
@@ -191,7 +191,7 @@ class RecordTable:
         return [json.loads(texts[serial]) for serial in serials]
 
     def rows(self, parent: str | None = None) -> Iterator[StoredRow]:
-        """Every record in the order of insertion, of one parent where that is given."""
+        """Yield every record in the order of insertion, only those of a parent if given."""
         condition = "" if parent is None else "WHERE t.parent = ?"
         found = self._run(
             f"SELECT t.serial, t.parent, r.record FROM {self._table} t "
@@ -225,30 +225,30 @@ _SUFFIXES = {"Z": "Z", "offset": "+00:00", "none": ""}
 
 
 def wall_clock() -> datetime:
-    """The machine's time, in UTC."""
+    """Return the machine's time in UTC."""
     return datetime.now(UTC)
 
 
 def stored_moment(moment: datetime) -> str:
-    """The text under which an aware time is kept: UTC, microseconds, `Z`."""
+    """Return the stored text of an aware time: UTC, microseconds, `Z`."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def truncate_moment(moment: datetime, behaviours: Behaviours) -> datetime:
-    """The time in the precision that the server keeps (`timestamp_precision`)."""
+    """Cut the time to the precision that the server keeps (`timestamp_precision`)."""
     unit = _MICROSECONDS_KEPT[behaviours.timestamp_precision]
     return moment.replace(microsecond=moment.microsecond // unit * unit)
 
 
 def read_date(text: str) -> date:
-    """The day of a `YYYY-MM-DD` text, and of no other form. Raises `ValueError`."""
+    """Parse a date in the form `YYYY-MM-DD` only. Raises `ValueError`."""
     if len(text) != len("2024-01-31"):
         raise ValueError(text)
     return date.fromisoformat(text)
 
 
 def shown_moment(kept: str, behaviours: Behaviours) -> str:
-    """A kept text as answers show it (API conventions: any ISO 8601 form in UTC).
+    """Return a stored time as answers show it (API conventions: any ISO 8601 form in UTC).
 
     A text of another form, which only a test can have put there, is shown as it is.
     """
@@ -285,22 +285,22 @@ class AnswerShape:
         self._write_only = tuple(name for name, each in declared.items() if each.write_only)
 
     def detail(self, record: Stored, computed: Mapping[str, Any]) -> dict[str, Any]:
-        """The record as a detail answer shows it, undeclared fields as well."""
+        """Return the record as a detail answer shows it, with undeclared fields."""
         extras = [n for n in record if n not in self._declared and not n.startswith("_")]
         return self._shown(record, computed, (*self._detail, *extras))
 
     def item(self, record: Stored, computed: Mapping[str, Any]) -> dict[str, Any]:
-        """The record as a list shows it: exactly the declared list shape."""
+        """Return the record as a list shows it: exactly the declared fields."""
         return self._shown(record, computed, self._item)
 
     def hidden(self, record: Stored) -> dict[str, Any]:
-        """The write-only fields of the record, which no answer shows."""
+        """Return the write-only fields of the record, which no answer shows."""
         return {name: record.get(name) for name in self._write_only}
 
     def echoed_fields(
         self, detail: Mapping[str, Any], names: Collection[str] | None
     ) -> dict[str, Any]:
-        """The detail, or those of its fields that an answer echoes (API 4.7)."""
+        """Return the detail, or only the named fields that an answer echoes (API 4.7)."""
         if names is None:
             return dict(detail)
         return {name: value for name, value in detail.items() if name in names}
@@ -335,7 +335,7 @@ _PLACEMENT = (
 )
 
 _SLICE = 500
-"""How many companies are counted at once: SQLite bounds the parameters of one statement."""
+"""Number of companies counted by one statement: SQLite limits its parameters."""
 
 Counters = dict[str, int]
 
@@ -343,7 +343,7 @@ Counters = dict[str, int]
 def count_for(
     companies: Sequence[str], jobs: RecordTable, bookings: RecordTable
 ) -> dict[str, Counters]:
-    """The three counters of each company by its id."""
+    """Return the three counters of each company by its id."""
     names = ("jobs_count", "active_jobs_count", "placements_count")
     counted = {id: dict.fromkeys(names, 0) for id in companies}
     for start in range(0, len(companies), _SLICE):

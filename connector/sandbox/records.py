@@ -42,7 +42,7 @@ def make_dates(draw: RandomValues, created: datetime, updated: datetime) -> Stor
 def make_company(
     draw: RandomValues, agency: AgencyContext, number: int, created: datetime, updated: datetime
 ) -> Made:
-    """A client company."""
+    """Make a client company."""
     name = f"{draw.choice(words.COMPANY_HEADS)} {draw.choice(words.COMPANY_TAILS)}"
     domain = f"{slug(name)}-{number}.example"
     first, last = draw.choice(words.FIRST_NAMES), draw.choice(words.LAST_NAMES)
@@ -83,7 +83,7 @@ def make_company(
 def make_job(
     draw: RandomValues, agency: AgencyContext, number: int, created: datetime, updated: datetime
 ) -> Made:
-    """A vacancy, of a company where there is one."""
+    """Make a vacancy of a company, if there are companies."""
     companies = agency.ids["companies"]
     title = draw.choice(words.RANKS) + draw.choice(words.ROLES)
     status = draw.choice(words.JOB_STATUSES)
@@ -151,7 +151,7 @@ def _pay(draw: RandomValues) -> Stored:
 def make_candidate(
     draw: RandomValues, agency: AgencyContext, number: int, created: datetime, updated: datetime
 ) -> Made:
-    """A person who looks for work."""
+    """Make a candidate."""
     last = draw.choice(words.LAST_NAMES)
     record = {
         **make_dates(draw, created, updated),
@@ -232,7 +232,7 @@ def _work(draw: RandomValues, created: datetime) -> Stored:
 def make_lead(
     draw: RandomValues, agency: AgencyContext, number: int, created: datetime, updated: datetime
 ) -> Made:
-    """A prospect: a person, a business, or both."""
+    """Make a lead: a person, a business, or both."""
     first, last = draw.choice(words.FIRST_NAMES), draw.choice(words.LAST_NAMES)
     business = f"{draw.choice(words.COMPANY_HEADS)} {draw.choice(words.COMPANY_TAILS)}"
     form = draw.integer(0, 3)
@@ -275,7 +275,7 @@ def make_lead(
 def make_booking(
     draw: RandomValues, agency: AgencyContext, number: int, created: datetime, updated: datetime
 ) -> Made:
-    """An event; without all three relations it is no interview, contract or placement."""
+    """Make a booking; only one with all three relations is an interview, contract or placement."""
     companies, candidates, leads = (agency.ids[n] for n in ("companies", "candidates", "leads"))
     kind = draw.choice(words.BOOKING_TYPES)
     job_id, company_id = draw.choice(agency.jobs) if agency.jobs else (None, None)
@@ -387,7 +387,7 @@ FIELD_TYPES: tuple[str, ...] = ContentTypeField.fields_declared["field_type"].va
 def make_content_type(
     draw: RandomValues, agency: AgencyContext, number: int, created: datetime, updated: datetime
 ) -> Made:
-    """A content type, with one field of every `field_type`."""
+    """Make a content type, with one field of every `field_type`."""
     name, address, about, icon = words.CONTENT_TYPES[number % len(words.CONTENT_TYPES)]
     round = number // len(words.CONTENT_TYPES)
     suffix = f" {round + 1}" if round else ""
@@ -430,7 +430,7 @@ def _field(draw: RandomValues, field_type: str, number: int) -> dict[str, Any]:
 def make_content_item(
     draw: RandomValues, agency: AgencyContext, number: int, created: datetime, updated: datetime
 ) -> Made:
-    """A content item of one of the types."""
+    """Make a content item of one of the types."""
     type_id, fields = agency.types[number % len(agency.types)]
     title = f"{draw.choice(words.ITEM_TITLES)} #{number}"
     status = draw.choice(words.CONTENT_STATES)
@@ -493,7 +493,7 @@ def make_record(
     number: int,
     moments: tuple[datetime, datetime],
 ) -> Made:
-    """One record of any resource, with every field that is not computed."""
+    """Make a record of any resource, with every field that is not computed."""
     if maker := _MAKERS.get(resource.name):
         record, parent = maker(draw, agency, number, *moments)
     else:
@@ -510,7 +510,7 @@ def make_record(
 def _declared_value(
     declared: Field, draw: RandomValues, agency: AgencyContext, created: datetime
 ) -> Any:
-    """A value for a field, by what is declared of it alone."""
+    """Make a value from the declaration of a field."""
     if declared.nullable and draw.yes(0.2):
         return None
     if declared.values:

@@ -22,7 +22,7 @@ from connector.sandbox.records import make_record
 COUNTS_DEFAULT: Mapping[str, int] = MappingProxyType(
     {name: each.sandbox_count for name, each in CATALOG.items()}
 )
-"""The agency that the command makes up when it is told no numbers."""
+"""Default number of sample records by resource."""
 
 _DAYS = 730
 _LATENESS = timedelta(hours=1)
@@ -37,7 +37,7 @@ Moments = tuple[datetime, datetime]
 
 
 def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> None:
-    """Fill an empty store with so many records; a resource that is left out has none.
+    """Fill an empty store with these numbers of records; a resource left out has none.
 
     Raises `UnknownName` for a resource that the API does not have, and `SettingsError` for a
     negative number, or for content items without a content type.
@@ -65,7 +65,7 @@ def _anchor(now: datetime) -> datetime:
 def _resources(
     draw: RandomValues, agency: AgencyContext, counts: Mapping[str, int], anchor: datetime
 ) -> Iterator[tuple[str, Iterator[tuple[Stored, str | None]]]]:
-    """Each resource with its records, after those that it refers to."""
+    """Yield each resource with its records, after the resources that it refers to."""
     for name in REFERRED_FIRST:
         moments = _moments(draw, counts.get(name, 0), anchor)
         yield name, (make_record(CATALOG[name], draw, agency, i, e) for i, e in enumerate(moments))
@@ -99,7 +99,7 @@ def _moments(draw: RandomValues, count: int, anchor: datetime) -> Sequence[Momen
 
 
 def _groups(total: int) -> Iterator[int]:
-    """Sizes of groups that make up the total: one if it is small, else 150 and more."""
+    """Yield sizes of groups that add up to the total: one if it is small, else 150 and more."""
     while total > 0:
         size = total if total < 2 * _IMPORT_MIN else max(_IMPORT_MIN, total // 6)
         yield min(size, total)

@@ -18,7 +18,7 @@ from connector.catalog import declaration as declared
 from connector.catalog.resource import Declaration, Operation
 from connector.sandbox.api_answer import ApiAnswer, Body, Rejection, validation_rejection
 from connector.sandbox.direct_writes import DirectStore
-from connector.sandbox.list_query import ListQuery, read_listing
+from connector.sandbox.list_query import ListQuery, parse_list_query
 from connector.sandbox.record_table import RowCondition, Stored, StoredRow, stored_moment
 from connector.sandbox.validation import (
     check_body,
@@ -44,30 +44,30 @@ class Store(DirectStore):
     def list(
         self, resource: str, query: Mapping[str, str] | None = None, *, type: str | None = None
     ) -> ApiAnswer:
-        """One page (API 4.1); `query` holds the parameters as texts.
+        """Return one page (API 4.1); `query` has the parameters as texts.
 
         `type` is a content type's slug or id, where the path has one.
         """
         declaration = self._declaration(resource, "list")
         with self._reading():
-            parent = self._parent(declaration, type)
-            asked = read_listing(declaration, query or {}, self.behaviours, parent=parent)
-            shelf = self._shelves[resource]
-            total = shelf.count(asked.where)
+            parent = self._content_type_id(declaration, type)
+            listing = parse_list_query(declaration, query or {}, self.behaviours, parent=parent)
+            table = self._tables[resource]
+            total = table.count(listing.where)
             if self.behaviours.total == "earlier" and self.interlude is not None:
                 self.interlude()
-                rows_total = shelf.count(asked.where)
+                rows_total = table.count(listing.where)
             else:
                 rows_total = total
-            pages = -(-total // asked.per_page) or int(self.behaviours.pages_of_nothing)
-            page = self._page(asked.page, pages)
-            records = self._records_of_page(resource, asked, page, rows_total)
-            computed = self._computed(resource, [each["id"] for each in records])
+            pages = -(-total // listing.per_page) or int(self.behaviours.pages_of_nothing)
+            page = self._page_to_serve(listing.page, pages)
+            records = self._records_of_page(resource, listing, page, rows_total)
+            computed = self._count_counters(resource, [each["id"] for each in records])
             shape = self._shapes[resource]
             data = [shape.item(each, computed.get(each["id"], {})) for each in records]
         pagination = {
             "page": page,
-            "per_page": asked.per_page,
+            "per_page": listing.per_page,
             "total": total,
             "total_pages": pages,
         }
@@ -76,19 +76,19 @@ class Store(DirectStore):
     def count(
         self, resource: str, query: Mapping[str, str] | None = None, *, type: str | None = None
     ) -> int:
-        """The `total` that a list with this query would show."""
+        """Return the `total` that a list with this query would show."""
         declaration = self._declaration(resource, "list")
         with self._reading():
             # Without a type, the items of all types: only the API needs one.
-            parent = None if type is None else self._parent(declaration, type)
-            asked = read_listing(declaration, query or {}, self.behaviours, parent=parent)
-            return self._shelves[resource].count(asked.where)
+            parent = None if type is None else self._content_type_id(declaration, type)
+            listing = parse_list_query(declaration, query or {}, self.behaviours, parent=parent)
+            return self._tables[resource].count(listing.where)
 
     def get(self, resource: str, id: str, *, type: str | None = None) -> ApiAnswer:
-        """One record's detail."""
+        """Return one record's detail."""
         declaration = self._declaration(resource, "get")
         with self._reading():
-            row = self._row(declaration, id, type)
+            row = self._find_row(declaration, id, type)
             return ApiAnswer(200, {"data": self._detail(resource, row.record)})
 
     def create(
@@ -97,10 +97,10 @@ class Store(DirectStore):
         """Create a record from a request's body. `at` dates it; by default the clock does."""
         declaration = self._declaration(resource, "create")
         with self._writing():
-            parent = self._parent(declaration, type)
+            parent = self._content_type_id(declaration, type)
             values = check_body(declaration, body, "create", self.behaviours, exists=self._exists)
             if parent is not None:
-                values["fields"] = self._content(parent, body, "create", {})
+                values["fields"] = self._content_values(parent, body, "create", {})
             self._check_unique(declaration, values, parent, None)
             stamp = self._stamp(at)
             record = {"id": self._new_id(), "created_at": stamp, "updated_at": stamp, **values}
@@ -122,17 +122,17 @@ class Store(DirectStore):
         """Change what the body names, and leave the rest. `at` dates the change."""
         declaration = self._declaration(resource, "update")
         with self._writing():
-            row = self._row(declaration, id, type)
+            row = self._find_row(declaration, id, type)
             before = row.record
             values = check_body(
                 declaration, body, "update", self.behaviours, exists=self._exists, stored=before
             )
             if row.parent is not None and "fields" in values:
                 kept = before.get("fields") or {}
-                values["fields"] = self._content(row.parent, body, "update", kept)
+                values["fields"] = self._content_values(row.parent, body, "update", kept)
             self._check_unique(declaration, values, row.parent, id)
             check_transition(declaration, before, values, self.behaviours)
-            record = self._changed(declaration, before, values, body, at)
+            record = self._next_version(declaration, before, values, body, at)
             self._replace(resource, row, record)
             detail = self._detail(resource, record)
         echo = self._shapes[resource].echoed_fields(detail, declaration.echoes.get("update"))
@@ -142,7 +142,7 @@ class Store(DirectStore):
         """Delete a record. What refers to it is left as it is."""
         declaration = self._declaration(resource, "delete")
         with self._writing():
-            self._remove(resource, self._row(declaration, id, type))
+            self._remove(resource, self._find_row(declaration, id, type))
         if self.behaviours.delete == "204":
             return ApiAnswer(204, None)
         return ApiAnswer(200, {"message": f"The {declaration.singular} was deleted."})
@@ -151,7 +151,7 @@ class Store(DirectStore):
         """Convert a lead into a customer (API 3.5, 4.6)."""
         declaration = self._declaration(resource, "convert")
         with self._writing():
-            row = self._row(declaration, id, None)
+            row = self._find_row(declaration, id, None)
             record = dict(row.record)
             converted_at = record.get("_converted_at")
             if converted_at is None:
@@ -187,26 +187,26 @@ class Store(DirectStore):
             raise Rejection(405, f"There is no operation {operation!r} on {resource}.")
         return declaration
 
-    def _parent(self, declaration: Declaration, type: str | None) -> str | None:
-        """The id of the content type that a slug or an id names (API 4.7)."""
+    def _content_type_id(self, declaration: Declaration, type: str | None) -> str | None:
+        """Return the id of the content type with that slug or id (API 4.7)."""
         if declaration.parent is None:
             return None
         where = RowCondition("(t.id = ? OR t.slug = ? COLLATE BINARY)", (type, type))
-        for record in self._shelves[declaration.parent].page(where, "t.serial", limit=1, offset=0):
+        for record in self._tables[declaration.parent].page(where, "t.serial", limit=1, offset=0):
             id: str = record["id"]
             return id
         raise Rejection(404, "There is no such content type.")
 
-    def _row(self, declaration: Declaration, id: str, type: str | None) -> StoredRow:
+    def _find_row(self, declaration: Declaration, id: str, type: str | None) -> StoredRow:
         # A simulation may leave the type out; a path cannot.
-        parent = None if type is None else self._parent(declaration, type)
-        row = self._shelves[declaration.name].find(id, parent=parent)
+        parent = None if type is None else self._content_type_id(declaration, type)
+        row = self._tables[declaration.name].find(id, parent=parent)
         if row is None:
             raise Rejection(404, f"There is no {declaration.singular} of that id.")
         return row
 
-    def _page(self, page: int, pages: int) -> int:
-        """The page to serve; past the end, as `page_past_end` says."""
+    def _page_to_serve(self, page: int, pages: int) -> int:
+        """Return the page to serve; past the end, as `page_past_end` says."""
         if page <= max(pages, 1) or self.behaviours.page_past_end == "empty":
             return page
         if self.behaviours.page_past_end == "404":
@@ -214,34 +214,36 @@ class Store(DirectStore):
         return max(pages, 1)
 
     def _records_of_page(
-        self, resource: str, asked: ListQuery, page: int, total: int
+        self, resource: str, listing: ListQuery, page: int, total: int
     ) -> Sequence[Stored]:
-        shelf = self._shelves[resource]
-        offset = (page - 1) * asked.per_page
-        limit = min(asked.per_page, total - offset)
+        table = self._tables[resource]
+        offset = (page - 1) * listing.per_page
+        limit = min(listing.per_page, total - offset)
         if limit <= 0:
             return []
         if self.behaviours.ties == "random":
             # A multiplication modulo a prime shuffles serials, differently for each factor.
             factor = self._random.randrange(2**30, 2**31 - 1)
-            direction = "DESC" if asked.is_descending else "ASC"
-            order = f"t.{asked.sort} {direction}, (t.serial * {factor}) % 2147483647"
-            return shelf.page(asked.where, order, limit=limit, offset=offset)
+            direction = "DESC" if listing.is_descending else "ASC"
+            order = f"t.{listing.sort} {direction}, (t.serial * {factor}) % 2147483647"
+            return table.page(listing.where, order, limit=limit, offset=offset)
         # Far pages are read from the other end, since an offset costs what it skips.
         is_far = offset > total // 2
-        direction = "DESC" if asked.is_descending != is_far else "ASC"
-        order = f"t.{asked.sort} {direction}, t.serial {direction}"
+        direction = "DESC" if listing.is_descending != is_far else "ASC"
+        order = f"t.{listing.sort} {direction}, t.serial {direction}"
         if is_far:
             offset = total - offset - limit
-        records = shelf.page(asked.where, order, limit=limit, offset=offset)
+        records = table.page(listing.where, order, limit=limit, offset=offset)
         return records[::-1] if is_far else records
 
     def _exists(self, resource: str, id: str) -> bool:
-        return self._shelves[resource].has(RowCondition("t.id = ?", (id,)))
+        return self._tables[resource].has(RowCondition("t.id = ?", (id,)))
 
-    def _content(self, parent: str, body: Body, operation: Any, kept: Stored) -> dict[str, Any]:
-        """The content values to store (API 4.7). Raises `Rejection` 422."""
-        row = self._shelves["content_types"].find(parent)
+    def _content_values(
+        self, parent: str, body: Body, operation: Any, kept: Stored
+    ) -> dict[str, Any]:
+        """Return the content values to store (API 4.7). Raises `Rejection` 422."""
+        row = self._tables["content_types"].find(parent)
         fields = [] if row is None else row.record.get("fields", [])
         given = body.get("fields", {})
         values, errors = check_content(fields, given, operation, self.behaviours)
@@ -253,7 +255,7 @@ class Store(DirectStore):
     def _check_unique(
         self, declaration: Declaration, values: Stored, parent: str | None, id: str | None
     ) -> None:
-        shelf = self._shelves[declaration.name]
+        table = self._tables[declaration.name]
         for name, setting in (
             ("email", self.behaviours.duplicate_emails),
             ("slug", self.behaviours.duplicate_slugs),
@@ -263,10 +265,10 @@ class Store(DirectStore):
             others = RowCondition(f"t.{name} = ? AND t.id IS NOT ?", (values[name], id))
             if parent is not None:
                 others = others.narrowed("t.parent = ?", parent)
-            if shelf.has(others):
+            if table.has(others):
                 raise validation_rejection({name: ["is taken"]})
 
-    def _changed(
+    def _next_version(
         self,
         declaration: Declaration,
         before: Stored,
@@ -274,7 +276,7 @@ class Store(DirectStore):
         body: Body,
         at: datetime | None,
     ) -> Stored:
-        """Next version of a record, dated as `empty_update` and `unchanged_update` say."""
+        """Return the next version, dated as `empty_update` and `unchanged_update` say."""
         record = {**before, **values}
         stamp = self._stamp(at)
         set_server_values(declaration, record, before, stamp)
@@ -292,4 +294,4 @@ class Store(DirectStore):
         return str(UUID(int=self._random.getrandbits(128), version=4))
 
     def _stamp(self, at: datetime | None) -> str:
-        return stored_moment(self._truncated(at or self.clock()))
+        return stored_moment(self._truncate(at or self.clock()))

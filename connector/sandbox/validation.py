@@ -44,7 +44,7 @@ def check_body(
     exists: Exists,
     stored: Stored | None = None,
 ) -> Stored:
-    """The values that the body gives, as they are stored.
+    """Validate a body and return its values as they are stored.
 
     `stored` is the record that an update changes. Raises `Rejection` 422 with every message.
     """
@@ -82,12 +82,12 @@ def _check_value(
     operation: Literal["create", "update"],
     behaviours: Behaviours,
 ) -> tuple[Any, str | None]:
-    given = _cleaned(given, behaviours)
+    given = _clean(given, behaviours)
     # What create requires, update cannot clear.
     is_needed = declared.create.required or not declared.nullable
     if given is None or (is_needed and given == ""):
         return None, _MISSING if is_needed else None
-    value, message = _read(declared.kind, given, behaviours)
+    value, message = _parse_value(declared.kind, given, behaviours)
     # Clearing a field with an empty string is no malformed value of it.
     is_cleared = value == "" and not declared.values
     if message or is_cleared or not isinstance(value, str):
@@ -95,11 +95,13 @@ def _check_value(
     choices = _choices(declared, taken, operation, behaviours)
     if choices and value not in choices:
         return None, f"must be one of {', '.join(choices)}"
-    return value, _too_long(declared, value, behaviours) or _malformed(declared, value, behaviours)
+    return value, _length_problem(declared, value, behaviours) or _format_problem(
+        declared, value, behaviours
+    )
 
 
-def _cleaned(given: Any, behaviours: Behaviours) -> Any:
-    """The value without what the server cuts off a text before it looks at it."""
+def _clean(given: Any, behaviours: Behaviours) -> Any:
+    """Return the value, trimmed or null if the behaviours say so."""
     if isinstance(given, str):
         if behaviours.whitespace == "trimmed":
             given = given.strip()
@@ -108,7 +110,7 @@ def _cleaned(given: Any, behaviours: Behaviours) -> Any:
     return given
 
 
-def _too_long(declared: Field, value: str, behaviours: Behaviours) -> str | None:
+def _length_problem(declared: Field, value: str, behaviours: Behaviours) -> str | None:
     if behaviours.text_length == "unlimited" or not declared.listed:
         return None
     longest = int(behaviours.text_length)
@@ -133,8 +135,8 @@ def _choices(
     return taken.values or declared.values
 
 
-def _read(kind: Kind, given: Any, behaviours: Behaviours) -> tuple[Any, str | None]:
-    """The JSON value as it is stored, or why it is not of the kind."""
+def _parse_value(kind: Kind, given: Any, behaviours: Behaviours) -> tuple[Any, str | None]:
+    """Return the JSON value as it is stored, or a message why it is not of the kind."""
     accepts, expected = _KINDS[kind]
     if not accepts(given):
         return None, f"must be {expected}"
@@ -162,7 +164,7 @@ def _is_address(value: Any) -> bool:
     return _is_text(value) and _URL.fullmatch(value) is not None
 
 
-def _reads(reader: Callable[[str], object]) -> Callable[[Any], bool]:
+def _parses_with(reader: Callable[[str], object]) -> Callable[[Any], bool]:
     def accepts(value: Any) -> bool:
         try:
             reader(value)
@@ -179,15 +181,15 @@ _KINDS: Mapping[Kind, tuple[Callable[[Any], bool], str]] = {
     Kind.NUMBER: (_is_number, "a number"),
     Kind.INTEGER: (lambda value: isinstance(value, int) and _is_number(value), "an integer"),
     Kind.BOOL: (lambda value: isinstance(value, bool), "true or false"),
-    Kind.DATE: (_reads(read_date), "a date, as 2024-01-31"),
-    Kind.DATETIME: (_reads(read_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
+    Kind.DATE: (_parses_with(read_date), "a date, as 2024-01-31"),
+    Kind.DATETIME: (_parses_with(read_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
     Kind.VALUES: (lambda value: isinstance(value, dict), "an object"),
     Kind.PARTS: (lambda value: isinstance(value, list), "an array"),
 }
 """Which JSON values a field of a kind takes, and how that is said."""
 
 
-def _malformed(declared: Field, value: str, behaviours: Behaviours) -> str | None:
+def _format_problem(declared: Field, value: str, behaviours: Behaviours) -> str | None:
     if declared.format == "email":
         return None if _EMAIL.fullmatch(value) else "must be a valid email address"
     if behaviours.formats == "email_only":
@@ -227,7 +229,7 @@ def _check_presence(
     values: Stored,
     errors: Messages,
 ) -> None:
-    """Check the required fields of a create, and those that its rules require."""
+    """Check the fields that a create and its rules require."""
     needed = [name for name, (_, taken) in terms.items() if taken.required]
     for rule in declaration.rules:
         if isinstance(rule, RequiredWhen) and values.get(rule.on) in rule.values:
@@ -311,19 +313,19 @@ def set_server_values(
 
 
 def initial_status(declaration: Declaration) -> str:
-    """State of a record that is created without one: the first that create accepts."""
+    """Return the state of a record created without a state: the first that create accepts."""
     status = declaration.fields["status"]
     return (status.create.values or status.values)[0]
 
 
 def slug(title: str) -> str:
-    """The title as it stands in an address."""
+    """Return the title in the form that addresses have."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     return _NOT_IN_SLUGS.sub("-", plain).strip("-") or "untitled"
 
 
 def _fill_in_meeting(record: Stored) -> None:
-    """An online meeting on a platform has a number, a password and an address."""
+    """Add the number, password and address of an online meeting."""
     if record.get("meeting_platform") and not record.get("meeting_id"):
         number = int(record["id"].replace("-", ""), 16) % 10**10
         record["meeting_id"] = f"{number:010d}"
@@ -344,7 +346,7 @@ def check_content(
     operation: Literal["create", "update"],
     behaviours: Behaviours,
 ) -> tuple[dict[str, Any], Messages]:
-    """The values to store by `field_key`, and messages by `fields.<field_key>`."""
+    """Return the values to store by `field_key`, and messages by `fields.<field_key>`."""
     by_key = {each["field_key"]: each for each in type_fields}
     values: dict[str, Any] = {}
     errors: Messages = {}
@@ -353,7 +355,7 @@ def check_content(
             if behaviours.unknown_fields == "refused":
                 errors[f"fields.{key}"] = ["is not a field of this content type"]
             continue
-        if value is not None and (problem := _problem(by_key[key], value)):
+        if value is not None and (problem := _content_problem(by_key[key], value)):
             errors[f"fields.{key}"] = [problem]
         else:
             values[key] = value
@@ -365,7 +367,7 @@ def check_content(
     return values, errors
 
 
-def _problem(declared: Mapping[str, Any], value: Any) -> str | None:
+def _content_problem(declared: Mapping[str, Any], value: Any) -> str | None:
     """Return why the value does not have the field's type, or None."""
     kind = declared["field_type"]
     accepts, expected = _TYPES.get(kind, _KINDS[Kind.STRING])

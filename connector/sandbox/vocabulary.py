@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 
 def expand_weights(shares: Mapping[str, int]) -> tuple[str, ...]:
-    """Each value as often as its share, so that one draw is a weighted one."""
+    """Repeat each value as often as its weight, so that a random choice is weighted."""
     return tuple(value for value, share in shares.items() for _ in range(share))
 
 

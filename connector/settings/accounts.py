@@ -45,14 +45,14 @@ class ConfiguredAccount:
         return self.name or UNNAMED
 
     def required(self) -> Settings:
-        """The settings; what is wrong with them is raised where there are none."""
+        """Return the settings, or raise the error that was found in them."""
         if self.settings is None:
             raise self.error or AssertionError(f"{self.title} has neither settings nor an error")
         return self.settings
 
 
 def configured_accounts(environ: Mapping[str, str], cwd: Path) -> tuple[ConfiguredAccount, ...]:
-    """Accounts of the project file, and the unnamed one where it is in use.
+    """Return the accounts of the project file, and the unnamed account if it is in use.
 
     That is where no account is named, or where the unnamed one has files of its own. The account
     that the environment chooses is not preferred.
@@ -100,7 +100,7 @@ def _names_of_folders(settings: Settings) -> list[str]:
 
 
 def refuse_one_for_all(settings: Settings) -> Settings:
-    """The settings, unless the environment gives all accounts one address or key.
+    """Return the settings. Raises if the environment gives all accounts one address or key.
 
     Raises `SettingsError`: each of several accounts would be a copy of the same workspace.
     """
@@ -116,7 +116,7 @@ def refuse_one_for_all(settings: Settings) -> Settings:
 
 
 def unclaimed_folders(settings: Settings) -> tuple[Path, ...]:
-    """Folders with an account's files in the data folder that no account claims.
+    """Return folders of the data folder that have an account's files and belong to no account.
 
     There are none where no account is named: the data folder is then the unnamed account's own.
     """

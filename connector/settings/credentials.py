@@ -28,7 +28,7 @@ HASH_KEY_CHARACTERS_MIN = 16
 
 
 def read_key(text: str) -> str:
-    """Key, which must be able to stand in a header (API 5.1).
+    """Parse a key, which must be valid in a header (API 5.1).
 
     "Not shown" is all else that is known of its form (API 5.5). Raises `ValueError`, whose
     text holds nothing of it.
@@ -49,7 +49,7 @@ OPEN_TO_OTHERS = "can be opened by other users"
 
 
 def read_hash_key(text: str) -> str:
-    """A key that hashes personal fields. Raises `ValueError` as `read_key` does."""
+    """Parse the key that hashes personal fields. Raises `ValueError` as `read_key` does."""
     if len(read_key(text)) < HASH_KEY_CHARACTERS_MIN:
         raise ValueError(f"is shorter than {HASH_KEY_CHARACTERS_MIN} characters")
     return text
@@ -58,11 +58,11 @@ def read_hash_key(text: str) -> str:
 def find_secret(layers: Layers, name: str, warnings: list[str]) -> Setting[SecretStr | None]:
     """Secret from the one place it is set in: a variable, a file, or the keyring.
 
-    A file that others can open is told in `warnings`. Raises `SettingsError`.
+    Adds a warning about a file that others can open. Raises `SettingsError`.
     """
     names = [each for each, rule in layers.rules.items() if name in (each, rule.place_of)]
-    outer = [found for each in names if (found := layers.outer(each))]
-    inner = [found for each in names if (found := layers.inner(each))]
+    outer = [found for each in names if (found := layers.from_flag_or_environment(each))]
+    inner = [found for each in names if (found := layers.from_project_file(each))]
     if layers.rules[name].is_identity:
         _check_pair(layers, outer, inner)
     if len(outer) > 1:
@@ -95,7 +95,7 @@ def find_secret(layers: Layers, name: str, warnings: list[str]) -> Setting[Secre
 
 
 def _read_file(found: RawValue, path: Path, warnings: list[str]) -> str:
-    """The file's text without the line's end; a warning if others may open the file.
+    """Return the file's text without its line end, and a warning if others may open the file.
 
     No more is read than a secret could hold, whatever the file is.
     """
@@ -152,16 +152,19 @@ def _check_pair(layers: Layers, outer: list[RawValue], inner: list[RawValue]) ->
 
     A key must never be sent to another account's address.
     """
-    address, file_address = layers.outer("base_url"), layers.inner("base_url")
+    address, file_address = (
+        layers.from_flag_or_environment("base_url"),
+        layers.from_project_file("base_url"),
+    )
     if not file_address or not inner or bool(address) == bool(outer):
         return
     if address:
-        said = f"{address.origin} is set, but the key would still come from {inner[0].origin}"
+        problem = f"{address.origin} is set, but the key would still come from {inner[0].origin}"
     else:
-        said = f"{outer[0].origin} is set, but the address would still come from"
-        said += f" {file_address.origin}"
+        problem = f"{outer[0].origin} is set, but the address would still come from"
+        problem += f" {file_address.origin}"
     raise SettingsError(
-        said,
+        problem,
         action="Set the address and the key in the same place, so the key is never sent to a wrong "
         "address.",
     )

@@ -138,8 +138,8 @@ class Layers:
         """The project file, as it was named."""
         return self.environ.get(CONFIG_VARIABLE, CONFIG_NAME)
 
-    def outer(self, name: str) -> RawValue | None:
-        """The value that a flag or the environment gives."""
+    def from_flag_or_environment(self, name: str) -> RawValue | None:
+        """Return the value of a flag or the environment."""
         if self.rules[name].is_table:
             return None
         if self.flags.get(name) is not None:
@@ -154,8 +154,8 @@ class Layers:
             )
         return self._given(name, self.environ[variable], variable, self.cwd)
 
-    def inner(self, name: str) -> RawValue | None:
-        """The value that the project file gives."""
+    def from_project_file(self, name: str) -> RawValue | None:
+        """Return the value of the project file."""
         if self.config is None:
             return None
         folder, table = self.config.parent, self.tables.get(self.account or "", {})
@@ -166,9 +166,9 @@ class Layers:
             return self._given(name, self.top[name], self.config_name, folder)
         return None
 
-    def pick(self, name: str) -> Setting[Any]:
-        """The setting, from the first layer that has it."""
-        found = self.outer(name) or self.inner(name)
+    def setting(self, name: str) -> Setting[Any]:
+        """Return the setting from the first layer that has it."""
+        found = self.from_flag_or_environment(name) or self.from_project_file(name)
         if found is not None:
             return Setting(found.read(), found.origin)
         default = self.rules[name].default
@@ -181,7 +181,7 @@ class Layers:
         return RawValue(name, raw, origin, rule)
 
     def _located(self, text: str, folder: Path) -> str | Path:
-        """A path, from the folder that it starts from; an address as it is."""
+        """Return a path relative to its layer's folder; an address as it is."""
         if "://" in text:
             return text
         if text.startswith("~/") and "HOME" in self.environ:
@@ -190,7 +190,7 @@ class Layers:
 
 
 def variable_of(name: str) -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return f"CONNECTOR_{name.upper()}"
 
 
@@ -205,7 +205,7 @@ def refuse(name: str, received: object, allowed: str, origin: str) -> NoReturn:
 
 
 def read_account(name: object) -> str:
-    """An account's name, which is its folder's as well.
+    """Parse an account's name, which is also the name of its folder.
 
     Raises `ValueError` where it is none, or is one of the connector's own folders.
     """
@@ -295,7 +295,7 @@ def _check_keys(rules: Mapping[str, Spec], table: Mapping[str, Any], where: str)
 
 
 def find_misspelt(environ: Mapping[str, str], known: Collection[str]) -> Iterator[str]:
-    """A sentence on each variable that looks like a setting and is none."""
+    """Yield a sentence on each variable that looks like a setting but is not one."""
     for name in sorted(environ):
         if name.startswith("CONNECTOR_") and name not in known:
             for near in get_close_matches(name, known, n=1, cutoff=0.85):

@@ -111,7 +111,7 @@ class Settings:
     monthly_reserve_requests: Annotated[
         Setting[int | None], Spec(values.whole_number(0, 10**9 - 1))
     ]
-    """None where a twentieth of `monthly_requests` is meant."""
+    """None: a twentieth of `monthly_requests`."""
 
     connections: Annotated[Setting[int], Spec(values.whole_number(1, 32), 4)]
     lateness_seconds: Annotated[Setting[int], Spec(values.whole_number(0, 86_400), 120)]
@@ -202,23 +202,23 @@ class Settings:
         return self.folder
 
     def connection(self) -> Connection:
-        """The address and the key. Raises `SettingsError` where either is not set."""
+        """Return the address and the key. Raises `SettingsError` if either is not set."""
         if self.base_url.value is None:
-            self._miss("base_url", ENVIRONMENT["base_url"], f"base_url in {CONFIG_NAME}")
+            self._raise_missing("base_url", ENVIRONMENT["base_url"], f"base_url in {CONFIG_NAME}")
         if self.api_key.value is None:
             names = f"{ENVIRONMENT['api_key']} or {ENVIRONMENT['api_key_file']}"
-            self._miss("api_key", names, f"api_key_file in {CONFIG_NAME}")
+            self._raise_missing("api_key", names, f"api_key_file in {CONFIG_NAME}")
         return Connection(
             self.base_url.value, self.api_key.value, self.ca_file.value, self.proxy.value
         )
 
-    def _miss(self, name: str, variable: str, key: str) -> NoReturn:
+    def _raise_missing(self, name: str, variable: str, key: str) -> NoReturn:
         names = "" if self.account.value else ", ".join(self.accounts)
         accounts = f", or choose --account: {names}" if names else ""
         raise SettingsError(f"{name} is not set", action=f"Set {variable}, or {key}{accounts}.")
 
     def hash_key(self) -> SecretStr | None:
-        """The key by which personal fields are hashed; None where they are not.
+        """Return the key that hashes personal fields; None if they are not hashed.
 
         Raises `SettingsError` where they are to be, and no key is set.
         """
@@ -234,7 +234,7 @@ class Settings:
         return self.publish_hash_key.value
 
     def name_places(self, text: str) -> str:
-        """The text of an action, with the place that a setting came from for its variable."""
+        """Replace variables in the text of an action by the origins of their settings."""
         for name in ("base_url", "api_key"):
             variable, origin = ENVIRONMENT[name], getattr(self, name).origin
             if origin not in ("default", variable):
@@ -242,13 +242,13 @@ class Settings:
         return text
 
     def secrets(self) -> Iterator[str]:
-        """Every secret that is set, to be kept out of what is shown and of what is copied."""
+        """Yield every secret that is set; none of them may be shown or copied."""
         for name, rule in RULES.items():
             if rule.is_secret and (value := getattr(self, name).value) is not None:
                 yield value.get_secret_value()
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
-        """Each setting's name, its value as it may be shown, and its origin."""
+        """Yield each setting's name, its value as it may be shown, and its origin."""
         for name, rule in RULES.items():
             if rule.place_of or rule.is_table:
                 continue
@@ -276,7 +276,7 @@ def _rules() -> Iterator[tuple[str, Spec]]:
 
 
 RULES: Mapping[str, Spec] = MappingProxyType(dict(_rules()))
-"""The rule of each setting, and of each place of a secret, which has a name of its own."""
+"""The rule of each setting, and of each place of a secret, by name."""
 
 ENVIRONMENT: Mapping[str, str] = MappingProxyType(
     {name: variable_of(name) for name, rule in RULES.items() if not rule.is_table}
@@ -309,7 +309,7 @@ def load_settings(
     _choose(layers, heeds_all=heeds_all)
     warnings = list(find_misspelt(environ, (*ENVIRONMENT.values(), CONFIG_VARIABLE)))
     found: dict[str, Any] = {
-        name: find_secret(layers, name, warnings) if rule.is_secret else layers.pick(name)
+        name: find_secret(layers, name, warnings) if rule.is_secret else layers.setting(name)
         for name, rule in RULES.items()
         if not rule.place_of
     }
@@ -337,7 +337,7 @@ def load_for_alerts(
             return None
     found: dict[str, Any] = {}
     try:
-        name = layers.account = layers.pick("account").value
+        name = layers.account = layers.setting("account").value
     except Misused:
         return None
     if layers.tables and name not in layers.tables:
@@ -349,14 +349,16 @@ def load_for_alerts(
     for each, rule in RULES.items():
         if not rule.place_of:
             try:
-                found[each] = find_secret(layers, each, []) if rule.is_secret else layers.pick(each)
+                found[each] = (
+                    find_secret(layers, each, []) if rule.is_secret else layers.setting(each)
+                )
             except Misused:
                 found[each] = Setting(rule.default, "default")
     return Settings(**found, accounts=tuple(layers.tables))
 
 
 def account_names(environ: Mapping[str, str], cwd: Path) -> tuple[str, ...]:
-    """Accounts with a table in the project file. Raises as `load_settings` does."""
+    """Return the accounts with a table in the project file. Raises as `load_settings` does."""
     layers = Layers(RULES, {}, environ, cwd)
     read_project_file(layers)
     return tuple(layers.tables)
@@ -381,7 +383,7 @@ def _check_flags(flags: Mapping[str, object]) -> None:
 
 def _choose(layers: Layers, *, heeds_all: bool) -> None:
     """Choose the account whose table counts."""
-    account: Setting[str | None] = layers.pick("account")
+    account: Setting[str | None] = layers.setting("account")
     if account.value is not None and layers.tables and account.value not in layers.tables:
         raise UnknownName(
             f"configured account of {layers.config_name} ({account.origin})",

@@ -103,7 +103,7 @@ def text_matching(pattern: str, allowed: str) -> Callable[[object], str]:
 
 
 def read_path(raw: object) -> Path:
-    """A path. The layer that it stands in has found the folder that it starts from."""
+    """Parse a path. Its layer has already found the folder that it is relative to."""
     if not isinstance(raw, Path):
         raise ValueError("a path")
     return raw
@@ -130,7 +130,7 @@ def read_schema(taken: tuple[str, ...]) -> Callable[[object], str]:
 
 
 def read_retention(raw: object) -> Mapping[str, str]:
-    """Rules on retention in text, by resource; read where they are carried out."""
+    """Parse the rules on retention as texts by resource; the retention itself interprets them."""
     if not isinstance(raw, dict) or not all(isinstance(each, str) for each in raw.values()):
         raise ValueError("a table of rules in text, by resource")
     return MappingProxyType(raw)
@@ -163,7 +163,7 @@ def read_record_url(raw: object) -> str:
 
 
 def read_address(raw: object) -> str:
-    """The address before `/api/v1`: no closing slash, host in lower case (API 1).
+    """Parse the address before `/api/v1`: no closing slash, host in lower case (API 1).
 
     A closing slash and a closing `/api/v1` are taken off.
     """
@@ -178,7 +178,7 @@ def read_address(raw: object) -> str:
 
 
 def read_webhook(text: str) -> str:
-    """An address to post to, which may hold a token in its path or in its query."""
+    """Parse an address to post to, which may have a token in its path or in its query."""
     if not text.isascii() or "#" in text or len(text) > SECRET_CHARACTERS_MAX:
         raise ValueError(f"{_WEBHOOK}: ASCII, without '#'")
     _parts(text, _WEBHOOK, "alerts")
@@ -186,9 +186,9 @@ def read_webhook(text: str) -> str:
 
 
 def _parts(text: str, allowed: str, what: str) -> SplitResult:
-    """The parts of an address that only its owner is behind.
+    """Return the parts of an address without a user name.
 
-    `https` is required, except towards this machine: `what` travels to it.
+    `https` is required, except for this machine: `what` is sent to the address.
     """
     if re.search(r"[\s\x00-\x1f\x7f\\]", text):
         raise ValueError(f"{allowed}, without spaces or backslashes")
@@ -209,7 +209,7 @@ def _parts(text: str, allowed: str, what: str) -> SplitResult:
 
 
 def read_proxy(raw: object) -> str:
-    """The address of a proxy: a scheme, a host and a port, and nothing else.
+    """Parse the address of a proxy: only a scheme, a host and a port.
 
     A name or a password in it is refused, since addresses are shown.
     """
@@ -226,7 +226,7 @@ def read_proxy(raw: object) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host's name or number is this machine's own."""
+    """Return True if a host's name or number is this machine's own."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -234,7 +234,7 @@ def is_loopback(host: str) -> bool:
 
 
 def shown_address(raw: str) -> str:
-    """A refused address, quoted, without a password, a query or a key in its place."""
+    """Quote a refused address without a password, a query, or a key in place of an address."""
     scheme, mark, rest = raw.partition("://")
     if not mark:
         return "a value without 'https://'"
@@ -281,7 +281,7 @@ class Age:
 
 
 def read_age(raw: object) -> Age:
-    """An age such as `26h`, `90min` or `2d`."""
+    """Parse an age such as `26h`, `90min` or `2d`."""
     match = re.fullmatch(r"([0-9]{1,6}) ?(d|h|min|m)", raw.strip() if isinstance(raw, str) else "")
     length = int(match[1]) * _UNITS["min" if match[2] == "m" else match[2]] if match else None
     if match is None or length is None or not timedelta(0) < length <= timedelta(days=366):
@@ -298,7 +298,7 @@ def read_recipients(raw: object) -> tuple[str, ...]:
 
 
 def read_password(text: str) -> str:
-    """A mail server's password, which may have spaces."""
+    """Parse a mail server's password, which may have spaces."""
     if not re.fullmatch(rf"[\x20-\x7e]{{1,{SECRET_CHARACTERS_MAX}}}", text):
         raise ValueError(f"must be 1 to {SECRET_CHARACTERS_MAX} printable ASCII characters")
     return text
@@ -322,7 +322,7 @@ _LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def read_cron(raw: object) -> str:
-    """A cron expression with single spaces, or `off`.
+    """Parse a cron expression, or `off`; the result has single spaces.
 
     Names of months and days are not taken, nor is a day that never comes.
     """
@@ -339,7 +339,7 @@ def read_cron(raw: object) -> str:
 
 
 def _numbers(field: str, allowed: tuple[int, int]) -> frozenset[int]:
-    """The numbers that a field of cron chooses."""
+    """Return the numbers that a field of cron chooses."""
     least, most = allowed
     chosen: set[int] = set()
     for rule in field.split(","):
@@ -359,7 +359,7 @@ def _numbers(field: str, allowed: tuple[int, int]) -> frozenset[int]:
 
 
 def read_zone(raw: object) -> str:
-    """The name of a time zone."""
+    """Parse the name of a time zone."""
     text = raw.strip() if isinstance(raw, str) else ""
     try:
         if re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", text):
@@ -382,7 +382,7 @@ read_catalog = text_matching(
 
 
 def read_data(raw: object) -> str:
-    """A folder, or an address in object storage without a slash at its end."""
+    """Parse a folder, or an address in object storage; the result has no slash at its end."""
     bucket = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*'()=-]+)*/?"
     if isinstance(raw, Path):
         return str(raw.absolute())

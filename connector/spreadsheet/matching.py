@@ -241,7 +241,7 @@ class Difference:
 
 
 class LandedComparison:
-    """Comparison of the rows of one file with their records."""
+    """Compares the rows of a file with their loaded records, to find the fields that change."""
 
     def __init__(self, target: PushTarget, columns: ColumnMap, found_by: tuple[str, ...]) -> None:
         self._found_by = frozenset(found_by)

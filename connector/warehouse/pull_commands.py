@@ -155,7 +155,7 @@ class UpdatedBetween(Query[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class UndatedIds(Query[tuple[str, ...]]):
-    """Ids of live rows with a detail and without `updated_at`, or with one after a time."""
+    """Ids of live rows whose detail has no `updated_at`, or one after `after`."""
 
     after: datetime
 

@@ -128,7 +128,8 @@ def _naming_errors(sql: str, failed: str) -> Iterator[None]:
             message = "a query can read only the published file"
         else:
             message, _, hint = found["exception_message"].partition("\n")
-            if hint:
+            # DuckDB also proposes its own tables.
+            if hint and not re.search(r'"(duckdb|pg|sqlite)_', hint):
                 message += f" ({' '.join(hint.split())})"
             if found.get("exception_type") in _OF_VALUES:
                 # The value can be personal, and messages are logged.

@@ -101,9 +101,12 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class VersionEnd:
-    """End of a version: its best time, the end of the interval, and `change` or `deletion`.
+    """End of a version.
 
-    The interval begins with `observed_to`.
+    Attributes:
+        valid_to: Best estimate of the time.
+        before: Latest possible time. The earliest one is the version's `observed_to`.
+        by: `change` or `deletion`.
     """
 
     valid_to: datetime

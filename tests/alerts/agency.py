@@ -115,12 +115,10 @@ class RecordedAccount:
         return ended
 
     def publish(self, row: Publication) -> None:
-        """A publication."""
         with open_file(self.warehouse.work) as connection, transaction(connection):
             write_publication(connection, row)
 
     def spend(self, requests: int) -> None:
-        """Count requests."""
         if not requests:
             return
         spender = RequestSpender("run", "pull", allowance_of(self.settings), asks_anyway=True)

@@ -132,7 +132,7 @@ Step = Callable[[NightlyAccount], object]
 
 @dataclass(frozen=True)
 class Night:
-    """What goes wrong before a night's pull, what runs `instead` of it, and what corrects it."""
+    """A night: the fault `before` the pull, a step `instead` of it, and the correction `after`."""
 
     number: int
     about: str

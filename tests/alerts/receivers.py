@@ -67,7 +67,7 @@ class Receiver:
 
     @property
     def address(self) -> str:
-        """Where to post."""
+        """URL of the receiver."""
         return f"http://127.0.0.1:{self._port}/hooks/planted-token-c0ffee?key=planted-query"
 
     @property
@@ -138,7 +138,7 @@ class PostOffice:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Port of the server."""
         return int(self._listener.getsockname()[1])
 
 

@@ -142,5 +142,4 @@ def test_any_sequence_opens_at_most_one_alert_for_a_subject_and_ends_each(
 
 
 def told(messages: Iterable[Message]) -> list[tuple[str, datetime, str]]:
-    """The messages, in short."""
     return [(each.change, each.since, each.title) for each in messages]

@@ -32,7 +32,7 @@ def ago(**length: float) -> Clock:
 
 
 def told(receiver: Receiver) -> list[tuple[str, str, str]]:
-    """What has arrived, in short."""
+    """Return the received messages, shortened."""
     return [(each["change"], each["code"], each["about"] or "") for each in receiver.received]
 
 

@@ -50,7 +50,6 @@ class Recorder:
 
 @pytest.fixture
 def clock() -> Clock:
-    """A clock that stands."""
     return Clock(START)
 
 
@@ -61,7 +60,6 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def check(settings: Settings, clock: Clock, *sinks: Recorder) -> AlertCheck:
-    """One check."""
     return check_alerts(settings, sinks=sinks, now=clock)
 
 

@@ -19,17 +19,10 @@ from connector.settings.values import Security
 from tests.alerts.agency import START, settings_of
 from tests.alerts.receivers import PostOffice
 from tests.support.clock import Clock
+from tests.support.tls import PEM, server_context
 
-PEM = Path(__file__).parents[1] / "client" / "loopback.pem"
 PASSWORD = "planted password 4d1f"
 TO = ("ops@acme.example", "night@acme.example")
-
-
-def tls() -> ssl.SSLContext:
-    """A server's context with a certificate for 127.0.0.1."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(PEM)
-    return context
 
 
 def trust() -> ssl.SSLContext:
@@ -38,7 +31,6 @@ def trust() -> ssl.SSLContext:
 
 
 def email(port: int, security: Security, password: str | None = None, **unlike: Any) -> Email:
-    """Emails to the server at that port."""
     given: dict[str, Any] = (
         {"alert_email_user": "connector", "alert_email_password": PASSWORD} if password else {}
     )
@@ -56,7 +48,9 @@ def email(port: int, security: Security, password: str | None = None, **unlike: 
 
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
 def test_a_letter_arrives_over_a_proven_connection(security: Security) -> None:
-    with PostOffice(tls=tls(), is_wrapped=security == "ssl", password=PASSWORD) as office:
+    with PostOffice(
+        tls=server_context(), is_wrapped=security == "ssl", password=PASSWORD
+    ) as office:
         email(office.port, security, office.password).send(trial_message(START))
 
     (letter,) = office.letters
@@ -72,7 +66,9 @@ def test_a_letter_arrives_over_a_proven_connection(security: Security) -> None:
 
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
 def test_a_server_that_nobody_vouches_for_gets_nothing(security: Security) -> None:
-    with PostOffice(tls=tls(), is_wrapped=security == "ssl", password=PASSWORD) as office:
+    with PostOffice(
+        tls=server_context(), is_wrapped=security == "ssl", password=PASSWORD
+    ) as office:
         distrusting = email(
             office.port, security, office.password, trust=ssl.create_default_context
         )
@@ -131,7 +127,10 @@ def test_refusals_are_told_without_the_servers_words(unlike: dict[str, object], 
 
 
 def test_a_wrong_password_is_told_and_not_shown() -> None:
-    with PostOffice(tls=tls(), password="another") as office, pytest.raises(NotDelivered) as caught:
+    with (
+        PostOffice(tls=server_context(), password="another") as office,
+        pytest.raises(NotDelivered) as caught,
+    ):
         email(office.port, "starttls", office.password).send(trial_message(START))
 
     assert "the mail server rejected the user name or the password (535)" == str(caught.value)

@@ -55,7 +55,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 def look(account: Account, instance: dg.DagsterInstance) -> str:
-    """What the sensor says."""
+    """Run the sensor, and return what it reports."""
     with dg.build_sensor_context(
         instance=instance, resources={"account": account}, sensor_name=alerts_sensor.name
     ) as context:

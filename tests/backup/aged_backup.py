@@ -35,7 +35,6 @@ class BackedUpAccount(SandboxAccount):
         return make_backup(self.settings, self.backups, now=lambda: YESTERDAY, **options)
 
     def write_candidates(self, name: str, *emails: str) -> PushFile:
-        """Write a spreadsheet of new candidates."""
         rows = [
             {
                 "First name": "Ann",

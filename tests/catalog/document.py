@@ -25,7 +25,7 @@ class Table:
 
 
 def quoted(cell: str) -> tuple[str, ...]:
-    """What a cell holds between backticks, in order."""
+    """Return the words between backticks in a cell, in order."""
     return tuple(re.findall(r"`([^`]+)`", cell))
 
 

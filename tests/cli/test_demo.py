@@ -34,7 +34,7 @@ demo.COUNTS = {FEW}
 
 
 def listens(base_url: str) -> bool:
-    """Whether anybody listens at the address."""
+    """Return True if a server listens at the address."""
     parts = urlsplit(base_url)
     with socket.socket() as caller:
         return caller.connect_ex((str(parts.hostname), parts.port or 0)) == 0
@@ -123,7 +123,6 @@ def make_other(path: Path) -> None:
 
 
 def make_file(path: Path) -> None:
-    """A file."""
     path.write_text("years of work")
 
 

@@ -48,7 +48,7 @@ def land(folder: Path) -> Warehouse:
 
 
 def rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
-    """What a query of the published file returns."""
+    """Query the published file."""
     with duckdb.connect(str(Warehouse(folder).published), read_only=True) as connection:
         return connection.execute(sql).fetchall()
 

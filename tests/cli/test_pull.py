@@ -180,7 +180,7 @@ def write_text(path: Path) -> None:
 
 
 def write_foreign(path: Path) -> None:
-    """Somebody else's database."""
+    """Write a database that is not the connector's."""
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE sales AS SELECT 42 AS amount")
 

@@ -33,12 +33,12 @@ class Streams:
 
     @property
     def out(self) -> str:
-        """What was written to standard output."""
+        """Text on standard output."""
         return self._out.getvalue().decode(self._encoding)
 
     @property
     def err(self) -> str:
-        """What was written to standard error."""
+        """Text on standard error."""
         return self._err.getvalue().decode(self._encoding)
 
 
@@ -52,7 +52,7 @@ def watched() -> Iterator[tuple[TextIO, int]]:
 
 
 def read_screen(reader: int) -> str:
-    """What has been written to the terminal so far."""
+    """Return the text written to the terminal so far."""
     os.set_blocking(reader, False)
     chunks = []
     try:

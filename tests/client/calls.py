@@ -47,15 +47,12 @@ class Diary(Observer):
         self.waits: list[str] = []
 
     def before_send(self, request: Request) -> None:
-        """Keep it."""
         self.sent.append(request)
 
     def on_response(self, request: Request, status: int | None, seconds: float) -> None:
-        """Keep it."""
         self.statuses.append(status)
 
     def on_wait_end(self, seconds: float, why: str) -> None:
-        """Keep it."""
         self.waits.append(why)
 
 

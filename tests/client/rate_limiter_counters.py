@@ -24,7 +24,7 @@ class Counter(Protocol):
         """Count one request, if one is left."""
 
     def left(self, now: float) -> int:
-        """How many are left."""
+        """Return the number of requests left."""
 
     def reset_at(self, now: float) -> float:
         """When the limit resets, as the server would say it."""
@@ -55,7 +55,7 @@ class FixedWindow:
         return True
 
     def left(self, now: float) -> int:
-        """What is left of this minute."""
+        """Return the number of requests left."""
         self._turn(now)
         return self.limit - self._spent
 
@@ -85,7 +85,7 @@ class FirstRequestWindow:
         return True
 
     def left(self, now: float) -> int:
-        """What is left of the window, or of the next one."""
+        """Return the number of requests left."""
         return self.limit - (self._spent if now < self._ends_at else 0)
 
     def reset_at(self, now: float) -> float:
@@ -116,7 +116,7 @@ class SlidingWindow:
         return True
 
     def left(self, now: float) -> int:
-        """What is left of the last minute."""
+        """Return the number of requests left."""
         self._slide(now)
         return self.limit - len(self._counted)
 
@@ -157,7 +157,7 @@ class Month:
         return True
 
     def left(self, now: float) -> int:
-        """What is left of the minute, or nothing."""
+        """Return the number of requests left."""
         return 0 if self._is_spent(now) else self._minute.left(now)
 
     def reset_at(self, now: float) -> float:

@@ -43,14 +43,14 @@ class Network:
     deadline_seconds: float = 10.0
 
     def way(self, chance: random.Random) -> float:
-        """How long one way takes."""
+        """Draw the seconds of one way."""
         slow = 10 if chance.random() < 0.05 else 1
         return slow * self.seconds * chance.uniform(0.3, 1.7) / 1.45
 
 
 @dataclass
 class ShownRate:
-    """How a server shows its count."""
+    """How a server reports its count."""
 
     rounding: Callable[[float], float] = math.floor
     is_in_seconds: bool = False
@@ -74,7 +74,7 @@ class ShownRate:
 
 @dataclass
 class LimiterRun:
-    """What became of a run; moments are ours."""
+    """Result of a run; times are the client's."""
 
     answered: int = 0
     refused_at: list[float] = field(default_factory=list)

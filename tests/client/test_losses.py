@@ -272,5 +272,5 @@ def test_what_could_not_connect_succeeds_once_somebody_listens(call: str) -> Non
 def outcome_of(
     error: ConnectorError | None, requests: int
 ) -> tuple[type[ConnectorError] | None, int]:
-    """How a call ended, by the error's kind."""
+    """Return how a call ended: the kind of its error."""
     return None if error is None else type(error), requests

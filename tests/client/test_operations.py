@@ -34,7 +34,7 @@ def world() -> Iterator[ServedSandbox]:
 
 
 def run(sandbox: Sandbox, act: Callable[[Client], Awaitable[Any]]) -> Any:
-    """What comes of acting with a client of the sandbox."""
+    """Run a function with a client of the sandbox."""
 
     async def acted() -> Any:
         async with Client(sandbox.base_url, sandbox.key) as client:
@@ -60,7 +60,7 @@ def endpoint(client: Client, world: ServedSandbox, name: str) -> RecordEndpoint[
 
 
 def stored(world: ServedSandbox, name: str) -> dict[str, Any]:
-    """What a detail of each record would show."""
+    """Return the stored records by id."""
     if name == "content_items":
         slug = type_of(world)
         types = world.store.records("content_types").items()
@@ -154,7 +154,7 @@ def test_a_lead_is_converted(status: str, shown: str) -> None:
 
         assert id == written.record.id
         assert "active" == written.record.status
-        assert {"converted_at"} == set(written.record.unknown)
+        assert {"converted_at"} == set(written.record.undeclared_fields)
         assert written.message
 
 
@@ -228,9 +228,9 @@ def test_what_the_api_adds_is_kept() -> None:
         async def act(client: Client) -> None:
             item = (await records(client, "jobs").list()).items[0]
             record = await records(client, "jobs").get(item.id)
-            assert item.unknown
-            assert record.unknown
-            assert record.unknown.items() <= record.raw.items()
+            assert item.undeclared_fields
+            assert record.undeclared_fields
+            assert record.undeclared_fields.items() <= record.raw.items()
 
         run(sandbox, act)
 

@@ -52,7 +52,6 @@ class Abroad(Diary):
     at_once_max = 0
 
     def before_send(self, request: Request) -> None:
-        """One more."""
         super().before_send(request)
         self.at_once_max = max(self.at_once_max, len(self.sent) - len(self.statuses))
 

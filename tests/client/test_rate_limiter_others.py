@@ -34,7 +34,6 @@ def at_random(chance: random.Random, minutes: int) -> list[float]:
 
 
 def bursts(chance: random.Random, minutes: int, a_minute: int, jitter: float) -> list[float]:
-    """Many at once, so many times a minute."""
     begins_at, gap = chance.uniform(0, MINUTE / a_minute), MINUTE / a_minute
     return sorted(
         begins_at + burst * gap + chance.random() * jitter

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,7 @@ from connector.errors import SettingsError
 from connector.errors_api import Redirected, Unreachable
 from tests.client.calls import KEY, READS, WRITES, client_of, records
 from tests.client.peer import Peer, found, http, listed, sends
-
-PEM = Path(__file__).with_name("loopback.pem")
-
-
-def tls() -> ssl.SSLContext:
-    """A server's context with a certificate for 127.0.0.1 that nobody vouches for."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(PEM)
-    return context
+from tests.support.tls import PEM, server_context
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -45,7 +36,7 @@ def test_no_redirect_is_followed(status: int, call: str) -> None:
 
 def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
     async def act() -> None:
-        async with Peer(found, tls=tls()) as peer:
+        async with Peer(found, tls=server_context()) as peer:
             async with client_of(peer.base_url) as client:
                 with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED") as caught:
                     await records(client, "jobs").get("5d1c")
@@ -57,7 +48,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
 
 def test_a_certificate_of_a_named_authority_is_accepted() -> None:
     async def act() -> None:
-        async with Peer(found, tls=tls()) as peer:
+        async with Peer(found, tls=server_context()) as peer:
             async with client_of(peer.base_url, ca_file=PEM) as client:
                 assert "5d1c" == (await records(client, "jobs").get("5d1c")).id
             assert 1 == len(peer.requests)
@@ -67,7 +58,7 @@ def test_a_certificate_of_a_named_authority_is_accepted() -> None:
 
 def test_a_certificate_of_another_host_is_refused() -> None:
     async def act() -> None:
-        async with Peer(found, tls=tls()) as peer:
+        async with Peer(found, tls=server_context()) as peer:
             address = peer.base_url.replace("127.0.0.1", "localhost")
             async with client_of(address, ca_file=PEM) as client:
                 with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):

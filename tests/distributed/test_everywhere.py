@@ -52,7 +52,7 @@ class Agencies:
         return self.folder / "data" / name
 
     def is_exact(self, name: str) -> bool:
-        """Whether the account has landed, all of it and nothing else."""
+        """Return True if the local copy equals the server."""
         file = self.files(name) / "recruitment.duckdb"
         sandbox = self.sandboxes.get(name, self.sandboxes["acme"])
         return file.exists() and not differences(sandbox, file)

@@ -24,8 +24,6 @@ PullOrder = Mapping[str, Any]
 
 
 class PullForkServer(ForkServer):
-    """Fork server of pulls."""
-
     def __init__(self) -> None:
         super().__init__(__name__)
 
@@ -77,7 +75,7 @@ def _run(order: PullOrder) -> int:
     from connector.cli import main  # noqa: PLC0415
 
     os.environ.update(order["environ"])
-    commits = _count_commits(order["dies_after_commit"])
+    commits = _die_after_commits(order["dies_after_commit"])
     if (size := order["file_bytes_max"]) is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -89,7 +87,7 @@ def _run(order: PullOrder) -> int:
     return 0
 
 
-def _count_commits(dies_after: int | None) -> list[int]:
+def _die_after_commits(dies_after: int | None) -> list[int]:
     """Count committed transactions in the returned item, and die after so many."""
     from connector.warehouse import warehouse  # noqa: PLC0415
 

@@ -46,7 +46,6 @@ class RateLimitRefusal:
     headers: Mapping[str, str] = field(default_factory=lambda: {"x-ratelimit-remaining": "0"})
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Refuse."""
         body = {"error": "rate_limit_exceeded", "message": "Too many requests."}
         claims = dict(self.headers)
         if self.reset_in_seconds is not None:
@@ -86,7 +85,6 @@ class Bytes:
     data: bytes
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Send the bytes."""
         await send_bytes(exchange, self.data)
 
 

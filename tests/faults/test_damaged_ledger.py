@@ -174,7 +174,6 @@ class DamagedLedgerAccount:
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DamagedLedgerAccount]:
-    """The account."""
     with Sandbox(counts={"candidates": 3}) as sandbox:
         yield DamagedLedgerAccount(sandbox, tmp_path_factory.mktemp("site"))
 

@@ -34,7 +34,6 @@ class FakeTime:
         """Let it wait."""
 
     def monotonic(self) -> float:
-        """The time."""
         return self.seconds
 
     def sleep(self, seconds: float) -> None:

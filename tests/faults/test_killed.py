@@ -30,7 +30,6 @@ RESOURCES = ("jobs", "candidates")
 
 @pytest.fixture(scope="module")
 def fork_server() -> Iterator[PullForkServer]:
-    """One process that forks them all."""
     with PullForkServer() as opened:
         yield opened
 
@@ -155,7 +154,7 @@ def test_killed_after_any_commit_of_a_sync(
 def committed(
     sandbox: Sandbox, fork_server: PullForkServer, prepared: Prepared, tmp_path: Path
 ) -> int:
-    """How many transactions a pull that nobody kills commits."""
+    """Return the number of transactions of a pull that nobody kills."""
     folder = tmp_path / "counted"
     prepared.restore(folder, sandbox)
     ended = fork_server.run(pull_order(sandbox, folder, *RESOURCES, counts_commits=True))

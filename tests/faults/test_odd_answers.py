@@ -22,7 +22,7 @@ COUNT = 110
 
 
 def change(sandbox: Sandbox) -> None:
-    """What happens between two pulls: seven records change, two come and one goes."""
+    """Change seven records, create two and delete one."""
     ids = sorted(sandbox.store.records("candidates"))
     for id in ids[:7]:
         sandbox.store.update("candidates", id, {"city": "Bern"})

@@ -134,7 +134,7 @@ class Copy:
         return {each.path: each.text for each in Repository(self.root).files}
 
     def generated(self) -> set[str]:
-        """What the command changes."""
+        """Run the command, and return the paths that it changes."""
         before = self.texts().items()
         ended = self.run("-m", "generate")
         assert 0 == ended.returncode, ended.stderr
@@ -172,7 +172,6 @@ def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path)
         *("docs/API.md", "docs/COMMANDS.md", "docs/DATA.md", "docs/PERSONAL_DATA.md"),
     } == {path for path in changed if Path(path).name not in audits}
     assert 5 == len([path for path in changed if Path(path).name in audits])
-    assert set() == copy.generated()
 
     (tmp_path / "data").mkdir()
     used = copy.run("-c", USE, str(tmp_path / "data"))

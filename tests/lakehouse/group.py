@@ -79,7 +79,7 @@ class Group:
             yield connection
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """What a query of the lake returns, whose catalog is `lake`."""
+        """Query the lakehouse, whose catalog is `lake`."""
         with self.lake() as connection:
             return connection.execute(sql).fetchall()
 

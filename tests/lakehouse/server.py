@@ -42,7 +42,6 @@ class PostgresServer:
     password: str
 
     def address(self, database: str = "postgres", password: str | None = None) -> str:
-        """A connection string."""
         word = self.password if password is None else password
         return f"postgresql://{USER}:{word}@127.0.0.1:{self.port}/{database}"
 

@@ -23,7 +23,7 @@ class Storage:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What finds it, and gets in."""
+        """Return the variables with address and credentials."""
         return {
             "AWS_ACCESS_KEY_ID": "publisher",
             "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -37,7 +37,6 @@ class Storage:
         return f"agency-{next(_NUMBERS)}"
 
     def make(self, bucket: str) -> None:
-        """Make an empty bucket."""
         self._client.create_bucket(Bucket=bucket)
 
     def put(self, bucket: str, name: str, content: bytes) -> None:

@@ -38,7 +38,7 @@ class Stored:
     bucket: str
 
     def objects(self) -> dict[str, bytes]:
-        """What is in the bucket."""
+        """Return the names of the objects in the bucket."""
         return self.storage.objects(self.bucket)
 
 

@@ -33,7 +33,7 @@ def alerts_of(settings: Settings) -> list[str]:
 
 
 def examined(settings: Settings) -> list[str]:
-    """What `doctor` finds of the lake."""
+    """Return the checks of `doctor` for the lakehouse."""
     found = asyncio.run(diagnose(settings))
     return [each.state for each in found.checks if each.name == "lakehouse"]
 

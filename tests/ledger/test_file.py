@@ -61,7 +61,7 @@ def write_text(path: Path) -> None:
 
 
 def write_foreign(path: Path) -> None:
-    """Somebody else's database."""
+    """Write a database that is not the connector's."""
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE sales (amount)")
     connection.close()

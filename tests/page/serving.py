@@ -79,7 +79,7 @@ class PageProcess:
 
 
 class PageUser:
-    """Somebody who uses the page without a browser: forms are filled in as they are shown."""
+    """A user of the page without a browser. Forms are filled in as they are shown."""
 
     def __init__(self, address: str, path: str = "/", **headers: str) -> None:
         self.address = address

@@ -42,7 +42,7 @@ CREATED = 11
 
 
 class Recruiter:
-    """Somebody at a browser, who sees each screen at both widths."""
+    """A recruiter with a browser, who sees each screen at both widths."""
 
     def __init__(self, context: BrowserContext) -> None:
         self.page: Page = context.new_page()

@@ -43,7 +43,6 @@ class CountedActions:
         self.clicks += 1
 
     def choose(self, place: Locator, value: str) -> None:
-        """Choose from a list."""
         place.select_option(value)
         self.clicks += 1
 
@@ -54,7 +53,6 @@ class CountedActions:
         self.typed += 1
 
     def button(self, name: str) -> None:
-        """Press the button of that name."""
         self.click(self.page.get_by_role("button", name=name))
 
     def column(self, heading: str, field: str) -> None:

@@ -39,7 +39,7 @@ REFUSALS = (PageError, AccessDenied, LoginsTooMany, DraftChanged, DraftUnknown)
 
 
 def refusals() -> Iterator[str]:
-    """What the page says where it refuses something."""
+    """Return the texts with which the page refuses a request."""
     names = {each.__name__ for each in REFUSALS}
     for path in FOLDER.glob("*.py"):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -51,7 +51,7 @@ def refusals() -> Iterator[str]:
 
 
 def texts() -> list[str | tuple[str, ...]]:
-    """What stands in the code and in the templates."""
+    """Return the texts in the code and in the templates."""
     methods = [("**.html", "jinja2.ext.babel_extract"), ("**.py", "python")]
     keywords = {**DEFAULT_KEYWORDS, "N_": None, "N_PLURAL": (1, 2)}
     found = extract_from_dir(str(FOLDER), method_map=methods, keywords=keywords)
@@ -59,7 +59,7 @@ def texts() -> list[str | tuple[str, ...]]:
 
 
 def checks() -> Iterator[str]:
-    """What is said of a row that is wrong, and what to do about it."""
+    """Return the texts about an invalid row and its correction."""
     for code, text in {**PROBLEMS, **WARNINGS}.items():
         wrong, _, cure = text.partition(": ")
         yield f"{wrong}."
@@ -67,7 +67,7 @@ def checks() -> Iterator[str]:
 
 
 def names() -> Iterator[str]:
-    """What people call resources, the fields that a column can be, and their values."""
+    """Return the names of resources, fields and values."""
     yield from ("Full name", "yes", "no")
     for resource in resource_names():
         yield field_words(resource)

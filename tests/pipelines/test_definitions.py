@@ -123,7 +123,7 @@ def test_nightly_schedule_is_off_and_has_a_time_zone() -> None:
 
 
 def evaluate(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
-    """What the schedule asks for now."""
+    """Return the runs that the schedule requests now."""
     with dg.build_schedule_context(instance=instance) as context:
         asked = nightly_pull(context)
     assert isinstance(asked, dg.RunRequest | dg.SkipReason)

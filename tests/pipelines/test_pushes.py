@@ -98,7 +98,7 @@ def logged(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> s
 def look_into_inbox(
     account: Account, instance: dg.DagsterInstance, cursor: str | None
 ) -> tuple[dg.RunRequest | None, str, str | None]:
-    """What the sensor asks for, why not, and its cursor."""
+    """Run the sensor; returns its requests, its reason to skip, and its cursor."""
     with dg.build_sensor_context(
         instance=instance,
         cursor=cursor,
@@ -115,7 +115,7 @@ def look_into_inbox(
 def requested_at_second_look(
     account: Account, instance: dg.DagsterInstance
 ) -> tuple[dg.RunRequest | None, str]:
-    """What the sensor asks for at the second of two looks."""
+    """Return the requests of the sensor's second run."""
     *_, cursor = look_into_inbox(account, instance, None)
     asked, skipped, _ = look_into_inbox(account, instance, cursor)
     return asked, skipped

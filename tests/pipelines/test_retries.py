@@ -62,11 +62,11 @@ def landed(
 
 
 def count(result: dg.ExecuteInProcessResult, kind: dg.DagsterEventType) -> int:
-    """How many events of a kind the run has."""
+    """Return the number of events of a kind."""
     return len(result.filter_events(lambda event: event.event_type is kind))
 
 
-def run_after_first_pull(first: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+def act_after_first_pull(first: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """Have something done after the first pull has ended."""
     whole: Callable[..., Any] = vars(module)["pull"]
     calls: list[PullReport] = []
@@ -91,7 +91,7 @@ def test_a_repeat_pulls_only_what_failed(tmp_path: Path, monkeypatch: pytest.Mon
             sandbox.faults.clear()
             before.append(len(sandbox.log))
 
-        run_after_first_pull(mended, monkeypatch)
+        act_after_first_pull(mended, monkeypatch)
         result = landed(account(sandbox.base_url, tmp_path))
         asked = {each.path.split("/")[3] for each in sandbox.log[before[0] :]}
 

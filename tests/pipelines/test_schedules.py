@@ -54,14 +54,13 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 
 def schedules(account: Account) -> dict[str, dg.ScheduleDefinition]:
-    """The schedules of the accounts by name."""
     return {each.name: each for each in schedules_of(Accounts.of(account))}
 
 
 def ticked(
     made: dg.Definitions, name: str, instance: dg.DagsterInstance, at: datetime = NIGHT
 ) -> Tick:
-    """What Dagster's daemon makes of a schedule at that moment."""
+    """Return the runs that Dagster's daemon starts for a schedule at that time."""
     with dg.build_schedule_context(
         instance=instance, scheduled_execution_time=at, repository_def=made.get_repository_def()
     ) as context:

@@ -103,14 +103,13 @@ class PopulatedAgency:
         (self.folder / REPORT_FILE).write_text(f"<p>{FIRST} {LAST}</p>", encoding="utf-8")
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """What a query of the work file returns."""
+        """Query the work file."""
         with open_file(self.warehouse.work) as connection:
             return connection.execute(sql).fetchall()
 
     # -- the landing ------------------------------------------------------------------------------
 
     def record(self, resource: str, id: str) -> dict[str, Any]:
-        """What is landed of a record."""
         sql = f"SELECT _record::VARCHAR FROM landing.{resource} WHERE id = '{id}'"
         ((text,),) = self.rows(sql)
         found: dict[str, Any] = json.loads(text)

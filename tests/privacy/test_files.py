@@ -32,12 +32,10 @@ def hidden_row(workbook: Workbook) -> None:
 
 
 def properties(workbook: Workbook) -> None:
-    """The author of the workbook."""
     workbook.properties.creator = NAME
 
 
 def sheet_name(workbook: Workbook) -> None:
-    """The name of a sheet."""
     workbook.create_sheet(NAME)
 
 

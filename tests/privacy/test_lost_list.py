@@ -63,7 +63,6 @@ class ErasedPeopleAccount:
         return self.call(*words, "--json")
 
     def lose(self, how: str) -> None:
-        """Lose the list."""
         if how == "emptied":
             with closing(sqlite3.connect(self.ledger, isolation_level=None)) as connection:
                 connection.execute("DELETE FROM suppressed")
@@ -76,11 +75,10 @@ class ErasedPeopleAccount:
         self.before = len(self.sandbox.log)
 
     def traces(self, *wanted: str) -> list[object]:
-        """Where the first person, or whoever is wanted, can be read."""
+        """Return the places that contain the first person, or the given texts."""
         return list(traces(self.data, *(wanted or (EMAIL, NAME))))
 
     def listed(self) -> int:
-        """How many hashes are on the list."""
         with Ledger(self.data) as ledger:
             return len(Erasures(ledger).listed())
 
@@ -96,7 +94,6 @@ def pattern(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
 
 @pytest.fixture
 def agency(tmp_path: Path, pattern: tuple[Path, int]) -> Iterator[ErasedPeopleAccount]:
-    """The agency."""
     folder, port = pattern
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     # The data folder belongs to one address.

@@ -57,15 +57,15 @@ class Expected:
 
     @staticmethod
     def is_landed(key: Key) -> bool:
-        """Whether the row is a version of a record."""
+        """Return True if the row is a version of a record."""
         return key[0] in ("landing", "history")
 
     def is_own(self, key: Key) -> bool:
-        """Whether the row is a version of the person's own record."""
+        """Return True if the row is a version of the person's own record."""
         return self.is_landed(key) and key[2] in self.ids
 
     def _own_fields(self, key: Key, row: Row, emails: set[str]) -> Iterator[Row]:
-        """What records and pushes of others show of themselves."""
+        """Return the fields with which others describe themselves."""
         if self.is_landed(key) and not self.is_own(key) and key[1] != "bookings":
             yield row
         if key[0] == "journal" and row.get("task") and row["record_id"] not in self.ids:
@@ -80,7 +80,7 @@ class Expected:
                 yield record
 
     def names_them(self, text: str) -> bool:
-        """Whether a text may name the person."""
+        """Return True if a text may name the person."""
         lowered = text.lower()
         turned = (f"{last}, {first}" for first, _, last in (n.rpartition(" ") for n in self.names))
         return any(
@@ -88,7 +88,7 @@ class Expected:
         ) or any(each in re.sub(r"\D", "", text) for each in self.numbers)
 
     def may_be_erased(self, key: Key, row: Row, field: str) -> bool:
-        """Whether a field of somebody else's record describes the person."""
+        """Return True if a field of another record describes the person."""
         refers = {row.get("candidate_id"), row.get("lead_id")} & self.ids
         if key[1] == "bookings" and field in OF_BOOKING and refers:
             return True
@@ -156,7 +156,7 @@ def left(key: Key, row: Row, expected: Expected, named: set[tuple[str, str, str]
 
 
 def is_about(key: Key, before: Mapping[Key, Row], expected: Expected) -> bool:
-    """Whether a row of the journal is about the person's own record, or would have made one."""
+    """Return True if a row of the journal is about the person's own record."""
     if key[0] != "journal" or key[1] == "push_batches":
         return False
     rows = [each for k, each in before.items() if k[1] == "push_rows" and k[2] == key[2]]

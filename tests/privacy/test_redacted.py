@@ -65,7 +65,6 @@ class Erasing(Undoer):
         return [id for id, record in records.items() if MARK in str(record)]
 
     def push_table(self, mode: Mode, *rows: dict[str, str], saved: SavedMap) -> PushReport:
-        """Push a table with a mapping."""
         path = self.folder / "people.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, rows[0])

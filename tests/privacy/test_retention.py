@@ -76,7 +76,6 @@ def test_rules_come_from_the_project_file(tmp_path: Path) -> None:
 
 
 def with_rule(agency: PopulatedAgency, **rules: str) -> PopulatedAgency:
-    """The agency with these rules."""
     agency.settings = replace(agency.settings, retention=Setting(rules, "connector.toml"))
     return agency
 

@@ -59,7 +59,6 @@ class ErasedPersonAccount(SandboxAccount):
         return dict(row)
 
     def push_row(self, **row: str) -> PushReport:
-        """Push a spreadsheet of one row."""
         path = self.write_csv("people.csv", [row])
         file = PushFile("candidates", path, "update" if "id" in row else "create")
         return self.push(file, pulls=False)

@@ -134,16 +134,14 @@ class PublishingAccount:
                 )
 
     def publish(self, **options: Any) -> PublishResult:
-        """Publish."""
         return publish(self.settings(), **options)
 
     @property
     def file(self) -> Path:
-        """The published file."""
         return self.warehouse.published
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """What a query of the published file returns."""
+        """Query the published file."""
         return rows(self.file, sql)
 
     @property

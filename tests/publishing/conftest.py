@@ -21,5 +21,4 @@ def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount
 
 @pytest.fixture
 def small(tmp_path: Path) -> SmallProject:
-    """The small project and its file, whole."""
     return SmallProject(tmp_path)

@@ -23,8 +23,6 @@ QUERY = "SELECT (SELECT max(id) FROM landing.jobs), (SELECT max(detail) FROM syn
 
 
 class PublisherForkServer(ForkServer):
-    """Fork server of publishers."""
-
     def __init__(self) -> None:
         super().__init__(__name__)
 
@@ -65,7 +63,6 @@ class Reader:
         self.seen = json.loads(out)
 
     def look(self) -> None:
-        """Begin to look."""
         assert self._process.stdin is not None
         self._process.stdin.write("look\n")
         self._process.stdin.flush()

@@ -170,7 +170,7 @@ class SmallProject:
         return build(self.file, self.project(), select=select, **more)
 
     def rows(self, sql: str) -> list[Row]:
-        """What a query of the file returns."""
+        """Query the file."""
         with duckdb.connect(str(self.file), read_only=True) as connection:
             return connection.execute(sql).fetchall()
 
@@ -191,7 +191,6 @@ class Follower:
         self.told.append(name)
 
     def on_model_end(self, model: ModelBuilt) -> None:
-        """The model stands."""
         if not model.is_copied:
             self.made.append(model.name)
 

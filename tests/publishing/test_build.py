@@ -15,7 +15,6 @@ from tests.support.errors import has_code
 
 
 def found(built: BuildResult, name: str) -> CheckResult:
-    """The check of that name."""
     (one,) = (each for each in built.checks if each.name == name)
     return one
 

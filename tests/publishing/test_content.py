@@ -63,7 +63,6 @@ class Landed:
                 )
 
     def add_item(self, id: str, type: str, **fields: Any) -> None:
-        """An item of a type with its values."""
         with open_file(self.file) as connection:
             connection.execute(
                 "INSERT INTO landing.content_items (id, title, fields, _content_type_id) "
@@ -77,7 +76,7 @@ class Landed:
         self.checks = {each.name: each for each in built.checks}
 
     def query(self, sql: str, zone: str = "UTC") -> list[tuple[Any, ...]]:
-        """What a query returns in a session of that time zone."""
+        """Run a query in a session of that time zone."""
         with duckdb.connect(str(self.file), read_only=True) as connection:
             connection.execute(f"SET TimeZone = '{zone}'")
             return connection.execute(sql).fetchall()

@@ -50,7 +50,7 @@ def peopled(agency: PublishingAccount) -> PublishingAccount:
 
 
 def planted_in(file: Path) -> list[str]:
-    """What of a person is in the bytes of a file, as text."""
+    """Return the person's texts that are in the bytes of a file."""
     held = file.read_bytes()
     return [each for each in PLANTED if each.encode() in held]
 

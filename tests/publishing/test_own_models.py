@@ -377,7 +377,6 @@ PAGE = (ROOT / "docs" / "OWN_MODELS.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
-    """The blocks of the page in that language."""
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -73,7 +73,6 @@ def test_a_fault_is_told_with_its_line_and_no_value(
 
 
 def missing(small: SmallProject, own: Path, *values: str) -> list[UnmappedValues]:
-    """The values as unmapped ones of the seed."""
     return [UnmappedValues(small.project(seeds=own).seeds["people"], "unmapped_people", values)]
 
 

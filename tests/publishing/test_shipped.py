@@ -17,7 +17,6 @@ from connector.publishing.seeds import AUDITS
 
 @pytest.fixture(scope="module")
 def project() -> Project:
-    """The shipped project."""
     return load_project()
 
 

@@ -33,7 +33,6 @@ _TEXT = "Ten years of steady work in the trade, with references. " * 4
 
 
 def id_of(number: int) -> str:
-    """The id of a candidate."""
     return f"{number * _SCATTER % 2**32:08x}-0000-4000-8000-{number:012x}"
 
 
@@ -97,7 +96,7 @@ def serving(count: int, changed: Sequence[int] = ()) -> type[Arithmetic]:
 
 
 class _Computed:
-    """What answers instead of connections."""
+    """Computes answers instead of sending requests."""
 
     def __init__(self, count: int, changed: Mapping[int, datetime]) -> None:
         self._count, self._changed = count, changed

@@ -36,7 +36,7 @@ def deleted_type(sandbox: Sandbox, items: int) -> str:
 
 
 def counts(report: PullReport) -> tuple[str, bool, int, int]:
-    """How the content items ended: outcome, proven, deleted, live."""
+    """Return outcome, proven, deleted and live of the content items."""
     done = report.resources["content_items"]
     return done.outcome, done.proven, done.deleted, done.live
 

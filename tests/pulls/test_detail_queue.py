@@ -28,7 +28,7 @@ KINDS = ("found", "gone", "unread")
 
 
 def shown(kind: str, id: str) -> Outcome:
-    """What the API says of a record."""
+    """Return a record as the API shows it."""
     if kind == "found":
         return Found(Job({"id": id, **RAW}), AT)
     return Gone(AT) if kind == "gone" else Unread("server_failed")

@@ -135,7 +135,8 @@ def test_a_sql_file_and_a_parquet_file_take_the_place_of_the_query(
 
 def test_no_rows_is_a_success(analyst: Analyst) -> None:
     query = "from landing.candidates select id, city limit 0"
-    pushed, shown = analyst.push(query, "--apply"), analyst.push(query, "--json")
+    pushed = analyst.push(query, "--apply")
+    shown = analyst.push("select null as id, '' as city", "--json")
 
     assert (0, "The query returned no rows. Nothing was sent.\n") == (pushed.status, pushed.err)
     check_fields("push", "--query without rows", shown.object)
@@ -163,6 +164,7 @@ def test_no_rows_is_a_success(analyst: Analyst) -> None:
         ("delete from {c}", "is not one SELECT statement"),
         ("set enable_external_access = true", "is not one SELECT statement"),
         ("from analyst", "Table with name analyst does not exist"),
+        ("from tab", "Table with name tab does not exist! [misused]"),
     ],
 )
 def test_a_query_that_cannot_be_pushed_is_refused(analyst: Analyst, query: str, said: str) -> None:
@@ -197,7 +199,7 @@ def test_nothing_published_and_hashes_are_refused(
 ) -> None:
     new = Analyst(analyst.sandbox, tmp_path / "data").push(IDS.format(1))
     hashed = Publication("p", datetime.now(UTC), personal="hash")
-    monkeypatch.setattr("connector.pushes.query_file.published_in", lambda _: hashed)
+    monkeypatch.setattr("connector.pushes.query_file.read_own_publication", lambda _: hashed)
     pushed = analyst.push("select id, city, md5(first_name) as first_name from landing.candidates")
 
     assert "nothing has been published yet" in new.err

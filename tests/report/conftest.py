@@ -34,7 +34,6 @@ Change = Callable[[duckdb.DuckDBPyConnection], object]
 
 
 def render(file: Path, period: str = "last-month", compare: Sequence[str] = ()) -> ReportPage:
-    """The page of a published file."""
     with open_published(file) as published:
         return make_page(
             published, written_at=WRITTEN_AT, account="acme", period=period, compare=compare
@@ -80,13 +79,11 @@ PEOPLE = {"u1": MARKUP.replace('"', '""'), "u2": "Ben"}
 
 @pytest.fixture(scope="session")
 def page(published: Path) -> ReportPage:
-    """The page of that file."""
     return render(published)
 
 
 @pytest.fixture(scope="session")
 def document(page: ReportPage) -> Document:
-    """The page, parsed."""
     return Document.of(page.html)
 
 

@@ -72,18 +72,15 @@ class Document(HTMLParser):
         self._open[-1].children.append(Element(tag, {n: v or "" for n, v in attrs}))
 
     def end(self, tag: str) -> None:
-        """End the element."""
         assert tag == self._open.pop().tag
 
     def take_text(self, data: str) -> None:
-        """Text."""
         self._open[-1].children.append(data)
 
     handle_starttag, handle_startendtag = begin, take_empty
     handle_endtag, handle_data = end, take_text
 
     def figure(self, key: str) -> Element:
-        """The article of a figure, by its key."""
         (found,) = (
             each
             for each in self.root.all("article")

@@ -82,7 +82,7 @@ def address(page: ReportPage, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def told(opened: Page) -> list[str]:
-    """What the page asks for and complains of, as it happens."""
+    """Collect the requests and the errors of the page."""
     heard: list[str] = []
     opened.on("request", lambda asked: heard.append(f"request {asked.url}"))
     opened.on("console", lambda said: heard.append(f"console {said.text}"))

@@ -20,7 +20,6 @@ TODAY = date(2026, 3, 6)
 
 
 def value(file: Path, sql: str) -> Any:
-    """The one value that a query of the file returns."""
     return query(file, sql).rows[0][0]
 
 

@@ -33,7 +33,6 @@ def in_days(value: Any) -> str:
 
 
 def rows(file: Path, sql: str) -> list[tuple[Any, ...]]:
-    """What the file answers."""
     return list(query(file, sql).rows)
 
 

@@ -20,7 +20,7 @@ NEVER = "never in anybody's data"
 
 
 def per_page_over(open: Open, value: str) -> None:
-    """What happens above 100."""
+    """Answer to a `per_page` above 100."""
     answer = open(counts=MANY).get("/candidates", per_page=101)
     if value in ("422", "400"):
         assert int(value) == answer.status_code
@@ -31,7 +31,7 @@ def per_page_over(open: Open, value: str) -> None:
 
 
 def per_page_max(open: Open, value: str) -> None:
-    """What a page really holds at most."""
+    """Largest number of records on a page."""
     world = open(counts=MANY)
     answer = world.get("/candidates", per_page=100).json()
     assert int(value) == len(answer["data"]) == answer["pagination"]["per_page"]
@@ -198,7 +198,7 @@ def booking_dates(open: Open, value: str) -> None:
 
 
 def booking_bounds(open: Open, value: str) -> None:
-    """Whether the first and the last day belong."""
+    """Whether a filter includes its first and last day."""
     expected = {"inclusive": "012", "exclusive": "1"}[value]
     assert expected == _three_bookings(open)("2026-05-10", "2026-05-12")
     world = open()

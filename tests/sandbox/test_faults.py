@@ -34,7 +34,6 @@ def create(world: ServedSandbox, **options: Any) -> httpx.Response:
 
 
 def jobs(world: ServedSandbox) -> int:
-    """How many jobs are stored."""
     return len(world.store.records("jobs"))
 
 

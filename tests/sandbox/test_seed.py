@@ -37,7 +37,6 @@ Records = dict[str, dict[str, Any]]
 
 
 def made(seed: int = 7, clock: Clock = CLOCK, counts: dict[str, int] = COUNTS) -> Store:
-    """A store filled from the seed."""
     store = Store(clock=clock, random=random.Random(seed))
     seed_store(store, counts, seed=seed)
     return store

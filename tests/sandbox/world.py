@@ -44,7 +44,6 @@ class ServedSandbox:
 
     @property
     def store(self) -> Store:
-        """The sandbox's store."""
         return self.sandbox.store
 
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:
@@ -52,7 +51,6 @@ class ServedSandbox:
         return self.http.request(method, f"/api/v1{path}", **options)
 
     def get(self, path: str, **query: str | int) -> httpx.Response:
-        """One GET with a query."""
         return self.call("GET", path, params=query)
 
     def path(self, resource: str) -> str:

@@ -239,7 +239,7 @@ def convertible(open: Open, value: str) -> None:
 
 
 def converted_lead(open: Open, value: str) -> None:
-    """What is stored of a lead that was converted."""
+    """State of a lead after its conversion."""
     world = open()
     lead = _lead(world)
     answer = world.call("POST", f"/leads/{lead['id']}/convert").json()["data"]

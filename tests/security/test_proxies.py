@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,8 +14,7 @@ from connector.settings.model import load_settings
 from tests.client.calls import client_of, records
 from tests.client.peer import Peer, found
 from tests.support.command import call, variables
-
-PEM = Path(__file__).parents[1] / "client" / "loopback.pem"
+from tests.support.tls import PEM, server_context
 
 
 class Tunnel:
@@ -59,16 +57,9 @@ class Tunnel:
         writer.close()
 
 
-def tls() -> ssl.SSLContext:
-    """A server's context with a certificate for 127.0.0.1."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(PEM)
-    return context
-
-
 def test_a_proxy_that_is_set_is_used_and_sees_nothing() -> None:
     async def act() -> None:
-        async with Tunnel() as proxy, Peer(found, tls=tls()) as peer:
+        async with Tunnel() as proxy, Peer(found, tls=server_context()) as peer:
             async with client_of(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
                 assert "5d1c" == (await records(client, "jobs").get("5d1c")).id
             assert [f"CONNECT 127.0.0.1:{peer.port} HTTP/1.1"] == proxy.asked
@@ -92,7 +83,7 @@ def test_what_is_not_encrypted_goes_through_no_proxy() -> None:
 
 def test_a_proxy_that_refuses_is_told() -> None:
     async def act() -> None:
-        async with Tunnel(refuses=True) as proxy, Peer(found, tls=tls()) as peer:
+        async with Tunnel(refuses=True) as proxy, Peer(found, tls=server_context()) as peer:
             async with client_of(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
                 with pytest.raises(Unreachable):
                     await records(client, "jobs").get("5d1c")

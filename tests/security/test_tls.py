@@ -15,8 +15,8 @@ from connector.errors_api import Unreachable
 from connector.settings.model import load_settings
 from tests.client.calls import KEY, client_of, records
 from tests.client.peer import Peer, found
+from tests.support.tls import PEM
 
-LOOPBACK = Path(__file__).parents[1] / "client" / "loopback.pem"
 EXPIRED = Path(__file__).with_name("expired.pem")
 
 
@@ -40,14 +40,14 @@ def test_an_expired_certificate_is_refused() -> None:
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
 def test_a_protocol_whose_time_is_over_is_refused() -> None:
-    context = tls(LOOPBACK)
+    context = tls(PEM)
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version = ssl.TLSVersion.TLSv1
     context.maximum_version = ssl.TLSVersion.TLSv1_1
 
     async def act() -> None:
         async with Peer(found, tls=context) as peer:
-            async with client_of(peer.base_url, ca_file=LOOPBACK) as client:
+            async with client_of(peer.base_url, ca_file=PEM) as client:
                 with pytest.raises(Unreachable, match="cannot be reached"):
                     await records(client, "jobs").get("5d1c")
             assert [] == peer.requests
@@ -57,9 +57,9 @@ def test_a_protocol_whose_time_is_over_is_refused() -> None:
 
 def test_the_setting_names_the_authority(tmp_path: Path) -> None:
     async def act() -> None:
-        async with Peer(found, tls=tls(LOOPBACK)) as peer:
+        async with Peer(found, tls=tls(PEM)) as peer:
             given = {"CONNECTOR_BASE_URL": peer.base_url, "CONNECTOR_API_KEY": KEY}
-            trusted = {**given, "CONNECTOR_CA_FILE": str(LOOPBACK)}
+            trusted = {**given, "CONNECTOR_CA_FILE": str(PEM)}
             for environ in (given, trusted):
                 connection = load_settings({}, environ, tmp_path).connection()
                 client = Client(connection.base_url, connection.api_key, **connection.route())

@@ -52,7 +52,6 @@ class GuideServer:
         } | {"HOME": str(root), "PATH": f"{root}/tools:/usr/sbin:/usr/bin:/sbin:/bin"}
 
     def path(self, name: str) -> Path:
-        """Path of a file of the server."""
         return self.root / name.lstrip("/")
 
     def redirect(self, text: str) -> str:

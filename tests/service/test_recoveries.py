@@ -44,7 +44,6 @@ class RestorableAccount(SandboxAccount):
         assert f"`{code}`" in ERRORS.read_text(encoding="utf-8")
 
     def restore(self) -> None:
-        """Restore the backup."""
         (file,) = self.backups.glob("*.tar")
         assert 0 == self.call("restore", str(file), "--check").status
         assert 0 == self.call("restore", str(file), "--replace").status

@@ -36,7 +36,6 @@ def settings_of(folder: Path, **more: str) -> Settings:
 
 
 def looked(settings: Settings, now: datetime = NOW, **environ: str) -> dict[str, DoctorCheck]:
-    """Every check by its name."""
     return {each.name: each for each in check_upkeep(settings, environ, now)}
 
 

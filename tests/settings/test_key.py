@@ -16,7 +16,6 @@ HIDDEN = [*SECRETS, *(name for name, rule in RULES.items() if rule.place_of)]
 
 
 def write(path: Path, content: bytes, mode: int = 0o600) -> Path:
-    """A file with that content and that mode."""
     path.write_bytes(content)
     path.chmod(mode)
     return path

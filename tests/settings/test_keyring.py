@@ -30,7 +30,6 @@ class FileKeyring(KeyringBackend):
         self.path, self.error = path, error
 
     def get_password(self, service: str, username: str) -> str | None:
-        """The password, if there is one."""
         if self.error is not None:
             raise self.error
         kept = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
@@ -38,7 +37,6 @@ class FileKeyring(KeyringBackend):
         return None if found is None else str(found)
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        """Keep the password."""
         self.path.write_text(json.dumps({f"{service}\0{username}": password}), encoding="utf-8")
 
 

@@ -23,7 +23,6 @@ def write_config(folder: Path, text: str) -> Path:
 
 
 def write_key(folder: Path, text: str = f"{KEY}\n", mode: int = 0o600) -> Path:
-    """A key file in `folder`."""
     path = folder / "key"
     path.write_text(text, encoding="utf-8")
     path.chmod(mode)

@@ -95,7 +95,7 @@ class AccountLife(SandboxAccount):
     # -- steps ------------------------------------------------------------------------------------
 
     def churn(self) -> None:
-        """What people do on the platform."""
+        """Change the platform as users do."""
         for _ in range(1 + self.chance.randrange(3)):
             self.agency.churn()
 
@@ -135,7 +135,6 @@ class AccountLife(SandboxAccount):
         self._push(PushFile("candidates", path, mode="update", match=("email",)), len(rows))
 
     def undo_last(self) -> None:
-        """Undo the last push."""
         try:
             asyncio.run(undo(self.settings, LAST, applies=True))
         except Misused as error:
@@ -199,7 +198,6 @@ class AccountLife(SandboxAccount):
         self.backups.append(made.file)
 
     def restore(self) -> None:
-        """Restore one of the backups."""
         if self.backups:
             source = self.chance.choice(self.backups)
             done = restore(self.settings, source, RestoreOptions(replaces=True))
@@ -209,7 +207,7 @@ class AccountLife(SandboxAccount):
     # -- checks -----------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        """What holds after every step."""
+        """Check the promises that hold after every step."""
         for resource, id, name, text in self.agency.texts():
             if MARK in text:
                 raise Wrong(f"the platform has {text!r} in {resource} {id} {name}")
@@ -238,7 +236,7 @@ class AccountLife(SandboxAccount):
     def _is_left(
         self, resource: str, record: Mapping[str, Any], left: Mapping[str, Any], who: ErasablePerson
     ) -> bool:
-        """Whether `left` is what an erasure of this one leaves of somebody else's record."""
+        """Return True if an erasure may leave `left` of another person's record."""
         is_theirs = resource == "bookings" and record.get("candidate_id") == who.id
         return all(
             left.get(name) == value or (is_theirs and name in ("title", "internal_notes"))

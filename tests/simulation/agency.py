@@ -98,7 +98,7 @@ class SimulatedAgency:
         self.people[id] = ErasablePerson(resource, id, body["email"], tuple(own))
 
     def body(self, resource: str, *, stays: bool = False) -> dict[str, Any]:
-        """What a new person's record says."""
+        """Draw the fields of a new person."""
         pick = self.chance.choice
         self.number += 1
         number = self.number
@@ -183,7 +183,7 @@ class SimulatedAgency:
                 store.update(resource, id, {"notes": self.note()})
 
     def leavers(self) -> tuple[str, str] | None:
-        """Somebody who may be deleted: no stayer, and many are left."""
+        """Draw a person who may be deleted; None if few are left."""
         resource = self.chance.choice(("candidates", "leads"))
         there = sorted(self.sandbox.store.records(resource).keys() - self.stayers)
         return (resource, self.chance.choice(there)) if len(there) > 3 else None

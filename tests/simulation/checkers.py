@@ -157,7 +157,7 @@ def quiet_requests(mirror: Mirror) -> int:
 
 
 def quiet_requests_due(mirror: Mirror) -> int:
-    """What that pull should have sent: a list, and one detail where lists show no dates.
+    """Return the requests that this pull needs: a list, and one detail if lists show no dates.
 
     Records whose dates can never be proven are read each time, and listed before all others.
     """

@@ -257,5 +257,5 @@ def _spans(shown: Mapping[str, Any], past: Past) -> Iterator[tuple[datetime, dat
 
 
 def _meets(span: tuple[datetime, datetime], second: datetime) -> bool:
-    """Whether the span has a part in the second."""
+    """Return True if the span overlaps the second."""
     return span[0] < second + SECOND and span[1] > second

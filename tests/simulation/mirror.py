@@ -48,8 +48,6 @@ def moment(text: str | None) -> datetime | None:
 
 @dataclass(slots=True)
 class Row:
-    """A landed row."""
-
     raw: Mapping[str, Any]
     created_at: datetime | None
     updated_at: datetime | None = None
@@ -59,7 +57,7 @@ class Row:
 
 @dataclass
 class Kill:
-    """Where a process is killed: at that step, before it has its effect or after.
+    """Step at which a process is killed, before or after its effect.
 
     A step is a look, a list request, each request for a detail, or a commit.
     """
@@ -70,7 +68,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class PullEnd:
-    """How a pull ended: with the engine's own word, with an error, or (both None) killed."""
+    """How a pull ended: with a result, with an error, or killed (both None)."""
 
     pulled: PullResult | None = None
     error: ConnectorError | None = None
@@ -78,7 +76,7 @@ class PullEnd:
 
 @dataclass
 class Seen:
-    """What the engine was told, as evidence for what it commits."""
+    """Answers that the engine received, as proof for its commits."""
 
     pages: list[Page[Resource]] = field(default_factory=list)
     gone: dict[str, list[Gone]] = field(default_factory=dict)
@@ -249,7 +247,7 @@ class Mirror:
         return LandedRow(row.updated_at, row.read_at, id in self.queue, row.is_deleted)
 
     def _differs(self, answer: Resource) -> bool:
-        """As the warehouse compares: a detail whole, a list item by the fields that both show."""
+        """Compare as the warehouse does: a detail whole, an item by the fields that both have."""
         row = self.rows.get(answer.raw["id"])
         if row is None or row.read_at is None:
             return False

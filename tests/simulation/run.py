@@ -75,7 +75,7 @@ def _run(mirror: Mirror, verdict: Verdict, trace: Trace | None) -> Verdict:
 
 
 def _untrue_histories(mirror: Mirror) -> list[str]:
-    """What the world's own history denies, where its answers can be dated at all."""
+    """Return the versions that contradict the world's history, if its answers can be dated."""
     server, (remembered, *others) = mirror.world.server, mirror.histories
     wrong = ["history: the warehouse keeps another"] * any(
         each.chains != remembered.chains for each in others
@@ -89,7 +89,7 @@ def _untrue_histories(mirror: Mirror) -> list[str]:
 
 
 def _shown(ids: set[str]) -> str:
-    """How many, and which, as far as a line holds them."""
+    """Format the number of ids, and the first of them."""
     return f"{len(ids)} ({' '.join(sorted(ids)[:IDS_SHOWN_MAX])})"
 
 

@@ -89,7 +89,7 @@ class PullScenario:
 
     @property
     def dates_answers(self) -> bool:
-        """Whether an answer shows what is so in the second that its `Date` names."""
+        """Return True if an answer is of the second that its `Date` names."""
         is_true = not self.clock_step_share and not self.false_gone_share
         return self.has_date and is_true and not self.lag_seconds_max
 

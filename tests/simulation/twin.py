@@ -36,8 +36,6 @@ _BY_UPDATE, _BY_CREATION = attrgetter("updated_at"), attrgetter("created_at")
 
 @dataclass(frozen=True, slots=True)
 class ServerPage:
-    """One page as the server answers it."""
-
     items: tuple[Resource, ...]
     page: int
     per_page: int
@@ -46,7 +44,7 @@ class ServerPage:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What an answer is made from: which records the key sees, and how old the replica is."""
+    """State that an answer is made from: the records that the key sees, and the replica's time."""
 
     at: datetime | None = None
     sees: Callable[[str], bool] | None = None
@@ -127,13 +125,11 @@ class Sandboxed(SimulatedServer):
         self.born[id], self.dated[id] = record["created_at"], record["updated_at"]
 
     def insert(self, record: Mapping[str, Any]) -> None:
-        """As the server: a new record."""
         self.tell("created", (record["id"],))
         self._store.insert(self._name, record, type=self.parent)
         self._note(record["id"])
 
     def change(self, ids: Iterable[str], changes: Mapping[str, Any], at: datetime | None) -> None:
-        """As the server: a write."""
         ids = tuple(ids)
         self.tell("silently changed" if at is None else "changed", ids)
         if at is not None:
@@ -144,13 +140,11 @@ class Sandboxed(SimulatedServer):
             self._note(id)
 
     def remove(self, id: str) -> None:
-        """As the server: a deletion."""
         self.tell("deleted", (id,))
         self._store.remove(self._name, id)
         del self.born[id], self.dated[id]
 
     def page(self, page: int, sort: str | None, order: str, sight: Sight = WHOLE) -> ServerPage:
-        """As the server: one page."""
         assert sight == WHOLE, "the store has no memory: use the twin"
         query = {"page": str(page), "per_page": "100", "sort": sort or "", "order": order}
         answer = self._store.list(self._name, query, type=self.parent)
@@ -159,7 +153,6 @@ class Sandboxed(SimulatedServer):
         return ServerPage(items, shown["page"], shown["per_page"], shown["total"])
 
     def detail(self, id: str, sight: Sight = WHOLE) -> Resource | None:
-        """As the server: one record."""
         assert sight == WHOLE, "the store has no memory: use the twin"
         try:
             return self.declaration.record(self._store.get(self._name, id).record)
@@ -167,7 +160,6 @@ class Sandboxed(SimulatedServer):
             return None
 
     def details(self) -> Mapping[str, Mapping[str, Any]]:
-        """As the server: all of them."""
         return self._store.records(self._name)
 
 
@@ -236,14 +228,12 @@ class Twin(SimulatedServer):
         self._past.setdefault(id, []).append((self._clock(), version))
 
     def insert(self, record: Mapping[str, Any]) -> None:
-        """As the server: a new record."""
         self.tell("created", (record["id"],))
         self._serial += 1
         stored = {name: self._kept(value) for name, value in record.items()}
         self._put(record["id"], self._version(self._serial, stored))
 
     def change(self, ids: Iterable[str], changes: Mapping[str, Any], at: datetime | None) -> None:
-        """As the server: a write."""
         ids = tuple(ids)
         self.tell("silently changed" if at is None else "changed", ids)
         dated = {} if at is None else {"updated_at": self._kept(at)}
@@ -254,7 +244,6 @@ class Twin(SimulatedServer):
             self._put(id, self._version(before.serial, stored))
 
     def remove(self, id: str) -> None:
-        """As the server: a deletion."""
         self.tell("deleted", (id,))
         self._put(id, None)
 
@@ -273,7 +262,6 @@ class Twin(SimulatedServer):
         return {id: version for id, version in found if version is not None}
 
     def page(self, page: int, sort: str | None, order: str, sight: Sight = WHOLE) -> ServerPage:
-        """As the server: one page."""
         total = len(self._seen(sight))
         if self._scenario.total == "earlier" and self.interlude is not None:
             self.interlude()
@@ -286,7 +274,7 @@ class Twin(SimulatedServer):
         return ServerPage(items, page, size, max(0, total + self._scenario.total_offset))
 
     def _order(self, sort: str | None, order: str) -> tuple[bool, bool]:
-        """Whether by `updated_at`, and whether descending."""
+        """Return True twice: for the order by `updated_at`, and for descending order."""
         if not self.declaration.sortable:
             return False, False
         sorting = self._scenario.sorting
@@ -312,7 +300,6 @@ class Twin(SimulatedServer):
             versions[first:last] = tied
 
     def detail(self, id: str, sight: Sight = WHOLE) -> Resource | None:
-        """As the server: one record."""
         if sight.at is None:
             version = self._live.get(id)
         else:
@@ -322,7 +309,6 @@ class Twin(SimulatedServer):
         return version.detail
 
     def details(self) -> Mapping[str, Mapping[str, Any]]:
-        """As the server: all of them."""
         return self._shown
 
 

@@ -120,7 +120,7 @@ class PullWorld(WorldClock):
         return self.is_faulty and share > 0 and self.chance.random() < share
 
     def _send(self) -> datetime:
-        """What happens to any request before the server serves it; tells when it was sent.
+        """Let a request reach the server; returns when it was sent.
 
         Raises what the client raises once its own tries are used up.
         """
@@ -142,13 +142,13 @@ class PullWorld(WorldClock):
             self._step = timedelta(seconds=scenario.clock_step_seconds) * self.chance.choice(steps)
 
     def _receive(self) -> None:
-        """What happens to an answer on its way."""
+        """Let an answer arrive, or lose it."""
         self.pass_time(ANSWER_SECONDS)
         if self._happens(self.scenario.drop_share):
             raise NoAnswer("the request", "no whole answer in time")
 
     def _sight(self, *, is_list: bool) -> Sight:
-        """What the next answer is made from."""
+        """Draw the state that the next answer is made from."""
         at = sees = None
         if self.scenario.lag_seconds_max and not (is_list and self.scenario.lists_are_fresh):
             least, most = self.scenario.lag_seconds_min, self.scenario.lag_seconds_max
@@ -159,7 +159,7 @@ class PullWorld(WorldClock):
         return WHOLE if at is None and sees is None else Sight(at, sees)
 
     def _served_at(self) -> datetime:
-        """What dates an answer: its `Date`, or our own clock."""
+        """Return the time that dates an answer: its `Date`, or the connector's clock."""
         return (
             self.server_now().replace(microsecond=0) if self.scenario.has_date else self.own_now()
         )

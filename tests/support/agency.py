@@ -189,7 +189,6 @@ class SandboxAccount:
         return pulled(self.sandbox, self.folder, *resources)
 
     def push(self, file: PushFile, *, pulls: bool = True) -> PushReport:
-        """Push a spreadsheet."""
         options = PushRunOptions(applies=True, pulls=pulls, reports=False)
         (report,) = asyncio.run(push(self.settings, [file], options))
         return report

@@ -28,7 +28,6 @@ class Clock:
         self.now = now
 
     def __call__(self) -> datetime:
-        """Return the time."""
         return self.now
 
     def pass_time(self, **length: float) -> None:
@@ -44,7 +43,6 @@ class ClientClock:
         self.waits: list[float] = []
 
     def __call__(self) -> float:
-        """Return the time."""
         return self.now
 
     async def wait(self, seconds: float) -> None:

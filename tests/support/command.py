@@ -42,8 +42,6 @@ KEY = "planted-key-5f0c1e"
 
 @dataclass(frozen=True)
 class Called:
-    """What a call came to."""
-
     status: int
     out: str
     err: str

@@ -41,16 +41,7 @@ TABLES = ("landing.jobs", "history.jobs")
 
 
 @pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    """A warehouse that was prepared."""
-    prepared = Warehouse(tmp_path)
-    prepared.prepare()
-    return prepared
-
-
-@pytest.fixture
 def work(warehouse: Warehouse) -> Path:
-    """Its work file."""
     return warehouse.work
 
 
@@ -73,7 +64,7 @@ for session in (duckdb.connect(), open_file(path), open_read_only(path)):
 
 
 def row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[int]:
-    """How many rows each row group of a table has on the disk."""
+    """Return the number of rows of each row group of a table."""
     found = connection.execute(
         "SELECT sum(count)::BIGINT FROM pragma_storage_info(?) "
         "WHERE column_name = 'id' AND segment_type = 'VARCHAR' "

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.content import ContentItem
@@ -25,14 +22,6 @@ from tests.warehouse.versions import (
     offences,
     versions,
 )
-
-
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    """A prepared warehouse in a folder of its own."""
-    prepared = Warehouse(tmp_path)
-    prepared.prepare()
-    return prepared
 
 
 def commit(warehouse: Warehouse, *found: Found, at: float = 0, **rest: Any) -> LandedCounts:

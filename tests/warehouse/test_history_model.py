@@ -71,7 +71,7 @@ class Kept:
 
 @dataclass
 class HistoryModel:
-    """What should be kept of each id, by the rules as the module `history` tells them."""
+    """Expected versions of each id, by the rules in the docstring of `history`."""
 
     versions: dict[str, list[Kept]] = field(default_factory=dict)
     details: set[str] = field(default_factory=set)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
 
@@ -16,16 +15,7 @@ from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences,
 
 
 def commit(warehouse: Warehouse, **what: object) -> None:
-    """Commit an answer."""
     warehouse.commit(CANDIDATES, Commit(**what), "run", moment(99))  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    """A warehouse of its own."""
-    made = Warehouse(tmp_path)
-    made.prepare()
-    return made
 
 
 def test_a_detail_with_an_earlier_date_ends_no_version_before_it_began(

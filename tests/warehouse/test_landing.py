@@ -30,14 +30,6 @@ JOBS = Stream(CATALOG["jobs"])
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    """A prepared warehouse in a folder of its own."""
-    prepared = Warehouse(tmp_path)
-    prepared.prepare()
-    return prepared
-
-
 def candidate(id: str, **fields: Any) -> Found:
     """A candidate as a detail answer shows it."""
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}

@@ -50,7 +50,6 @@ class AccountWithHistory(SandboxAccount):
 
 @pytest.fixture
 def account(tmp_path: Path) -> Iterator[AccountWithHistory]:
-    """The account."""
     with Sandbox(counts=COUNTS) as sandbox:
         yield AccountWithHistory(sandbox, tmp_path)
 

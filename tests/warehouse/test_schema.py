@@ -164,7 +164,7 @@ def test_tables_that_are_complete_are_not_written_again(tmp_path: Path) -> None:
 
 
 def newer_work(folder: Path) -> ConnectorError:
-    """What the program says of a work file of a newer version."""
+    """Return the error for a work file of a newer version."""
     warehouse = Warehouse(folder)
     warehouse.prepare()
     with duckdb.connect(str(warehouse.work)) as connection:
@@ -178,7 +178,7 @@ def newer_work(folder: Path) -> ConnectorError:
 
 
 def newer_ledger(folder: Path) -> ConnectorError:
-    """What the program says of a ledger of a newer version."""
+    """Return the error for a ledger of a newer version."""
     with Ledger(folder) as ledger:
         ledger.read_uses()
         with closing(sqlite3.connect(ledger.path)) as connection:

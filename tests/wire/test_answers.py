@@ -42,7 +42,6 @@ PAGES = {"page": 2, "per_page": 100, "total": 101, "total_pages": 2}
 
 
 def answer(document: Any, status: int = 200, **headers: str) -> Response:
-    """An answer with that document as JSON."""
     return Response(status, headers, json.dumps(document).encode())
 
 

@@ -53,12 +53,10 @@ DOCUMENTED: dict[int, type[ConnectorError]] = {
 
 
 def answer(status: int, document: Any, **headers: str) -> Response:
-    """An answer with that document as JSON."""
     return Response(status, headers, json.dumps(document).encode())
 
 
 def refusal_of(request: Request, status: int, document: Any) -> ConnectorError:
-    """The error of that answer."""
     return error_of(request, answer(status, document))
 
 

@@ -36,7 +36,7 @@ def parent_of(resource: Declaration) -> str | None:
 
 
 def builders(resource: Declaration) -> dict[Operation, Callable[[], Request]]:
-    """How one request for each operation is built, whether the resource has it or not."""
+    """Builders of one request for each operation."""
     parent = parent_of(resource)
     body = {next((field.name for field, _ in resource.body_fields("create")), "title"): "A"}
     return {
@@ -246,7 +246,7 @@ def endless() -> dict[str, Any]:
         (b"x", "type bytes"),
         ({"x"}, "type set"),
         (datetime(2026, 3, 4), "without a time zone"),
-        (endless(), "without end"),
+        (endless(), "nested in a circle"),
     ],
 )
 def test_what_json_does_not_have_is_refused(value: Any, named: str) -> None:

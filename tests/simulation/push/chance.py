@@ -7,19 +7,19 @@ from typing import Protocol
 
 
 class Chance(Protocol):
-    """What decides in a play: drawn from a seed, or every way in turn."""
+    """Decides what happens in a play: drawn from a seed, or every possibility in turn."""
 
     def yes(self, share: float, kind: str = "") -> bool:
-        """Whether it happens, so often; `kind` is what there may be only some of."""
+        """Return True with this probability; `kind` names events that are limited in number."""
 
     def pick(self, count: int) -> int:
         """One of 0 to `count` - 1."""
 
     def within(self, most: float) -> float:
-        """A length up to that."""
+        """Return a length, up to `most`."""
 
     def delay(self, most: float) -> float:
-        """How late something comes, up to that."""
+        """Return the seconds of a delay, up to `most`."""
 
 
 class Drawn:
@@ -29,7 +29,7 @@ class Drawn:
         self._random = random.Random(seed)
 
     def yes(self, share: float, kind: str = "") -> bool:
-        """Whether it happens, so often; `kind` is what there may be only some of."""
+        """Return True with this probability; `kind` names events that are limited in number."""
         return share > 0 and self._random.random() < share
 
     def pick(self, count: int) -> int:
@@ -37,9 +37,9 @@ class Drawn:
         return self._random.randrange(count)
 
     def within(self, most: float) -> float:
-        """A length up to that."""
+        """Return a length, up to `most`."""
         return self._random.random() * most
 
     def delay(self, most: float) -> float:
-        """How late something comes, up to that."""
+        """Return the seconds of a delay, up to `most`."""
         return self.within(most)

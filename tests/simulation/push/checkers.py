@@ -108,7 +108,7 @@ class PushChecks:
             raise Broken("P7", "an attempt was received twice")
 
     def the_report_is_right(self, rows: tuple[RowRecord, ...]) -> None:
-        """What a row is called is what came of it, by the server's own log."""
+        """Compare each row's outcome with the server's log."""
         for row in rows:
             key = (row.batch, row.number)
             effects = self._effects(key)
@@ -150,7 +150,6 @@ class PushChecks:
                 raise Broken("report", f"row {row.number} is created without its {name}")
 
     def fingerprints(self) -> dict[RowKey, str]:
-        """What each row writes."""
         rows = self.ledger.connection.execute(
             "SELECT batch, number, task FROM push_rows WHERE task IS NOT NULL"
         ).fetchall()

@@ -90,12 +90,10 @@ class MemoryLedger(Ledger):
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """The tables."""
         yield self.connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction."""
         with transaction(self.connection):
             yield self.connection
 

@@ -159,7 +159,7 @@ class PushPlay:
             self._edited_rows_conflict(tuple(journal.rows(batches[0])))
 
     def _edited_rows_conflict(self, rows: tuple[RowRecord, ...]) -> None:
-        """What others changed since it was landed is a conflict, and nothing is sent."""
+        """A field that others changed since the pull is a conflict, and is not sent."""
         tasks = {task.number: task for task in self.plan.tasks}
         for row in rows:
             task = tasks[row.number]
@@ -199,7 +199,7 @@ class PushPlay:
         self.checks.p7_nothing_below_repeats_a_write()
 
     def landed(self) -> frozenset[str]:
-        """What was landed before: every record of somebody else's that is there now."""
+        """Return the ids of the records of others that were landed before the push."""
         if not self._processes:
             return frozenset()
         return frozenset(

@@ -22,7 +22,7 @@ _DIGEST = "tiny" + "0" * 60
 
 @dataclass(frozen=True)
 class PushShape:
-    """What a tiny file holds, and how much may go wrong: so many deaths, so many faults."""
+    """Rows of a tiny file, and the number of deaths and faults that may happen."""
 
     rows: tuple[str, ...]
     policy: DoubtPolicy
@@ -31,7 +31,6 @@ class PushShape:
 
     @classmethod
     def parse(cls, text: str) -> PushShape:
-        """Parse a shape."""
         rows, policy, deaths, faults = text.split("/")
         assert policy in ("hold", "retry"), policy
         named: DoubtPolicy = "hold" if policy == "hold" else "retry"
@@ -47,7 +46,7 @@ class Chosen:
         self._chooser, self.deaths, self.faults = chooser, deaths, faults
 
     def yes(self, share: float, kind: str = "") -> bool:
-        """Whether it happens."""
+        """Return True if it happens."""
         left = self.deaths if kind == "death" else self.faults
         if share <= 0 or left == 0 or not self._chooser.pick(2):
             return False

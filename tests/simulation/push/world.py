@@ -190,7 +190,7 @@ class PushWorld(WorldClock):
         return dict(_BARE[self.scenario.resource])
 
     def edit(self, id: str) -> None:
-        """Somebody else changes a field of a record, to a value that no row wants."""
+        """Change a field of a record, as another user, to a value that no row has."""
         self._names += 1
         name = "title" if self.resource.parent else "phone"
         self.store.touch(self.scenario.resource, id, {name: f"edited {self._names}"})

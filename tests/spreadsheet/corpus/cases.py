@@ -26,7 +26,6 @@ def record(n: int, **more: Any) -> Record:
 
 
 def people(count: int) -> Rows:
-    """So many candidates."""
     return [person(n) for n in range(count)]
 
 
@@ -577,7 +576,6 @@ def _odd_tables() -> Iterator[File]:
 
 
 def corpus() -> list[File]:
-    """Every file."""
     parts = (
         _numbers,
         _contacts,

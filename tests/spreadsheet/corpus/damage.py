@@ -45,7 +45,7 @@ class Damage:
 
     @property
     def is_of_headings(self) -> bool:
-        """Whether the damaged row is the headings."""
+        """True if the damaged row is the headings."""
         return self.rows.start == 1
 
     def __str__(self) -> str:
@@ -163,7 +163,7 @@ def outcome(path: Path, text: str) -> PreviewResult:
 
 
 def faults(damage: Damage, damaged: PreviewResult, undamaged: PreviewResult) -> Iterator[str]:
-    """What is wrong with the outcome of a damaged file."""
+    """Return the faults in the preview of a damaged file."""
     is_stopped = damaged.error is not None or damaged.questions
     if not is_stopped:
         for fields in damaged.sent:

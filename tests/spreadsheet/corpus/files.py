@@ -43,7 +43,6 @@ class File:
     lost: bool = False
 
     def put(self, folder: Path) -> Path:
-        """The file in a folder."""
         path = folder / self.name
         path.write_bytes(self.content)
         return path

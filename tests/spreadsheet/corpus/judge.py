@@ -24,7 +24,7 @@ from tests.support.agency import settings_at
 
 @dataclass
 class Judgement:
-    """What became of a file's rows: `wrong` cells went in silence, `open` rows need more words."""
+    """Result for a file: `wrong` cells were sent without a warning, `open` rows need an answer."""
 
     wrong: list[str] = field(default_factory=list)
     open: list[str] = field(default_factory=list)

@@ -38,7 +38,7 @@ class Cell:
     text_means: tuple[Any, ...] | None = None
 
     def may_be(self, kind: str) -> tuple[Any, ...]:
-        """What may be sent of it from a file of that kind."""
+        """Return the values that may be sent from a file of that kind."""
         return self.means if kind == "xlsx" or self.text_means is None else self.text_means
 
 

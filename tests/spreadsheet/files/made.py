@@ -18,14 +18,12 @@ _PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
 
 
 def text_file(folder: Path, content: bytes, name: str = "rows.csv") -> Path:
-    """A file of these bytes."""
     path = folder / name
     path.write_bytes(content)
     return path
 
 
 def cells_of(table: Spreadsheet) -> list[tuple[Cell, ...]]:
-    """The cells of all rows."""
     return [row.cells for row in table.rows()]
 
 
@@ -49,7 +47,6 @@ def relations(*each: str) -> str:
 
 
 def sheet_xml(*rows: str, claim: str = "") -> str:
-    """A sheet of rows of XML."""
     dimension = f'<dimension ref="{claim}"/>' if claim else ""
     return (
         f'<worksheet xmlns="{MAIN}">{dimension}<sheetData>{"".join(rows)}</sheetData></worksheet>'
@@ -57,7 +54,6 @@ def sheet_xml(*rows: str, claim: str = "") -> str:
 
 
 def text_row(number: int, *texts: str) -> str:
-    """A row of texts, as XML."""
     cells = "".join(f'<c t="inlineStr"><is><t>{escape(each)}</t></is></c>' for each in texts)
     return f'<row r="{number}">{cells}</row>'
 
@@ -84,7 +80,6 @@ def parts(
 
 
 def zipped(members: Mapping[str, str | bytes]) -> bytes:
-    """A zip of these members."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():

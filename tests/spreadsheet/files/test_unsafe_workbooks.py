@@ -40,7 +40,7 @@ MEBIBYTE = 1024 * 1024
 
 
 class Inflated:
-    """How many bytes the members of workbooks have given."""
+    """Number of bytes that members of workbooks returned."""
 
     bytes = 0
 
@@ -145,7 +145,7 @@ UNSAFE: dict[str, tuple[Callable[[], bytes], str, int | None]] = {
 
 
 def refusal(folder: Path, content: bytes, code: str = "unsafe_workbook") -> str:
-    """What is said of the workbook, which must be refused."""
+    """Open a workbook that must be refused; returns the message."""
     path = text_file(folder, content, "rows.xlsx")
     with pytest.raises(SpreadsheetError, check=has_code(code)) as refused:
         open_table(path)

@@ -61,7 +61,7 @@ class Messy:
 
     @property
     def people(self) -> int:
-        """How many rows are not blank."""
+        """Number of rows that are not blank."""
         return sum(any(cell.strip() for cell in row) for row in self.rows)
 
     def corrected_rows(self) -> tuple[tuple[str, ...], ...]:

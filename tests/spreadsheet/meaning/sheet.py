@@ -41,7 +41,6 @@ def table(*records: Mapping[str, Cell]) -> Made:
 
 
 def from_csv(content: bytes, delimiter: str) -> Made:
-    """The table in a csv."""
     text = content.decode("utf-8-sig")
     headings, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     return Made(tuple(headings), tuple(map(tuple, rows)))
@@ -83,13 +82,13 @@ class Said:
         ]
 
     def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
-        """What is landed under these ids."""
+        """Return the landed records of these ids."""
         self.asked += 1
         there = self.records.get(resource, ())
         return {each.record["id"]: each for each in there if each.record["id"] in ids}
 
     def has_records(self, resource: str) -> bool:
-        """Whether the resource has any record."""
+        """Return True if the resource has a record."""
         return bool(self.records.get(resource))
 
     def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:

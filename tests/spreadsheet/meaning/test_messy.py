@@ -19,7 +19,6 @@ ROWS = 600
 
 @pytest.fixture(scope="module", params=seeds(3, first=1))
 def file(request: pytest.FixtureRequest) -> Messy:
-    """A messy file of one seed."""
     return messy(request.param, ROWS, landed=LANDED)
 
 

@@ -22,7 +22,7 @@ def checked_cell(column: str, cell: str) -> CheckedRow:
 
 
 def sent(row: CheckedRow, column: str) -> Any:
-    """What the row would send for the field."""
+    """Return the value that the row would send for the field."""
     assert row.task is not None, row.problems
     return row.task.fields[column]
 

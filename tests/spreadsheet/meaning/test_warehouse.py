@@ -69,7 +69,6 @@ def store(pulled_once: Pulled) -> Store:
 
 
 def one(store: Store, resource: str) -> dict[str, Any]:
-    """A record of the resource."""
     return next(iter(store[resource].values()))
 
 

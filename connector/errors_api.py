@@ -94,7 +94,7 @@ class ValidationFailed(Refused):
     ) -> None:
         self.errors = dict(errors)
         fields = ", ".join(self.errors) or "the API does not name them"
-        action = f"Correct these fields and send the record again: {fields}."
+        action = f"Correct these fields, and send the record again: {fields}."
         super().__init__(where, action=action, **said)
 
 

@@ -158,7 +158,10 @@ def _about(table: str, comments: Mapping[str, str]) -> str:
         return "The fields of each content type."
     if schema == "landing":
         return f"{CATALOG[name].about} Read from `{CATALOG[name].path or name}` of the API."
-    return f"Versions of `landing.{name}`: the same documented columns, and these."
+    return (
+        f"All versions of the records of `landing.{name}`. The table has the documented columns of "
+        f"`landing.{name}` and the columns below."
+    )
 
 
 def _rows(

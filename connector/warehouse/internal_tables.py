@@ -165,7 +165,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "seen_at TIMESTAMPTZ": "Time of the event.",
             "resource VARCHAR": _RESOURCE,
             "parent VARCHAR": _PARENT,
-            "id VARCHAR": "Record of the event, or null.",
+            "id VARCHAR": "Id of the record that the event is about. Null if it is about several.",
             "kind VARCHAR": "Kind of the event; docs/PULL.md explains each kind.",
             "detail VARCHAR": "Details, such as the name of an unknown field.",
         },

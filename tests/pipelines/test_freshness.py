@@ -11,7 +11,7 @@ from pipelines.accounts import Account
 from pipelines.definitions import define
 from pipelines.freshness import data_is_fresh, result_of
 from pipelines.graph import KEYS, PUBLISHED
-from tests.alerts.agency import RecordedAccount, settings_of
+from tests.alerts.agency import RecordedAccount, load_account_settings
 from tests.support.clock import Clock
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -30,7 +30,9 @@ def project(folder: Path, ages: dict[str, timedelta]) -> Account:
     """Accounts that were proven so long ago; the settings of one are wrong."""
     (folder / "connector.toml").write_text(ACCOUNTS, encoding="utf-8")
     for name, age in ages.items():
-        RecordedAccount(settings_of(folder / "data", name), Clock(NOW - age)).pull()
+        RecordedAccount(
+            load_account_settings(folder / "data", name), Clock(NOW - age)
+        ).record_pull()
     return Account(environ={}, cwd=folder)
 
 
@@ -58,7 +60,7 @@ def test_the_check_asks_when_the_data_was_proven(tmp_path: Path) -> None:
 
 
 def test_the_check_passes_where_all_is_young(tmp_path: Path) -> None:
-    RecordedAccount(settings_of(tmp_path), Clock(datetime.now(UTC))).pull()
+    RecordedAccount(load_account_settings(tmp_path), Clock(datetime.now(UTC))).record_pull()
     account = Account(environ={"CONNECTOR_DATA_DIR": str(tmp_path)}, cwd=tmp_path)
     with dg.DagsterInstance.ephemeral() as instance:
         made = dg.Definitions(asset_checks=[data_is_fresh], resources={"account": account})

@@ -90,8 +90,8 @@ class ConnectorError(Exception):
         # A pull that ends as partial has one of these codes and raises nothing.
         "record_unreadable": (
             "Open the record in the application, correct the named value, and save the record. If"
-            " the error stays, send the id and the reason to the platform's support: another pull does"
-            " not help. The table sync.queue lists all unread records."
+            " the error stays, send the id and the reason to the platform's support: another pull"
+            " does not help. The table sync.queue lists all unread records."
         ),
         "deletions_refused": (
             f"Check the application. If the records were deleted on purpose, {_ACCEPT}."

@@ -48,7 +48,7 @@ class RunningWork:
     `phase` is "waits", "pull", "rows", "doubt" or "end". `done` of `total` rows have ended.
     """
 
-    what: str
+    operation: str
     phase: str = "waits"
     done: int = 0
     total: int = 0
@@ -145,7 +145,7 @@ class DraftSender:
             _LOGGER.debug("sending an import failed", exc_info=True)
             run.error = ConnectorError(f"an unexpected error: {type(error).__name__}")
         finally:
-            if run.error is not None and run.what == "send":
+            if run.error is not None and run.operation == "send":
                 self._end(id, error=error_note(run.error))
             run.ended.set()
 

@@ -15,7 +15,7 @@ from connector.catalog.lead import Lead
 from connector.publishing.publication import prepare_draft
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.pull_commands import Commit, Found
+from connector.warehouse.pull_commands import Commit, FoundDetail
 from connector.warehouse.warehouse import Warehouse
 from pipelines.accounts import Account
 from pipelines.graph import KEYS
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
     warehouse.prepare()
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
     lead = Lead({"id": "lead-1", "email": "a@b.example", "lead_status_id": "status-1", **stamps})
-    commit = Commit(records=(Found(lead, NOW),))
+    commit = Commit(records=(FoundDetail(lead, NOW),))
     warehouse.commit(Stream(CATALOG["leads"]), commit, "run-1", NOW)
     return tmp_path
 

@@ -89,9 +89,9 @@ class ConnectorError(Exception):
         "restored_unpulled": "Run 'connector pull'. Push again when the resource is verified.",
         # A pull that ends as partial has one of these codes and raises nothing.
         "record_unreadable": (
-            "Open the record in the application, correct this value, and save the record. If the"
-            " error stays, send the id and the reason to the platform's support: another pull does"
-            " not help. The table sync.queue lists all unread records."
+            "Open the record in the application, correct the named value, and save the record. If"
+            " the error stays, send the id and the reason to the platform's support: another pull"
+            " does not help. The table sync.queue lists all unread records."
         ),
         "deletions_refused": (
             f"Check the application. If the records were deleted on purpose, {_ACCEPT}."

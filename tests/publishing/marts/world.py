@@ -19,7 +19,7 @@ from connector.publishing.build import build
 from connector.publishing.project import BuildResult, Project
 from connector.publishing.project_loader import load_project
 from connector.warehouse.bookmark import Bookmark, Stream
-from connector.warehouse.pull_commands import Commit, Found, Gone
+from connector.warehouse.pull_commands import Commit, DeletionProof, FoundDetail
 from connector.warehouse.runs import Run, begin_run
 from connector.warehouse.warehouse import Warehouse
 
@@ -52,7 +52,7 @@ class ModelWorld:
         """
         for name, records in resources.items():
             found = tuple(
-                Found(CATALOG[name].record(self._raw(name, id, fields)), parse_timestamp(at))
+                FoundDetail(CATALOG[name].record(self._raw(name, id, fields)), parse_timestamp(at))
                 for id, fields in records.items()
             )
             self._commit(name, at, Commit(records=found))
@@ -76,7 +76,9 @@ class ModelWorld:
     def load_deletions(self, at: str, **resources: tuple[str, ...]) -> None:
         """Load the deletion of these records, reported by the API at `at`."""
         for name, ids in resources.items():
-            self._commit(name, at, Commit(gone={id: Gone(parse_timestamp(at)) for id in ids}))
+            self._commit(
+                name, at, Commit(gone={id: DeletionProof(parse_timestamp(at)) for id in ids})
+            )
 
     def verify(self, at: str) -> None:
         """Mark every resource as verified up to `at`, which becomes the models' present."""

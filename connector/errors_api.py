@@ -46,7 +46,7 @@ class Unauthorized(Denied):
 class Forbidden(Denied):
     """403: the key lacks the scope of this operation (API 5.4)."""
 
-    action = "Give the key the scope that the operation needs."
+    action = "Give the API key the scope that this operation requires."
 
     def __init__(self, where: str, *, scope: str | None = None, **said: Unpack[_Said]) -> None:
         self.scope = scope

@@ -89,15 +89,9 @@ class ConnectorError(Exception):
         "restored_unpulled": "Run 'connector pull'. Push again when the resource is verified.",
         # A pull that ends as partial has one of these codes and raises nothing.
         "record_unreadable": (
-<<<<<<< HEAD
-            "Open the record on the platform, correct this value, and save the record. If the"
-            " error stays, send the id and the reason to the platform's support: another pull does"
-            " not help. The table sync.queue lists all unread records."
-=======
-            "Open the record in the application, correct the named value, and save the record. If"
+            "Open the record on the platform, correct the named value, and save the record. If"
             " the error stays, send the id and the reason to the platform's support: another pull"
             " does not help. The table sync.queue lists all unread records."
->>>>>>> 43047f418b14d02b3161eac4de75a39bf78b755f
         ),
         "deletions_refused": (
             f"Check on the platform whether they exist. If they were deleted on purpose, {_ACCEPT}."

@@ -190,13 +190,8 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             ),
             "started_at TIMESTAMPTZ": "Start time.",
             "ended_at TIMESTAMPTZ": "End time; null while it is running.",
-<<<<<<< HEAD
-            "true_of TIMESTAMPTZ": "Latest 'verified until' of all resources "
-            "(sync.bookmarks). The models use it as the current time.",
-=======
             "true_of TIMESTAMPTZ": "Latest time up to which a resource is verified"
             " (sync.bookmarks). The models use it as the current time.",
->>>>>>> 43047f418b14d02b3161eac4de75a39bf78b755f
             "run_id VARCHAR": "Last run whose records it contains (`sync.runs.run_id`).",
             "outcome VARCHAR": "published, unchanged (nothing to publish; only the latest "
             "such row is kept), refused (a blocking check failed), failed "

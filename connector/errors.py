@@ -51,8 +51,8 @@
         ├── SpreadsheetChanged   the file was changed while it was being read
         └── ReportRefused        a report would not show every row's outcome (exit 1)
 
-An error has a class of its own if a caller catches it, or if it has an exit status of its own.
-Other errors are a `code` of their class.
+An error is a class if a caller catches it or if it has its own exit status. Other errors are a
+`code` of their class.
 
 Exceptions carry objects, and text is made at the edge: `str(error)` is one sentence on what
 happened and where, `error.action` is one on what to do next, `error.code` is stable and
@@ -74,7 +74,7 @@ _ACCEPT = "run 'connector pull --accept-deletes'"
 
 
 class ConnectorError(Exception):
-    """Root of all errors. A class has a code of its own, and actions by more specific codes.
+    """Root of all errors. A class has a code, and actions by more specific codes.
 
     Args:
         message: What failed, and where.

@@ -318,7 +318,7 @@ def _replace_ledger(settings: Settings, now: Clock) -> Verdict:
     kept_file = "" if replaced.aside is None else f" The old file is in {replaced.aside}."
     return _warning(
         f"a new ledger was created: {replaced.reason}.{kept_file} {' '.join(replaced.forgotten)}",
-        "Run 'connector pull'. Then check the rows of recent pushes in the application.",
+        "Run 'connector pull'. Then check the rows of recent pushes on the platform.",
     )
 
 
@@ -479,7 +479,7 @@ def _check_erasures(settings: Settings) -> Verdict:
         )
         return _warning(f"{found} of the erasure receipts", action)
     if unended:
-        action = "Run 'connector erase --apply' to complete it."
+        action = "Run 'connector erase --apply' to complete the erasure."
         return _warning(f"{unended} interrupted", action)
     return _ok("no interrupted erasures")
 

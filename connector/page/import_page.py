@@ -293,7 +293,7 @@ class ImportPage(PreparingScreens):
             if draft.stage == "sending":
                 self.sender.send(draft)
             else:
-                is_look = run is not None and run.what != "send"
+                is_look = run is not None and run.operation != "send"
                 return redirect(f"/imports/{call.id}/{'undo' if is_look else 'result'}")
         return self.render_draft(call, "progress.html", draft, run=self.sender.running(call.id))
 

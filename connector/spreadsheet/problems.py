@@ -37,7 +37,7 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class PartlyShown:
+class PartlyVisibleCell:
     """Cell whose number format `form` shows less than the cell contains.
 
     `shown` is the visible text: 30-Dec for a date with a year, or an empty text.
@@ -51,7 +51,7 @@ class PartlyShown:
         return text_of(self.value)
 
 
-Cell = str | int | float | bool | date | datetime | time | Amount | PartlyShown
+Cell = str | int | float | bool | date | datetime | time | Amount | PartlyVisibleCell
 """Value of a cell. In a csv it is always text. In a workbook it may also be a number, a boolean or
 a date, as typed or as shown. An empty cell is the empty string.
 """
@@ -72,7 +72,6 @@ class SheetRow:
         flaws: Cells that have no value, by column.
         missing: Number of cells at the end that the file does not have.
         is_outside: True if the row does not belong to the table: totals, or repeated headings.
-        is_hidden: True if the row is hidden.
         may_be_split: True if it is next to a line with one cell, which may be a part of it.
         record: Id in the column `_id` of a report, which selects one of several records.
     """
@@ -260,8 +259,8 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         "born_later": "The date of birth is in the future or more than 100 years ago: correct"
         " the year.",
         "ends_before_start": "The end date is before the start date: correct one of the dates.",
-        "hidden_row": "The row is hidden in the file, perhaps by a filter: show the row and"
-        " check it, or delete it.",
+        "hidden_row": "The row is hidden in the file, perhaps by a filter: unhide the row in"
+        " the file and check it, or delete the row there.",
         "split_row": "The line before or after the row has a single cell, which may be a part of"
         " the row: check whether a line break splits the row.",
     }
@@ -320,7 +319,7 @@ ReadTyped = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class NotedValue:
+class ValueWithNotes:
     """Value that was read, with warnings for the user.
 
     `notes` are codes of warnings, each with a message if it differs from the general one.
@@ -330,11 +329,11 @@ class NotedValue:
     notes: tuple[tuple[str, str | None], ...]
 
 
-def with_note(value: Any, code: str, message: str | None = None) -> NotedValue:
+def with_note(value: Any, code: str, message: str | None = None) -> ValueWithNotes:
     """Return the value with one more note."""
-    if isinstance(value, NotedValue):
-        return NotedValue(value.value, ((code, message), *value.notes))
-    return NotedValue(value, ((code, message),))
+    if isinstance(value, ValueWithNotes):
+        return ValueWithNotes(value.value, ((code, message), *value.notes))
+    return ValueWithNotes(value, ((code, message),))
 
 
 class CellError(Exception):
@@ -365,7 +364,6 @@ class FileQuestion:
 
     Attributes:
         stops: True if the file cannot be imported before the question is answered.
-        column: Heading of the column.
         received: Example cell.
         choices: Words for the answers, each with the resulting value of the example.
     """

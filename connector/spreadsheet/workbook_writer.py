@@ -28,7 +28,7 @@ from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.log import neutralise
 from connector.spreadsheet.columns import column_letter
-from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
+from connector.spreadsheet.problems import Amount, Cell, PartlyVisibleCell, SheetRow
 from connector.spreadsheet.report import Pairs, ReportWords, Summary, placeholder, report_cells
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.template_sheet import TemplateColumn
@@ -241,7 +241,6 @@ class _ReportSheet:
         return f'<row r="{number}">{joined}</row>'
 
     def _input_cells(self, row: SheetRow) -> list[str]:
-        """Return the cells of the input."""
         if not (row.flaws or row.missing or len(row.cells) != len(self._headings)):
             # The plain case must be fast: there may be a million rows.
             with suppress(TextTooLong):
@@ -276,12 +275,12 @@ class _ReportSheet:
             case Amount():
                 raw = value.value / 100 if value.unit == "%" else value.value
                 return value_cell("n", raw, self._style(value.form, color))
-            case PartlyShown():
+            case PartlyVisibleCell():
                 return self._partly_shown(value, color)
         days = to_excel(value)  # type: ignore[no-untyped-call]
         return value_cell("n", days, self._style(DATE_FORMATS[type(value)], color))
 
-    def _partly_shown(self, cell: PartlyShown, color: str | None) -> str:
+    def _partly_shown(self, cell: PartlyVisibleCell, color: str | None) -> str:
         """Return a cell that contains the value and shows as little of it as the input did."""
         if isinstance(cell.value, str):
             return self._new_cell(cell.value, color)
@@ -318,7 +317,6 @@ class _ReportSheet:
         return int(cell.style_id)
 
     def _add_comment(self, number: int, index: int, problem: Problem) -> None:
-        """Add a comment with the problem to the cell."""
         cell = self._sheet.cell(number, index + 1)
         parts = (self._words.text(problem), self._words.fix(problem))
         lines = "\n".join(part for part in parts if part)

@@ -190,8 +190,8 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             ),
             "started_at TIMESTAMPTZ": "Start time.",
             "ended_at TIMESTAMPTZ": "End time; null while it is running.",
-            "true_of TIMESTAMPTZ": "Latest time until which a resource is verified "
-            '(sync.bookmarks); the models use it as "now".',
+            "true_of TIMESTAMPTZ": "Latest time up to which a resource is verified"
+            " (sync.bookmarks). The models use it as the current time.",
             "run_id VARCHAR": "Last run whose records it contains (`sync.runs.run_id`).",
             "outcome VARCHAR": "published, unchanged (nothing to publish; only the latest "
             "such row is kept), refused (a blocking check failed), failed "

@@ -13,7 +13,7 @@ from connector.catalog.lead import Lead
 from connector.publishing.project_loader import load_project
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.pull_commands import Commit, Found
+from connector.warehouse.pull_commands import Commit, FoundDetail
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import call
 from tests.support.command import variables as without_models
@@ -42,7 +42,7 @@ def load_lead(folder: Path) -> Warehouse:
     warehouse.prepare()
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
     lead = Lead({"id": "lead-1", "email": "a@b.example", "lead_status_id": "status-1", **stamps})
-    commit = Commit(records=(Found(lead, NOW),))
+    commit = Commit(records=(FoundDetail(lead, NOW),))
     warehouse.commit(Stream(CATALOG["leads"]), commit, "run-1", NOW)
     return warehouse
 

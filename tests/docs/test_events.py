@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tests.catalog.document import quoted, read_tables
 from tests.repository import ROOT, Repository, TextFile
 
-NOTES = ("Event", "Oddity")
+NOTES = ("Event", "Anomaly")
 """What is called with an event's kind first."""
 
 

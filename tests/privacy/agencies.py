@@ -1,9 +1,4 @@
-"""Small agencies of ordinary texts, in which people have much in common.
-
-A seed makes an agency: people with shared names, employers, desks and mailboxes, titles and
-addresses with slashes, names that are companies too, and codes that end as telephone numbers do.
-It is landed with a history, and the journal of pushes has rows about some and others.
-"""
+"""Small random agencies with ordinary texts, in which people have much in common."""
 
 from __future__ import annotations
 
@@ -27,10 +22,10 @@ from connector.ledger.push_states import Task
 from connector.settings.model import Settings
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file, quoted
-from connector.warehouse.pull_commands import Commit, Event, Found, Gone
+from connector.warehouse.pull_commands import Commit, DeletionProof, Event, FoundDetail
 from connector.warehouse.runs import Run, begin_run
 from connector.warehouse.warehouse import Warehouse
-from tests.privacy.populated_agency import settings_of
+from tests.privacy.populated_agency import load_folder_settings
 
 AT = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)
 RESOURCES = ("jobs", "candidates", "companies", "bookings", "leads")
@@ -48,10 +43,10 @@ MAILBOXES = ("jobs@acme.example", "ann@x.example")
 
 
 class RandomAgency:
-    """One agency in a folder. `records` are those that landed last, by resource and id."""
+    """Random agency in a folder. `records` are the records of the last load, by resource and id."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.settings: Settings = settings_of(folder)
+        self.settings: Settings = load_folder_settings(folder)
         self.folder = self.settings.folder
         self._random = random.Random(seed)
         self.records: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in RESOURCES}
@@ -63,7 +58,7 @@ class RandomAgency:
             self._land(AT)
             self._change()
             self._land(AT + timedelta(hours=1))
-            gone = {self._one("candidates")["id"]: Gone(AT + timedelta(hours=2))}
+            gone = {self._one("candidates")["id"]: DeletionProof(AT + timedelta(hours=2))}
             events = (Event("unknown_value", f"source {self._mention()!r} is not documented"),)
             stream = Stream(CATALOG["candidates"])
             self.warehouse.commit(stream, Commit(gone=gone, events=events), "the-run", AT)
@@ -202,7 +197,7 @@ class RandomAgency:
         for resource in RESOURCES:
             declared = CATALOG[resource]
             records = [declared.record(dict(each)) for each in self.records[resource].values()]
-            what = Commit(records=tuple(Found(each, at) for each in records))
+            what = Commit(records=tuple(FoundDetail(each, at) for each in records))
             self.warehouse.commit(Stream(declared), what, "the-run", at)
 
     # -- the journal ------------------------------------------------------------------------------
@@ -250,8 +245,8 @@ class RandomAgency:
             ledger.release_lease(PUSH_LEASE, "r1")
 
 
-def rows(agency: RandomAgency) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Every version of every record, every event and every row of the journal, by its key."""
+def read_all_rows(agency: RandomAgency) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Return every version of every record, every event and every journal row, by key."""
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     with open_file(agency.warehouse.work) as connection:
         for schema, key in (("landing", "1"), ("history", "_version")):

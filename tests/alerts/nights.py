@@ -24,7 +24,7 @@ from connector.pulls import run
 from connector.sandbox.server import Sandbox
 from tests.alerts.receivers import Receiver
 from tests.repository import ROOT
-from tests.support.command import Called, call
+from tests.support.command import CommandResult, call
 
 BEGAN_AT = datetime(2026, 12, 1, 2, 15, tzinfo=UTC)
 MORNING = timedelta(hours=6)
@@ -33,7 +33,7 @@ COUNTS = {"jobs": 120, "candidates": 60, "leads": 12}
 KEY, OTHER_KEY = "key-of-the-account", "key-of-nobody"
 
 
-class Hours:
+class SimulatedHours:
     """The time; it passes when it is set, and when the client waits."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Hours:
 
 
 @contextmanager
-def timed(hours: Hours) -> Iterator[None]:
+def timed(hours: SimulatedHours) -> Iterator[None]:
     """Give the commands and the client this clock."""
 
     class Meta(type):
@@ -88,7 +88,9 @@ def timed(hours: Hours) -> Iterator[None]:
 class NightlyAccount:
     """The account, its server and its webhook."""
 
-    def __init__(self, folder: Path, sandbox: Sandbox, receiver: Receiver, hours: Hours) -> None:
+    def __init__(
+        self, folder: Path, sandbox: Sandbox, receiver: Receiver, hours: SimulatedHours
+    ) -> None:
         self.folder, self.sandbox, self.receiver, self.hours = folder, sandbox, receiver, hours
         self.settings: dict[str, object] = {"base_url": sandbox.base_url}
         self.environ = {"CONNECTOR_CONFIG": str(folder / "connector.toml")}
@@ -108,11 +110,11 @@ class NightlyAccount:
         (self.folder / name).write_text(content)
         (self.folder / name).chmod(0o600)
 
-    def call(self, *words: str, **environ: str) -> Called:
+    def call(self, *words: str, **environ: str) -> CommandResult:
         """Call the command for the account."""
         return call([*words, "--account", "acme"], {**self.environ, **environ})
 
-    def pull(self, **environ: str) -> Called:
+    def pull(self, **environ: str) -> CommandResult:
         """Run the night's command."""
         return self.call("pull", *self.resources, **environ)
 
@@ -143,7 +145,7 @@ class Night:
 
 def live(nights: tuple[Night, ...], folder: Path) -> Iterator[tuple[Night, list[str]]]:
     """Live through the nights. Yields each with its messages."""
-    hours, steps = Hours(), {each.number: each for each in nights}
+    hours, steps = SimulatedHours(), {each.number: each for each in nights}
     (folder / "connector.toml").touch()
     served = Sandbox(counts=COUNTS, keys={KEY: ("*",)}, clock=hours, data=folder / "server.sqlite")
     with timed(hours), Receiver() as receiver, served as sandbox:

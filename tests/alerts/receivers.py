@@ -22,7 +22,7 @@ class _WebhookServer(ThreadingHTTPServer):
     receiver: Receiver
 
 
-class _Answers(BaseHTTPRequestHandler):
+class _WebhookHandler(BaseHTTPRequestHandler):
     server: _WebhookServer
 
     def do_POST(self) -> None:
@@ -77,7 +77,7 @@ class Receiver:
 
     def go_up(self) -> None:
         """Listen, at the same port as before."""
-        self._server = _WebhookServer(("127.0.0.1", self._port), _Answers)
+        self._server = _WebhookServer(("127.0.0.1", self._port), _WebhookHandler)
         self._server.receiver = self
         self._port = self._server.server_address[1]
         threading.Thread(
@@ -130,7 +130,7 @@ class PostOffice:
             except OSError:
                 return
             with connection, suppress(OSError):
-                talk = _Talk(self, connection)
+                talk = _MailConnection(self, connection)
                 try:
                     talk.go()
                 finally:
@@ -142,7 +142,7 @@ class PostOffice:
         return int(self._listener.getsockname()[1])
 
 
-class _Talk:
+class _MailConnection:
     """One connection of a client."""
 
     def __init__(self, office: PostOffice, connection: socket.socket) -> None:

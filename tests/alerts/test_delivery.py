@@ -28,7 +28,7 @@ from tests.alerts.receivers import Receiver
 from tests.support.clock import Clock
 
 
-class Recorder:
+class RecordingSink:
     """A sink in this process that fails as often as it is told to, and keeps what arrives."""
 
     def __init__(self, name: str = "webhook") -> None:
@@ -59,14 +59,14 @@ def settings(tmp_path: Path) -> Settings:
     return settings_of(tmp_path, "acme")
 
 
-def check(settings: Settings, clock: Clock, *sinks: Recorder) -> AlertCheck:
+def check(settings: Settings, clock: Clock, *sinks: RecordingSink) -> AlertCheck:
     return check_alerts(settings, sinks=sinks, now=clock)
 
 
 def test_a_message_that_nobody_took_is_sent_again_by_the_next_check(
     settings: Settings, clock: Clock
 ) -> None:
-    sink = Recorder()
+    sink = RecordingSink()
     sink.fails = 2
     found = []
     for _ in range(4):
@@ -82,7 +82,7 @@ def test_a_message_that_nobody_took_is_sent_again_by_the_next_check(
 def test_one_channel_that_takes_it_is_enough_and_the_other_is_reported(
     settings: Settings, clock: Clock
 ) -> None:
-    webhook, email = Recorder(), Recorder("email")
+    webhook, email = RecordingSink(), RecordingSink("email")
     webhook.fails = 1
     first = check(settings, clock, webhook, email)
     second = check(settings, clock, webhook, email)
@@ -95,7 +95,7 @@ def test_one_channel_that_takes_it_is_enough_and_the_other_is_reported(
 def test_an_alert_that_has_ended_is_forgotten_once_its_end_is_delivered(
     settings: Settings, clock: Clock
 ) -> None:
-    sink = Recorder()
+    sink = RecordingSink()
     check(settings, clock, sink)
     RecordedAccount(settings, clock).pull()
     sink.fails = 1
@@ -113,7 +113,7 @@ def test_an_alert_that_has_ended_is_forgotten_once_its_end_is_delivered(
 def test_killed_between_sending_and_recording_sends_it_again_under_its_id(
     settings: Settings, clock: Clock
 ) -> None:
-    sink = Recorder()
+    sink = RecordingSink()
     sink.is_cut_off = True
     with pytest.raises(KeyboardInterrupt):
         check(settings, clock, sink)
@@ -126,7 +126,7 @@ def test_killed_between_sending_and_recording_sends_it_again_under_its_id(
 
 
 def test_one_check_at_a_time(settings: Settings, clock: Clock) -> None:
-    sink = Recorder()
+    sink = RecordingSink()
     settings.make_folder()
     with Ledger(settings.folder) as ledger:
         ledger.take_lease(ALERT_LEASE, LeaseOwner.of_this_process("another", "alerts"), clock.now)

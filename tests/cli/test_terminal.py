@@ -21,7 +21,7 @@ from connector.log import neutralise
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 
 
-class Streams:
+class TerminalStreams:
     """A terminal over two files of its own, and what was written to each."""
 
     def __init__(self, *, is_json: bool = False, encoding: str = "utf-8") -> None:
@@ -82,7 +82,7 @@ def test_unsafe_characters_become_visible(text: str, shown: str) -> None:
 
 
 def test_without_a_watcher_one_tab_separates_columns_and_empty_cells_show() -> None:
-    streams = Streams()
+    streams = TerminalStreams()
 
     streams.terminal.print_table(
         ["name", "n", "is open"], [["candidates", 3, True], ["jobs", None, False], ["", 10, ""]]
@@ -99,7 +99,7 @@ def test_without_a_watcher_one_tab_separates_columns_and_empty_cells_show() -> N
 
 def test_table_text_is_neutralised_with_and_without_a_watcher() -> None:
     row = [f"{ESCAPE}Anna", "[red]x[/red] :smile:", "a\nb"]
-    plain = Streams()
+    plain = TerminalStreams()
     plain.terminal.print_table(["a", "b", "c"], [row])
     with watched() as (stream, reader):
         Terminal(stream, stream, {"NO_COLOR": "1", "COLUMNS": "100"}).print_table("abc", [row])
@@ -151,7 +151,7 @@ def test_a_table_fits_the_terminal_and_no_cell_is_cut(width: int) -> None:
 
 
 def test_progress_is_a_bar_for_a_person_alone() -> None:
-    streams = Streams()
+    streams = TerminalStreams()
     with streams.terminal.progress("jobs", 2) as meter:
         meter.show("companies", total=3, steps=1)
     with watched() as (stream, reader):
@@ -169,7 +169,7 @@ def test_progress_is_a_bar_for_a_person_alone() -> None:
 
 
 def test_talk_goes_to_standard_error() -> None:
-    streams = Streams()
+    streams = TerminalStreams()
 
     streams.terminal.say(f"pulling {ESCAPE}")
     streams.terminal.warn("half\nopen")
@@ -180,7 +180,7 @@ def test_talk_goes_to_standard_error() -> None:
 
 
 def test_json_is_one_object_and_nothing_else() -> None:
-    streams = Streams(is_json=True)
+    streams = TerminalStreams(is_json=True)
 
     streams.terminal.print_table(["a"], [[1]])
     streams.terminal.print_line("b")
@@ -198,7 +198,7 @@ def test_json_loses_nothing() -> None:
 
 
 def test_failure_says_what_happened_and_what_to_do() -> None:
-    streams = Streams()
+    streams = TerminalStreams()
     error = UnknownName("resource", f"job{ESCAPE}", ["jobs", "leads"])
 
     status = streams.terminal.fail(error)
@@ -212,7 +212,7 @@ def test_failure_says_what_happened_and_what_to_do() -> None:
 
 
 def test_failure_with_json_is_an_object_as_well() -> None:
-    streams = Streams(is_json=True)
+    streams = TerminalStreams(is_json=True)
 
     status = streams.terminal.fail(BudgetSpent("The run's limit of 10 requests is spent"))
 
@@ -229,7 +229,10 @@ def test_failure_with_json_is_an_object_as_well() -> None:
 
 
 def test_stream_of_few_characters_shows_numbers() -> None:
-    streams, told = Streams(encoding="ascii"), Streams(encoding="ascii", is_json=True)
+    streams, told = (
+        TerminalStreams(encoding="ascii"),
+        TerminalStreams(encoding="ascii", is_json=True),
+    )
 
     streams.terminal.print_table(["name"], [["Łukasz"]])
     streams.terminal.say("Zoë")

@@ -10,11 +10,11 @@ from connector.cli.session import RunProgress
 from connector.cli.terminal import ProgressMeter
 from connector.pulls.outcome import Progress
 from connector.sandbox.server import Sandbox
-from tests.support.command import COUNTS, KEY, Called, call, variables
+from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 
 
 @pytest.fixture(scope="module")
-def pulls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Called]:
+def pulls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CommandResult]:
     """Pulls of one account in several forms, and one that is refused."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path_factory.mktemp("data"))
@@ -27,18 +27,20 @@ def pulls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Called]:
         }
 
 
-def test_quiet_prints_nothing_on_success_and_the_error_on_failure(pulls: dict[str, Called]) -> None:
+def test_quiet_prints_nothing_on_success_and_the_error_on_failure(
+    pulls: dict[str, CommandResult],
+) -> None:
     assert (0, "", "") == (pulls["quiet"].status, pulls["quiet"].out, pulls["quiet"].err)
     assert (1, "") == (pulls["refused"].status, pulls["refused"].out)
     assert "Error: GET /api/v1/" in pulls["refused"].err
     assert "Check CONNECTOR_API_KEY" in pulls["refused"].err
 
 
-def test_reverifying_reports_what_it_found(pulls: dict[str, Called]) -> None:
+def test_reverifying_reports_what_it_found(pulls: dict[str, CommandResult]) -> None:
     assert "No changes. 5 records re-verified, no differences (" in pulls["reverify"].err
 
 
-def test_log_lines_have_the_run_as_fields(pulls: dict[str, Called]) -> None:
+def test_log_lines_have_the_run_as_fields(pulls: dict[str, CommandResult]) -> None:
     lines = [json.loads(line) for line in pulls["json"].err.splitlines()]
     (resource,) = [line for line in lines if "resource" in line]
 

@@ -21,7 +21,7 @@ PARTS_MAX = 10_000
 
 
 @dataclass(frozen=True)
-class Received:
+class ReceivedRequest:
     """One request as it came; header names in lower case."""
 
     method: str
@@ -34,7 +34,7 @@ class Peer:
     """Listens while its `async with` block lasts; the last reply serves all further requests."""
 
     def __init__(self, *replies: Reply, tls: ssl.SSLContext | None = None) -> None:
-        self.requests: list[Received] = []
+        self.requests: list[ReceivedRequest] = []
         self.is_asked = asyncio.Event()
         self.port = 0
         self.under_way = self.under_way_max = 0
@@ -84,13 +84,13 @@ class Peer:
         self._tasks.discard(task)
 
 
-async def _read(reader: asyncio.StreamReader) -> Received:
+async def _read(reader: asyncio.StreamReader) -> ReceivedRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     method, target, _ = head[0].split(" ")
     pairs = (line.split(": ", 1) for line in head[1:] if line)
     headers = {name.lower(): value for name, value in pairs}
     body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Received(method, target, headers, body)
+    return ReceivedRequest(method, target, headers, body)
 
 
 # -- replies -------------------------------------------------------------------------------------

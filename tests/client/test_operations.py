@@ -19,7 +19,7 @@ from connector.errors import Misused, UnknownName
 from connector.errors_api import Forbidden, NotFound, Unauthorized, ValidationFailed
 from connector.sandbox.server import Sandbox
 from tests.client.calls import records
-from tests.faults.network_faults import Edited
+from tests.faults.network_faults import EditedResponse
 from tests.sandbox.world import COUNTS, ServedSandbox, opened
 
 NAMES = tuple(CATALOG)
@@ -216,7 +216,7 @@ def test_the_iterator_goes_on_after_a_short_page() -> None:
         return [each["id"] async for each in client.jobs.list(sort="created_at")]
 
     with Sandbox(counts={"jobs": 201, "companies": 3}) as sandbox:
-        sandbox.faults.add(Edited(shorten))
+        sandbox.faults.add(EditedResponse(shorten))
         ids = run(sandbox, act)
 
         assert (200, 3) == (len(ids), len(sandbox.log))

@@ -35,7 +35,7 @@ def test_no_more_are_under_way_than_connections(connections: int) -> None:
         are_under_way = asyncio.Event()
         # The first is answered at once: before it, the pace knows nothing and sends but one.
         async with Peer(reply, meets(connections, are_under_way, reply)) as peer:
-            abroad = Abroad()
+            abroad = InFlightCounter()
             async with client_of(peer.base_url, connections=connections, observer=abroad) as client:
                 await get(client)
                 await asyncio.gather(*(get(client) for _ in range(20)))
@@ -46,7 +46,7 @@ def test_no_more_are_under_way_than_connections(connections: int) -> None:
     asyncio.run(act())
 
 
-class Abroad(Diary):
+class InFlightCounter(Diary):
     """Counts the requests that have been sent and not been answered."""
 
     at_once_max = 0

@@ -19,7 +19,7 @@ Edit = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditedResponse:
     """The request is served; a success says what `edit` makes of it."""
 
     edit: Edit
@@ -58,7 +58,7 @@ Where = Literal["before", "in the status", "in the headers", "after the headers"
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CutResponse:
     """The request is served; its answer's bytes end there, by a reset or by a mere close."""
 
     where: Where
@@ -79,7 +79,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Bytes:
+class RawResponse:
     """Exactly these bytes come, whatever they are, and then the connection ends."""
 
     data: bytes
@@ -89,7 +89,7 @@ class Bytes:
 
 
 @dataclass(slots=True)
-class From:
+class FaultFromRequest:
     """From its n-th meeting on another fault, and before that nothing.
 
     Plan it with `times=None`.

@@ -14,7 +14,7 @@ from connector.errors import SettingsError
 from connector.sandbox.exchange import Fault
 from connector.sandbox.faults import HtmlPage, Status
 from connector.sandbox.server import Sandbox
-from tests.faults.network_faults import DETAILS, LISTS, Edited, From, plan
+from tests.faults.network_faults import DETAILS, LISTS, EditedResponse, FaultFromRequest, plan
 from tests.support.agency import differences, published, rows
 from tests.support.clock import Time, pulled, tombstones, work_rows
 from tests.support.errors import has_code
@@ -28,7 +28,7 @@ SCOPES = ("jobs", "candidates", "companies", "bookings", "leads", "content")
 def test_a_key_that_is_revoked_ends_the_run_at_once(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
-        sandbox.faults.add(From(30, Status(401)), times=None)
+        sandbox.faults.add(FaultFromRequest(30, Status(401)), times=None)
         report = pulled(sandbox, tmp_path, time=time)
 
         assert ("failed", 1) == (report.outcome, report.exit_status)
@@ -90,7 +90,7 @@ def test_a_key_that_loses_sight_deletes_nothing(
     with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
         before = pulled(sandbox, tmp_path, "candidates", time=time).resources["candidates"]
         time.pass_minutes(10)
-        plan(sandbox, Edited(hide), LISTS)
+        plan(sandbox, EditedResponse(hide), LISTS)
         if is_denied_too:
             plan(sandbox, Status(404), DETAILS)
         for _ in range(3):

@@ -15,7 +15,15 @@ from connector.sandbox.exchange import Fault
 from connector.sandbox.faults import Drip, HtmlPage, NotJson, Status
 from connector.sandbox.server import Sandbox
 from connector.warehouse.pull_commands import UNREAD_MAX
-from tests.faults.network_faults import DETAILS, LISTS, Bytes, Cut, Edited, Where, plan
+from tests.faults.network_faults import (
+    DETAILS,
+    LISTS,
+    CutResponse,
+    EditedResponse,
+    RawResponse,
+    Where,
+    plan,
+)
 from tests.support.agency import differences, published
 from tests.support.clock import Time, pulled, pulled_until_done, tombstones, work_rows
 from tests.tiers import first_fast
@@ -52,7 +60,7 @@ def test_server_errors_at_thirty_percent_leave_an_exact_copy(tmp_path: Path) -> 
 def test_lost_answers_are_read_again(tmp_path: Path, where: Where, is_reset: bool) -> None:
     time = Time()
     with Sandbox(counts=FEW, clock=time.servers) as sandbox:
-        cut = Cut(where, is_reset)
+        cut = CutResponse(where, is_reset)
         fault = sandbox.faults.add(cut, method="GET", times=None, probability=0.2)
         report = pulled(sandbox, tmp_path, time=time)
 
@@ -83,9 +91,9 @@ TRUNCATED = b'{"data": [{"id": "5d1c", "first_na'
 FOREIGN: Mapping[str, Fault] = {
     "200 with a page of HTML": HtmlPage(200),
     "200 with half a JSON": NotJson(TRUNCATED),
-    "200 with data: null": Edited(lambda document: document.update(data=None)),
+    "200 with data: null": EditedResponse(lambda document: document.update(data=None)),
     "200 with an empty object": NotJson(json.dumps({}).encode()),
-    "204 with a body": Bytes(b"HTTP/1.1 204 No Content\r\n\r\n" + b'{"data": []}'),
+    "204 with a body": RawResponse(b"HTTP/1.1 204 No Content\r\n\r\n" + b'{"data": []}'),
 }
 """Successes that are no answers of this API."""
 

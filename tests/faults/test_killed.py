@@ -35,7 +35,7 @@ def fork_server() -> Iterator[PullForkServer]:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedPull:
     """A folder to kill pulls in, its platform, and what a pull spends that nobody kills."""
 
     folder: Path
@@ -59,11 +59,11 @@ class Prepared:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedPull:
     """Made once, for all that are killed at requests and commits."""
     folder, time = tmp_path_factory.mktemp("killed"), Time()
     with Sandbox(counts=COUNTS, data=folder / "platform", clock=clock_of(time)) as sandbox:
-        return Prepared(folder, *prepare(sandbox, time, folder / "base"))
+        return PreparedPull(folder, *prepare(sandbox, time, folder / "base"))
 
 
 def clock_of(time: Time) -> Callable[[], datetime]:
@@ -113,7 +113,7 @@ def tell(what: str, extra: dict[int, int]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("share", range(SHARES))
 def test_killed_after_any_request_of_a_sync(
-    tmp_path: Path, fork_server: PullForkServer, prepared: Prepared, share: int
+    tmp_path: Path, fork_server: PullForkServer, prepared: PreparedPull, share: int
 ) -> None:
     clean, most = prepared.clean, prepared.most
     with prepared.opened(tmp_path) as sandbox:
@@ -131,7 +131,7 @@ def test_killed_after_any_request_of_a_sync(
 
 @pytest.mark.parametrize("share", first_fast(range(SHARES)))
 def test_killed_after_any_commit_of_a_sync(
-    tmp_path: Path, fork_server: PullForkServer, prepared: Prepared, share: int
+    tmp_path: Path, fork_server: PullForkServer, prepared: PreparedPull, share: int
 ) -> None:
     clean, most = prepared.clean, prepared.most
     with prepared.opened(tmp_path) as sandbox:
@@ -152,7 +152,7 @@ def test_killed_after_any_commit_of_a_sync(
 
 
 def committed(
-    sandbox: Sandbox, fork_server: PullForkServer, prepared: Prepared, tmp_path: Path
+    sandbox: Sandbox, fork_server: PullForkServer, prepared: PreparedPull, tmp_path: Path
 ) -> int:
     """Return the number of transactions of a pull that nobody kills."""
     folder = tmp_path / "counted"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.faults.network_faults import DETAILS, LISTS, Edited, plan
+from tests.faults.network_faults import DETAILS, LISTS, EditedResponse, plan
 from tests.support.agency import differences, published, rows
 from tests.support.clock import Time, pulled, tombstones
 from tests.tiers import first_fast
@@ -84,7 +84,7 @@ def test_a_total_that_is_off_by_one_deletes_nothing(tmp_path: Path, when: str, b
         if when == "afterwards":
             assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
             time.pass_minutes(10)
-        plan(sandbox, Edited(miscount), LISTS)
+        plan(sandbox, EditedResponse(miscount), LISTS)
         for _ in range(2):
             report = pulled(sandbox, tmp_path, "candidates", time=time)
             assert report.outcome in ("done", "partial"), report.as_json()
@@ -124,7 +124,7 @@ def test_odd_records_land_as_received_and_are_told(tmp_path: Path, oddity: str) 
             if document["data"]["id"] == odd:
                 edit(document["data"])
 
-        plan(sandbox, Edited(twist), DETAILS)
+        plan(sandbox, EditedResponse(twist), DETAILS)
         report = pulled(sandbox, tmp_path, "candidates", time=time)
         assert report.resources["candidates"].live == 40, report.as_json()
         shown = {"data": dict(sandbox.store.records("candidates")[odd])}

@@ -30,7 +30,7 @@ def storage() -> Iterator[Storage]:
 
 
 @dataclass
-class Stored:
+class StoredGroup:
     """A group whose lake is in a bucket that is not there yet."""
 
     group: Group
@@ -45,18 +45,18 @@ class Stored:
 @pytest.fixture
 def stored(
     server: PostgresServer, tmp_path: Path, storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> Stored:
+) -> StoredGroup:
     """Nothing is published yet."""
     for name, value in storage.variables.items():
         monkeypatch.setenv(name, value)
-    made = Stored(Group(server, tmp_path), storage, storage.new_name())
+    made = StoredGroup(Group(server, tmp_path), storage, storage.new_name())
     made.group.given["CONNECTOR_LAKEHOUSE_DATA"] = f"s3://{made.bucket}/lake/of/agencies/"
     return made
 
 
 @pytest.mark.slow
 def test_a_lake_in_object_storage_is_published_read_and_rid_of_a_person(
-    stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stored: StoredGroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "agency"
     populated_agency(home)

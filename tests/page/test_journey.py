@@ -69,7 +69,7 @@ class Recruiter:
         row.locator("select").first.select_option(field)
 
 
-class Gate:
+class ResponseGate:
     """Holds the server's answers back once so many candidates are there."""
 
     def __init__(self, count: int) -> None:
@@ -140,7 +140,7 @@ def taken_back(recruiter: Recruiter) -> None:
 
 def test_messy_file_from_drop_to_undo(browser: Browser, tmp_path: Path) -> None:
     book = german_book(tmp_path / "Bewerber.xlsx", [each.split() for each in ROWS])
-    gate = Gate(4)
+    gate = ResponseGate(4)
     with Sandbox() as sandbox:
         environ = environ_of(sandbox, tmp_path)
         with PageProcess(environ, tmp_path) as server:

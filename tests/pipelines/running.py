@@ -45,7 +45,7 @@ KEY = "planted-key-91d3b7"
 
 
 @dataclass(frozen=True)
-class Ran:
+class FinishedRun:
     """A run that has ended, by what its event log says."""
 
     success: bool
@@ -92,7 +92,7 @@ def run(
     *,
     selection: dg.AssetSelection | None = None,
     instance: dg.DagsterInstance | None = None,
-) -> Ran:
+) -> FinishedRun:
     """Materialize the named resources, or all, or a selection; nothing is raised."""
     chosen = [KEYS[name] for name in names] or None
     result = dg.materialize(
@@ -107,7 +107,7 @@ def run(
         for event in result.get_asset_materialization_events()
     ]
     failures = result.get_step_failure_events()
-    return Ran(
+    return FinishedRun(
         success=result.success,
         materialized={each.asset_key.path[-1]: each for each in landed},
         checks={each.asset_key.path[-1]: each for each in result.get_asset_check_evaluations()},

@@ -45,13 +45,13 @@ erase(load_settings({}, given, folder), sys.argv[3], applies=True)
 """
 
 
-class CutOff(BaseException):
+class ErasureInterrupted(BaseException):
     """Ends an erasure where it stands, as nothing inside it can."""
 
 
 def cut_off(*given: Any, **named: Any) -> None:
     """Takes the place of a step that the erasure does not come to."""
-    raise CutOff
+    raise ErasureInterrupted
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_killed_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert 1 == erase(agency.settings, None).unended
     with monkeypatch.context() as patched:
         patched.setattr(sys.modules["connector.privacy.erase"], "write_receipt", cut_off)
-        with pytest.raises(CutOff):
+        with pytest.raises(ErasureInterrupted):
             erase(agency.settings, None, applies=True)
 
     done = call(tmp_path, "erase", "--apply")

@@ -30,7 +30,7 @@ from tests.privacy.populated_agency import (
 )
 
 
-class Before:
+class ErasedAgency:
     """The agency as it was, what was found, and what came of erasing the person."""
 
     def __init__(self, folder: Path) -> None:
@@ -48,9 +48,9 @@ class Before:
 
 
 @pytest.fixture(scope="module")
-def erased(tmp_path_factory: pytest.TempPathFactory) -> Before:
+def erased(tmp_path_factory: pytest.TempPathFactory) -> ErasedAgency:
     """An agency whose person was erased."""
-    return Before(tmp_path_factory.mktemp("agency"))
+    return ErasedAgency(tmp_path_factory.mktemp("agency"))
 
 
 def figures(published: Path) -> Mapping[str, Any]:
@@ -77,7 +77,7 @@ PAY = frozenset(
 )
 
 
-def test_whereis_lists_every_place(erased: Before) -> None:
+def test_whereis_lists_every_place(erased: ErasedAgency) -> None:
     places = {str(each): each.rows for each in erased.found.places}
 
     agency = erased.agency
@@ -112,25 +112,25 @@ def test_whereis_lists_every_place(erased: Before) -> None:
     assert (erased.agency.batch,) == erased.found.batches
 
 
-def test_preview_changes_nothing(erased: Before) -> None:
+def test_preview_changes_nothing(erased: ErasedAgency) -> None:
     assert () == erased.preview.receipts
     assert erased.held == erased.still_held
     assert {each.split(": ")[1] for each in erased.held} == {each.lower() for each in TRACES}
 
 
-def test_no_byte_is_left(erased: Before) -> None:
+def test_no_byte_is_left(erased: ErasedAgency) -> None:
     assert [] == list(traces(erased.agency.folder))
     assert locate_person(erased.agency.settings, EMAIL).is_empty
     # The page was made again, and is more than it was.
     assert "<svg" in (erased.agency.folder / REPORT_FILE).read_text(encoding="utf-8")
 
 
-def test_statistics_stay(erased: Before) -> None:
+def test_statistics_stay(erased: ErasedAgency) -> None:
     """Every mart has the rows and the sums that it had, but for what the person earned."""
     assert erased.figures == figures(erased.agency.warehouse.published)
 
 
-def test_rows_stay_as_tombstones(erased: Before) -> None:
+def test_rows_stay_as_tombstones(erased: ErasedAgency) -> None:
     agency = erased.agency
     left = agency.record("candidates", agency.id)
     marked = agency.rows("SELECT resource, erased_at FROM sync.erased ORDER BY ALL")
@@ -143,7 +143,7 @@ def test_rows_stay_as_tombstones(erased: Before) -> None:
     assert "office@firm.example" == agency.record("companies", agency.company)["email"]
 
 
-def test_journal_keeps_its_outcomes(erased: Before) -> None:
+def test_journal_keeps_its_outcomes(erased: ErasedAgency) -> None:
     rows = erased.agency.rows("SELECT number, state, code, record_id FROM push.rows ORDER BY 1")
     bodies = erased.agency.rows("SELECT number, body::VARCHAR FROM push.attempts ORDER BY 1")
 
@@ -160,7 +160,7 @@ def test_journal_keeps_its_outcomes(erased: Before) -> None:
     ] == [json.loads(body) for _, body in bodies]
 
 
-def test_a_csv_loses_the_row_and_a_workbook_goes_whole(erased: Before) -> None:
+def test_a_csv_loses_the_row_and_a_workbook_goes_whole(erased: ErasedAgency) -> None:
     lines = erased.agency.table.read_bytes().decode("utf-8-sig").splitlines(keepends=True)
     (receipt,) = erased.erased.receipts
 
@@ -202,7 +202,7 @@ def test_whereis_finds_a_person_by_name(tmp_path: Path) -> None:
     assert locate_person(agency.settings, "Nobody Known").is_empty
 
 
-def test_receipt_tells_nothing_of_the_person(erased: Before) -> None:
+def test_receipt_tells_nothing_of_the_person(erased: ErasedAgency) -> None:
     (receipt,) = erased.erased.receipts
     (path,) = erased.erased.kept
     kept = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))

@@ -37,7 +37,7 @@ def digits(number: str | None) -> str:
     return re.sub(r"\D", "", number or "")[-9:]
 
 
-class Expected:
+class ExpectedRows:
     """Whose each row is, and which identifiers are the person's alone, derived from the rows."""
 
     def __init__(self, before: Mapping[Key, Row], ids: set[str]) -> None:
@@ -119,7 +119,7 @@ def wrongs(
     before: Mapping[Key, Row], after: Mapping[Key, Row], done: ErasureResult | None, ids: set[str]
 ) -> Iterator[str]:
     """Every way in which somebody else was touched, or the person was left."""
-    expected = Expected(before, ids)
+    expected = ExpectedRows(before, ids)
     receipts = [] if done is None else done.receipts
     named = {(each.where, each.row, each.field) for r in receipts for each in r.mentions}
     if before.keys() != after.keys():
@@ -138,7 +138,9 @@ def wrongs(
                 yield f"{key} {name}: {one.get(name)!r} became {other.get(name)!r}"
 
 
-def left(key: Key, row: Row, expected: Expected, named: set[tuple[str, str, str]]) -> Iterator[str]:
+def left(
+    key: Key, row: Row, expected: ExpectedRows, named: set[tuple[str, str, str]]
+) -> Iterator[str]:
     """Identifiers that are left in a contact, and mentions that the receipt does not list."""
     if not expected.is_landed(key):
         return
@@ -155,7 +157,7 @@ def left(key: Key, row: Row, expected: Expected, named: set[tuple[str, str, str]
             yield f"{key} {name}: the receipt does not list it"
 
 
-def is_about(key: Key, before: Mapping[Key, Row], expected: Expected) -> bool:
+def is_about(key: Key, before: Mapping[Key, Row], expected: ExpectedRows) -> bool:
     """Return True if a row of the journal is about the person's own record."""
     if key[0] != "journal" or key[1] == "push_batches":
         return False
@@ -168,7 +170,7 @@ def is_about(key: Key, before: Mapping[Key, Row], expected: Expected) -> bool:
     return (shown.get("email") or "").lower() in expected.emails
 
 
-def is_allowed(key: Key, row: Row, change: tuple[str, Any, Any], expected: Expected) -> bool:
+def is_allowed(key: Key, row: Row, change: tuple[str, Any, Any], expected: ExpectedRows) -> bool:
     """Whether a field of somebody else's row may change: one that describes the person, or a
     message of the connector that names them, which goes as a whole.
     """

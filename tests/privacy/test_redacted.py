@@ -32,7 +32,7 @@ REDACTED = "was changed by an erasure and is not restored"
 NAMING = f"Was recommended by {NAME} <{EMAIL}>."
 
 
-class Erasing(Undoer):
+class ErasingPusher(Undoer):
     """Pushes, erases one person, and takes back."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, time: Time) -> None:
@@ -78,14 +78,14 @@ class Erasing(Undoer):
 
 
 @pytest.fixture
-def erasing(tmp_path: Path) -> Iterator[Erasing]:
+def erasing(tmp_path: Path) -> Iterator[ErasingPusher]:
     """An account with a person, and with somebody whose notes name the person."""
     time = Time()
     with Sandbox(clock=time.servers) as sandbox:
-        yield Erasing(sandbox, tmp_path, time)
+        yield ErasingPusher(sandbox, tmp_path, time)
 
 
-def test_undo_leaves_erased_values(erasing: Erasing) -> None:
+def test_undo_leaves_erased_values(erasing: ErasingPusher) -> None:
     rows = (
         erasing.change(2, erasing.other, notes="clean", source="fair"),
         erasing.change(4, erasing.person, city="Leeds", source="fair"),
@@ -111,7 +111,7 @@ def test_undo_leaves_erased_values(erasing: Erasing) -> None:
     assert [] == erasing.marked()
 
 
-def test_row_about_the_person_is_never_sent(erasing: Erasing) -> None:
+def test_row_about_the_person_is_never_sent(erasing: ErasingPusher) -> None:
     rows = (
         create(2),
         create(3, notes=NAMING),
@@ -132,7 +132,7 @@ def test_row_about_the_person_is_never_sent(erasing: Erasing) -> None:
     assert [] == erasing.marked()
 
 
-def test_redacted_base_is_no_change_by_somebody_else(erasing: Erasing) -> None:
+def test_redacted_base_is_no_change_by_somebody_else(erasing: ErasingPusher) -> None:
     erasing.erase()
 
     report = erasing.push([update(2, erasing.other, {"notes": MARK}, notes="clean")])
@@ -144,7 +144,7 @@ def test_redacted_base_is_no_change_by_somebody_else(erasing: Erasing) -> None:
 
 
 @pytest.mark.parametrize("mode", ["create", "update"])
-def test_cell_with_the_mark_is_refused(erasing: Erasing, mode: Mode) -> None:
+def test_cell_with_the_mark_is_refused(erasing: ErasingPusher, mode: Mode) -> None:
     erasing.land(erasing.other)
     full = {"first_name": "Ann", "last_name": "Lee", "employment_type": "permanent"}
     by = {"id": erasing.other} if mode == "update" else {}

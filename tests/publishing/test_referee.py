@@ -45,7 +45,7 @@ pytestmark = [
 
 
 @dataclass(frozen=True)
-class Both:
+class BothBuilds:
     """A file that holds what the runner built, with dbt's file beside it."""
 
     connection: duckdb.DuckDBPyConnection
@@ -85,7 +85,7 @@ class Both:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BothBuilds]:
     """The same landed data, with models built by the runner and by dbt."""
     folder = tmp_path_factory.mktemp("referee")
     work = _landed(folder / "data")
@@ -103,7 +103,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         for each in (mine, other):
             connection.execute(f"ATTACH '{each}' AS {each.stem} (READ_ONLY)")
         connection.execute("SET TimeZone = 'UTC'")
-        yield Both(connection, mine.stem, other.stem, folder)
+        yield BothBuilds(connection, mine.stem, other.stem, folder)
 
 
 def _landed(folder: Path) -> Path:
@@ -135,7 +135,7 @@ def _run_dbt(folder: Path, file: Path) -> None:
     assert 0 == done.returncode, done.stdout[-3000:]
 
 
-def test_both_make_the_same_things(both: Both) -> None:
+def test_both_make_the_same_things(both: BothBuilds) -> None:
     assert both.names(both.mine) == both.names(both.other)
     assert both.columns(both.mine) == both.columns(both.other)
     assert 3 == sum(
@@ -143,7 +143,7 @@ def test_both_make_the_same_things(both: Both) -> None:
     )
 
 
-def test_every_table_and_view_has_equal_rows(both: Both) -> None:
+def test_every_table_and_view_has_equal_rows(both: BothBuilds) -> None:
     tables = [f"{schema}.{name}" for schema, name, _ in sorted(both.names(both.mine))]
     people = both.connection.execute(
         f"SELECT count(*) FROM {both.mine}.marts.dim_candidates"
@@ -153,7 +153,9 @@ def test_every_table_and_view_has_equal_rows(both: Both) -> None:
     assert [(COUNTS["candidates"],)] == people
 
 
-def test_tables_without_left_out_columns_have_the_rows_of_dbt(both: Both, tmp_path: Path) -> None:
+def test_tables_without_left_out_columns_have_the_rows_of_dbt(
+    both: BothBuilds, tmp_path: Path
+) -> None:
     schemas = ("landing", "history", "sync", "push")
     without = (*schemas, "candidates.notes", "candidates.phone", "marts.dim_jobs.job_title")
     project = load_project()

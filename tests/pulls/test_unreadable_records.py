@@ -16,7 +16,7 @@ from connector.errors_api import AnswerBroken, NotTheApi
 from connector.pulls.run import pull
 from connector.sandbox.faults import Endless, HtmlPage, Redirect, Status
 from connector.sandbox.server import Sandbox
-from tests.faults.network_faults import Edited
+from tests.faults.network_faults import EditedResponse
 from tests.support.clock import Time, pulled, work_rows
 from tests.support.command import KEY, call, variables
 from tests.tiers import first_fast
@@ -61,7 +61,7 @@ def test_a_record_that_stays_unreadable_is_named_with_other_advice(tmp_path: Pat
     with Sandbox(counts={"candidates": 20, "jobs": 3}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data")
         id = next(iter(sandbox.store.records("candidates")))
-        sandbox.faults.add(Edited(overflow), path=f"{CANDIDATES}/{id}", times=None)
+        sandbox.faults.add(EditedResponse(overflow), path=f"{CANDIDATES}/{id}", times=None)
         first = call(["pull", "candidates", "jobs"], environ)
         once = work_rows(tmp_path, UNREAD)
         second = call(["pull", "candidates", "jobs"], environ)
@@ -134,7 +134,7 @@ def test_a_pull_of_one_record_that_cannot_be_read_fails(tmp_path: Path) -> None:
         environ = variables(sandbox.base_url, tmp_path / "data")
         assert 0 == call(["pull", "candidates"], environ).status
         id = next(iter(sandbox.store.records("candidates")))
-        sandbox.faults.add(Edited(overflow), path=f"{CANDIDATES}/{id}", times=None)
+        sandbox.faults.add(EditedResponse(overflow), path=f"{CANDIDATES}/{id}", times=None)
         called = call(["pull", "candidates", "--ids", id], environ)
 
     assert 3 == called.status
@@ -161,7 +161,7 @@ def test_an_unreadable_list_does_not_blame_an_address_that_answered_before(tmp_p
     with Sandbox(counts={"candidates": 3, "jobs": 3}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data")
         assert 0 == call(["pull"], environ).status
-        sandbox.faults.add(Edited(make_odd), path="/api/v1/jobs", times=None)
+        sandbox.faults.add(EditedResponse(make_odd), path="/api/v1/jobs", times=None)
         called = call(["pull"], environ)
         status = call(["status"], environ)
         first = [*sandbox.store.records("jobs")]
@@ -183,7 +183,7 @@ def test_an_unreadable_list_does_not_blame_an_address_that_answered_before(tmp_p
 def test_a_list_is_compared_with_the_answers_of_the_same_run(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(counts={"candidates": 101, "jobs": 3}, clock=time.servers) as sandbox:
-        sandbox.faults.add(Edited(make_second_page_odd), path=CANDIDATES, times=None)
+        sandbox.faults.add(EditedResponse(make_second_page_odd), path=CANDIDATES, times=None)
         report = pulled(sandbox, tmp_path, "candidates", time=time)
         assert "answer_broken" == report.resources["candidates"].error_code
 
@@ -235,7 +235,7 @@ def test_a_pull_reports_the_values_that_it_landed_as_null(tmp_path: Path) -> Non
     with Sandbox(counts={"candidates": 5}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data")
         id = next(iter(sandbox.store.records("candidates")))
-        sandbox.faults.add(Edited(edit), path=f"{CANDIDATES}/{id}", times=None)
+        sandbox.faults.add(EditedResponse(edit), path=f"{CANDIDATES}/{id}", times=None)
         first, again = call(["pull", "candidates"], environ), call(["pull", "candidates"], environ)
         listed = call(["status", "--json"], environ).object["alerts"]
         as_json = call(["pull", "candidates", "--json"], environ).object
@@ -280,7 +280,7 @@ def test_a_record_whose_id_no_path_can_contain_is_named_and_harms_no_other(
             for each in document["data"]:
                 each["id"] = odd if each["id"] == id else each["id"]
 
-        sandbox.faults.add(Edited(edit), path=CANDIDATES, times=None)
+        sandbox.faults.add(EditedResponse(edit), path=CANDIDATES, times=None)
         reports = [pulled(sandbox, tmp_path, time=time) for _ in range(2)]
         landed = work_rows(tmp_path, "SELECT id FROM landing.candidates WHERE _hydrated_at IS NULL")
         found = work_rows(tmp_path, UNREAD)
@@ -310,7 +310,7 @@ def test_the_items_of_a_type_whose_id_no_path_can_contain_are_left_out(tmp_path:
             for each in document["data"]:
                 each["id"] = "a/b" if each["id"] == id else each["id"]
 
-        sandbox.faults.add(Edited(edit), path="/api/v1/content-types", times=None)
+        sandbox.faults.add(EditedResponse(edit), path="/api/v1/content-types", times=None)
         report = pulled(sandbox, tmp_path, time=time)
 
     items = report.resources["content_items"]

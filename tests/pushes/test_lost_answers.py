@@ -16,7 +16,7 @@ from connector.sandbox.exchange import Fault, HttpExchange
 from connector.sandbox.faults import Drop, HtmlPage, NotJson, Redirect, Status, Truncated
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.faults.network_faults import Cut, Where
+from tests.faults.network_faults import CutResponse, Where
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -38,7 +38,7 @@ CUTS: tuple[Where, ...] = (
 )
 
 APPLIED: list[Fault] = [
-    *(Cut(where, is_reset=is_reset) for where in CUTS for is_reset in (True, False)),
+    *(CutResponse(where, is_reset=is_reset) for where in CUTS for is_reset in (True, False)),
     Truncated(),
     NotJson(),
     Status(500, "after"),

@@ -23,7 +23,7 @@ from connector.errors_api import ValidationFailed
 from connector.log import UNSAFE
 from connector.sandbox.server import Sandbox
 from tests.report.document import Document
-from tests.support.command import KEY, Called, call, variables
+from tests.support.command import KEY, CommandResult, call, variables
 
 COUNTS = {"jobs": 6, "candidates": 12, "companies": 3, "bookings": 6, "leads": 4}
 COUNTS |= {"content_types": 2, "content_items": 4}
@@ -81,10 +81,10 @@ def unsafe(text: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Called], Sandbox]:
+def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[CommandResult], Sandbox]:
     """A folder where a hostile platform was pulled, published and pushed to, and what was said."""
     folder = tmp_path_factory.mktemp("hostile")
-    said: list[Called] = []
+    said: list[CommandResult] = []
     people = folder / "people.csv"
     people.write_text(
         "First name,Last name,Email,Employment type\n"
@@ -120,7 +120,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Called], 
     return folder, said, sandbox
 
 
-Left = tuple[Path, list[Called], Sandbox]
+Left = tuple[Path, list[CommandResult], Sandbox]
 
 
 @pytest.mark.slow

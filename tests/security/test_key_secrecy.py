@@ -15,7 +15,7 @@ import pytest
 from connector.log import forms
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
-from tests.support.command import Called, call, variables
+from tests.support.command import CommandResult, call, variables
 
 PLANTED = "planted/key+5f0c1e=of~tests"
 """A key that addresses, JSON and base64 each write in another way."""
@@ -55,11 +55,11 @@ def test_the_key_is_in_nothing_that_any_command_leaves(
     people = tmp_path / "people.csv"
     people.write_text(PEOPLE, encoding="utf-8")
     data = tmp_path / "data"
-    told: list[Called] = []
+    told: list[CommandResult] = []
     with Sandbox(counts=COUNTS, keys={PLANTED: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, data, PLANTED)
 
-        def ask(*words: str, **more: str) -> Called:
+        def ask(*words: str, **more: str) -> CommandResult:
             told.append(call([*words, "--debug"], {**environ, **more}))
             return told[-1]
 

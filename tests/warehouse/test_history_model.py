@@ -199,7 +199,7 @@ def test_the_versions_are_those_that_were_observed(prepared: Path, steps: Any) -
 
 
 @dataclass
-class Life:
+class RecordLife:
     """A record as it truly is, with the moments at which it changed, went and came back."""
 
     shown: dict[str, Any]
@@ -209,7 +209,7 @@ class Life:
     is_there: bool = True
 
 
-def live_on(life: Life, chance: random.Random, at: float) -> None:
+def live_on(life: RecordLife, chance: random.Random, at: float) -> None:
     """Something happens to the record, and is dated as the API dates it."""
     if chance.random() < (0.15 if life.is_there else 0.6):
         life.is_there = not life.is_there
@@ -221,7 +221,7 @@ def live_on(life: Life, chance: random.Random, at: float) -> None:
     life.edits.append(at)
 
 
-def look_at(warehouse: Warehouse, life: Life, chance: random.Random, at: float) -> None:
+def look_at(warehouse: Warehouse, life: RecordLife, chance: random.Random, at: float) -> None:
     """Commit what a list, a detail, or a list and then a detail would show."""
     items: tuple[Candidate, ...] = ()
     records: tuple[Found, ...] = ()
@@ -242,7 +242,7 @@ def look_at(warehouse: Warehouse, life: Life, chance: random.Random, at: float) 
 @pytest.mark.parametrize("seed", first_fast(seeds(8), 3))
 def test_each_interval_holds_what_happened(prepared: Path, seed: int) -> None:
     chance = random.Random(seed)
-    life = Life({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])
+    life = RecordLife({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])
     with fresh(prepared) as warehouse:
         for step in range(60):
             at = 10.0 * step

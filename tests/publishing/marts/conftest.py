@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.publishing.marts import jobs_and_placements, people
-from tests.publishing.marts.recomputed import Recomputed
+from tests.publishing.marts.recomputed import ExpectedMonth
 from tests.publishing.marts.world import BuiltWorld, ModelWorld
 
 
@@ -31,9 +31,9 @@ def empty_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld
 
 
 @pytest.fixture(scope="session")
-def month(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recomputed]:
+def month(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExpectedMonth]:
     """A simulated month, with what pandas makes of its truth."""
-    found = Recomputed(tmp_path_factory.mktemp("month"))
+    found = ExpectedMonth(tmp_path_factory.mktemp("month"))
     yield found
     found.world.connection.close()
 

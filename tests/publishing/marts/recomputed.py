@@ -23,7 +23,7 @@ TODAY = local(NOW)
 STANDING = ("scheduled", "confirmed", "in_progress", "completed")
 
 
-class Recomputed:
+class ExpectedMonth:
     """The month with its file, and what pandas makes of its truth."""
 
     def __init__(self, folder: Path) -> None:

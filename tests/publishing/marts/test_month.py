@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from tests.publishing.marts.month import HOLIDAYS, NOW, RATES, local
-from tests.publishing.marts.recomputed import TODAY, Frame, Recomputed, first_of_month, same
+from tests.publishing.marts.recomputed import TODAY, ExpectedMonth, Frame, first_of_month, same
 
 
-def test_nothing_blocks(month: Recomputed) -> None:
+def test_nothing_blocks(month: ExpectedMonth) -> None:
     """The simulated month passes every check that blocks, and marks of every kind are in it."""
     assert () == month.world.built.blocking
     kinds = set(month.bookings.counts_as)
@@ -29,13 +29,13 @@ def test_nothing_blocks(month: Recomputed) -> None:
     assert month.companies.is_deleted.any()
 
 
-def test_bookings_count_on_their_days(month: Recomputed) -> None:
+def test_bookings_count_on_their_days(month: ExpectedMonth) -> None:
     truth = month.bookings.reset_index(names="booking_id")
     columns = ("booking_id", "counts_as", "is_held", "start_date", "end_date", "created_date")
     same(month.mart("fct_bookings"), truth, *columns)
 
 
-def test_placements_and_fees(month: Recomputed) -> None:
+def test_placements_and_fees(month: ExpectedMonth) -> None:
     truth = month.placements.reset_index(names="booking_id")
     names = month.companies.name
     truth["company_name"] = [
@@ -66,7 +66,7 @@ def test_placements_and_fees(month: Recomputed) -> None:
     same(month.mart("sum_fee_forecast"), summed, *summed.columns)
 
 
-def test_contracts_by_month_and_by_end(month: Recomputed) -> None:
+def test_contracts_by_month_and_by_end(month: ExpectedMonth) -> None:
     contracts = month.placements[month.placements.booking_type == "contract"]
     rows: list[Any] = []
     for id, row in contracts.iterrows():
@@ -108,7 +108,7 @@ def test_contracts_by_month_and_by_end(month: Recomputed) -> None:
     same(month.mart("fct_contractors_ending"), ended, *ended.columns)
 
 
-def test_funnels_and_interviews(month: Recomputed) -> None:
+def test_funnels_and_interviews(month: ExpectedMonth) -> None:
     met = month.bookings[month.bookings.counts_as.isin(("interview_held", "interview_to_come"))]
     held = met[met.is_held.astype(bool)]
     booked, pairs = (set(zip(each.job_id, each.candidate_id, strict=True)) for each in (met, held))
@@ -151,7 +151,7 @@ def test_funnels_and_interviews(month: Recomputed) -> None:
     )
 
 
-def test_clients(month: Recomputed) -> None:
+def test_clients(month: ExpectedMonth) -> None:
     """What is marked filled and what was placed, by client, and the platform's counters."""
     jobs = month.jobs.copy()
     jobs["number"] = [sum(month.placements.job_id == job) for job in jobs.index]
@@ -189,7 +189,7 @@ def test_clients(month: Recomputed) -> None:
     same(month.mart("fct_company_counters"), counters, *counters.columns)
 
 
-def test_activity(month: Recomputed) -> None:
+def test_activity(month: ExpectedMonth) -> None:
     """What was done in each month, by the consultant, on the days of the booking's zone."""
     rows = [
         (row.assigned_to, local(row.created), column)
@@ -213,7 +213,7 @@ def test_activity(month: Recomputed) -> None:
     same(month.mart("sum_consultant_activity", "period = 'month'"), truth, *truth.columns)
 
 
-def test_times_to_hire_and_leads(month: Recomputed) -> None:
+def test_times_to_hire_and_leads(month: ExpectedMonth) -> None:
     rows: list[Any] = []
     ordered = month.placements.reset_index(names="id").sort_values(["placed_on", "id"])
     for _, group in ordered.groupby("candidate_id"):
@@ -247,7 +247,7 @@ def test_times_to_hire_and_leads(month: Recomputed) -> None:
     )
 
 
-def test_sources(month: Recomputed) -> None:
+def test_sources(month: ExpectedMonth) -> None:
     """What became of the candidates and leads of each source, by the month of their creation."""
 
     def written(text: str | None) -> str:
@@ -292,7 +292,7 @@ def test_sources(month: Recomputed) -> None:
     assert standing.to_dict() == stages.to_dict()
 
 
-def test_open_jobs_age(month: Recomputed) -> None:
+def test_open_jobs_age(month: ExpectedMonth) -> None:
     """How many days nothing was booked on each open job, or since it was opened."""
     openings = month.mart("fct_time_to_fill").sort_values("opening_number")
     opened = openings.groupby("job_id").opened_on.last()

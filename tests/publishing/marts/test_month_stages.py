@@ -18,8 +18,8 @@ import pytest
 from tests.publishing.marts.month import NOW, STAGES, local
 from tests.publishing.marts.recomputed import (
     TODAY,
+    ExpectedMonth,
     Frame,
-    Recomputed,
     first_of_month,
     in_days,
     plain,
@@ -33,7 +33,7 @@ KIND = dict(zip(STAGES, ["open"] * 5 + ["won"] * 2 + ["paused"] + ["lost"] * 2, 
 ORDER = {stage: place for place, stage in enumerate(STAGES[:7], 1)}
 
 
-def test_visits_are_what_the_looks_show(month: Recomputed) -> None:
+def test_visits_are_what_the_looks_show(month: ExpectedMonth) -> None:
     columns = ("id", "number", "status", "entered_at", "left_at", "left_by", "hides", "is_new")
     renamed = {"visit_number": "number", "may_contain_gap": "hides", "is_entry_observed": "is_new"}
     for resource, mart, key, status in (
@@ -44,7 +44,7 @@ def test_visits_are_what_the_looks_show(month: Recomputed) -> None:
         same(shown, month.observed(resource), *columns)
 
 
-def test_bounds_hold_the_truth(month: Recomputed) -> None:
+def test_bounds_hold_the_truth(month: ExpectedMonth) -> None:
     true_days: dict[str, list[tuple[datetime, datetime, str]]] = {}
     for each in month.month["candidates"]:
         changes = [(at, fields["status"]) for at, fields in each.edits if "status" in fields]
@@ -67,7 +67,7 @@ def test_bounds_hold_the_truth(month: Recomputed) -> None:
     assert hidden > 0
 
 
-def _measured(month: Recomputed) -> Frame:
+def _measured(month: ExpectedMonth) -> Frame:
     """The visits with their days, to two places as the mart has them."""
     visits = month.observed("candidates")
     ends = [
@@ -82,7 +82,7 @@ def _measured(month: Recomputed) -> Frame:
     return visits
 
 
-def test_survival_is_the_product_limit(month: Recomputed) -> None:
+def test_survival_is_the_product_limit(month: ExpectedMonth) -> None:
     visits = _measured(month)
     visits = visits[visits.days > visits["first"]]
     rows: list[tuple[Any, ...]] = []
@@ -116,7 +116,7 @@ def test_survival_is_the_product_limit(month: Recomputed) -> None:
     same(facts, visits, "stage_visit_id", "days_observed", "days_at_least")
 
 
-def test_conversions_and_offers(month: Recomputed) -> None:
+def test_conversions_and_offers(month: ExpectedMonth) -> None:
     visits = month.observed("candidates")
     rows: list[tuple[Any, ...]] = []
     offers: list[tuple[str, str]] = []
@@ -171,7 +171,7 @@ def _offers(group: Frame) -> Iterator[tuple[str, str]]:
             yield told, "accepted_offer_not_observed"
 
 
-def test_pipeline_day_by_day(month: Recomputed) -> None:
+def test_pipeline_day_by_day(month: ExpectedMonth) -> None:
     visits = month.observed("candidates")
     first = min(local(at) for at in month.looks)
 
@@ -208,7 +208,7 @@ def test_pipeline_day_by_day(month: Recomputed) -> None:
     same(month.mart("fct_pipeline_days"), pd.DataFrame(rows, columns=columns), *columns)
 
 
-def test_openings_are_filled_when_somebody_is_placed(month: Recomputed) -> None:
+def test_openings_are_filled_when_somebody_is_placed(month: ExpectedMonth) -> None:
     visits = month.observed("jobs")
     rows = []
     for id, group in visits[visits.id.isin(month.jobs.index)].groupby("id"):

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from tests.publishing.marts.month import RATES
-from tests.publishing.marts.recomputed import TODAY, Frame, Recomputed, plain, rounded, same
+from tests.publishing.marts.recomputed import TODAY, ExpectedMonth, Frame, plain, rounded, same
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +73,11 @@ def expected(
 
 
 def holds(
-    month: Recomputed, mart: str, facts: Frame, dimensions: tuple[str, ...], sums: Mapping[str, Sum]
+    month: ExpectedMonth,
+    mart: str,
+    facts: Frame,
+    dimensions: tuple[str, ...],
+    sums: Mapping[str, Sum],
 ) -> None:
     """The mart has those values, to two places, and no other members."""
     has_id = "group_id" in month.mart(mart).columns
@@ -98,7 +102,7 @@ def by_month(facts: Frame, column: str) -> Frame:
     return facts.assign(month=named)
 
 
-def test_facts_belong_to_whom_the_truth_says(month: Recomputed) -> None:
+def test_facts_belong_to_whom_the_truth_says(month: ExpectedMonth) -> None:
     jobs = month.jobs.rename_axis("job_id").reset_index()
     truth = jobs.rename(columns={"assigned_to": "consultant_id"})
     for mart in ("fct_job_funnel", "dim_jobs"):
@@ -112,7 +116,7 @@ def test_facts_belong_to_whom_the_truth_says(month: Recomputed) -> None:
     same(month.mart("fct_lead_conversion", "NOT is_deleted"), leads, *columns)
 
 
-def test_funnels_add_up(month: Recomputed) -> None:
+def test_funnels_add_up(month: ExpectedMonth) -> None:
     holds(
         month,
         "sum_job_funnel",
@@ -146,7 +150,7 @@ def test_funnels_add_up(month: Recomputed) -> None:
     )
 
 
-def test_times_are_spread_as_their_facts(month: Recomputed) -> None:
+def test_times_are_spread_as_their_facts(month: ExpectedMonth) -> None:
     fills = by_month(month.mart("fct_time_to_fill"), "filled_month")
     fills = fills[fills.outcome.isin(("filled", "open"))]
     waited = [
@@ -169,7 +173,7 @@ def test_times_are_spread_as_their_facts(month: Recomputed) -> None:
     holds(month, "sum_time_to_hire", hires, dimensions, sums)
 
 
-def test_stages_add_up(month: Recomputed) -> None:
+def test_stages_add_up(month: ExpectedMonth) -> None:
     survival, visits = month.mart("sum_stage_survival"), month.mart("fct_time_in_stage")
     for row in month.mart("sum_time_in_stage").itertuples():
         curve = survival[survival.stage == row.stage].sort_values("days")
@@ -195,7 +199,7 @@ def test_stages_add_up(month: Recomputed) -> None:
         assert [totals.loc["all"].to_list()] * len(totals) == totals.to_numpy().tolist()
 
 
-def test_open_jobs_and_what_is_covered(month: Recomputed) -> None:
+def test_open_jobs_and_what_is_covered(month: ExpectedMonth) -> None:
     jobs = month.jobs[month.jobs.status.isin(("published", "on_hold"))]
     ours = month.placements.groupby("job_id").size()
     left = jobs.positions_available.fillna(1) - ours.reindex(jobs.index).fillna(0)

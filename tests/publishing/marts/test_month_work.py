@@ -13,8 +13,8 @@ from tests.publishing.marts.month import GOALS, NOW, local
 from tests.publishing.marts.recomputed import (
     STANDING,
     TODAY,
+    ExpectedMonth,
     Frame,
-    Recomputed,
     first_of_month,
     in_days,
     rounded,
@@ -32,7 +32,7 @@ def earliest(values: Any) -> Any:
     return min(values, default=None)
 
 
-def test_journeys(month: Recomputed) -> None:
+def test_journeys(month: ExpectedMonth) -> None:
     visits = month.observed("candidates")
     entries = visits[(visits.status == "submitted") & visits.is_new.astype(bool)]
     met = month.bookings[month.bookings.counts_as.isin(("interview_held", "interview_to_come"))]
@@ -75,7 +75,7 @@ def test_journeys(month: Recomputed) -> None:
     same(month.mart("fct_candidate_journey"), truth, *columns)
 
 
-def _work(month: Recomputed) -> Iterator[tuple[Any, str, int]]:
+def _work(month: ExpectedMonth) -> Iterator[tuple[Any, str, int]]:
     """Everything that is to be done: by whom, of which kind, and how many positions."""
     for id, job in month.jobs.iterrows():
         if job.status in ("published", "on_hold"):
@@ -93,7 +93,7 @@ def _work(month: Recomputed) -> Iterator[tuple[Any, str, int]]:
             yield placement.consultant, "running_contracts", 0
 
 
-def test_loads(month: Recomputed) -> None:
+def test_loads(month: ExpectedMonth) -> None:
     frame: Frame = pd.DataFrame(_work(month), columns=["consultant_id", "kind", "positions"])
     truth = frame.groupby(["consultant_id", "kind"], dropna=False).size().unstack(fill_value=0)
     truth["open_positions"] = frame.groupby("consultant_id", dropna=False).positions.sum()
@@ -111,7 +111,7 @@ def test_loads(month: Recomputed) -> None:
 
 
 @pytest.fixture(scope="module")
-def outcomes(month: Recomputed) -> Frame:
+def outcomes(month: ExpectedMonth) -> Frame:
     """Every placement that the looks saw agreed, with what became of it."""
     visits = month.observed("bookings")
     agreed_ids = set(visits[visits.status.isin(STANDING)].id)
@@ -160,14 +160,14 @@ def outcomes(month: Recomputed) -> Frame:
     return pd.DataFrame(rows, columns=columns, dtype=object)
 
 
-def test_outcomes_of_placements(month: Recomputed, outcomes: Frame) -> None:
+def test_outcomes_of_placements(month: ExpectedMonth, outcomes: Frame) -> None:
     same(month.mart("fct_placement_outcomes"), outcomes, *outcomes.columns)
     assert {"cancelled", "cancelled_before_start", "cancelled_after_start"} <= set(outcomes.outcome)
     assert len(set(outcomes.probation_state.dropna())) > 1
     assert outcomes.cancellation_reason.notna().any()
 
 
-def test_fall_off_has_its_number(month: Recomputed, outcomes: Frame) -> None:
+def test_fall_off_has_its_number(month: ExpectedMonth, outcomes: Frame) -> None:
     (whole,) = month.mart("sum_fall_off", "group_by = 'all'").itertuples()
     assert (len(outcomes), int(outcomes.is_fall_off.sum())) == (
         whole.placements_agreed,
@@ -190,7 +190,7 @@ def test_fall_off_has_its_number(month: Recomputed, outcomes: Frame) -> None:
     )
 
 
-def test_goals(month: Recomputed) -> None:
+def test_goals(month: ExpectedMonth) -> None:
     team = {"u1": "North", "u2": "South"}
     done = month.mart("sum_consultant_activity", "period = 'month'")
     done["team"] = [team.get(each) for each in done.consultant_id]

@@ -61,11 +61,13 @@ _RESOURCES = ", ".join(CATALOG)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of the client.
+    """Limits of a client.
 
-    `deadline_seconds` is for one attempt, from first byte to last; `attempts_max` and
-    `retry_seconds_max` are for all attempts at one request, the latter also for one wait for the
-    rate limit; `body_bytes_max` is for an unpacked answer.
+    Args:
+        deadline_seconds: Limit of one attempt, from first byte to last.
+        attempts_max: Maximum number of attempts at one request.
+        retry_seconds_max: Limit of all attempts at one request, and of one wait for the rate limit.
+        body_bytes_max: Limit of an unpacked answer.
     """
 
     deadline_seconds: float = 60.0
@@ -84,7 +86,7 @@ class RequestMeter(Protocol):
         """Note an answer; `served_at` is the server's clock, None if it gave no time."""
 
     def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
-        """Error to raise when the API says that the month is spent, until a Unix time."""
+        """Return the error for a spent monthly quota, which resets at a Unix time."""
 
 
 class NullRequestMeter:
@@ -97,28 +99,42 @@ class NullRequestMeter:
         """Do nothing."""
 
     def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
-        """Error with what the answer says, and nothing of the month's count."""
+        """Return an error without the month's count."""
         message = f"{request.path_of} was not sent: the monthly quota is used up"
         return QuotaSpent(message, resets_at=_shown(resets_at))
 
 
 @dataclass(slots=True)
 class _Attempts:
-    """Attempts at one request so far, and when the first of them began."""
+    """Number of attempts at one request so far, and start of the first one."""
 
     count: int = 0
     begun_at: float = 0.0
 
 
 class Client:
-    """Client of one workspace with one key, with one attribute per resource: `client.jobs`.
+    """Asynchronous client of one workspace with one key, with an attribute per resource.
 
-    At most `connections` requests are under way at once; `reserve` requests of each minute are left
-    for people. `limiter` is the rate limiter, which several clients of one key may share. `meter`
-    counts every attempt. `ca_file` adds a certificate authority; verification cannot be turned off.
-    `proxy` is the way to an `https` address; proxies that the environment names are never used.
-    `clock` gives seconds and never goes back; `chance` draws from [0, 1). Raises `SettingsError`
-    for an address, a key or a file that cannot be right.
+        async with Client("https://acme.example", api_key) as client:
+            page = await client.jobs.list()
+
+    Args:
+        base_url: Address before `/api/v1`.
+        api_key: Bearer token.
+        connections: Maximum number of requests at the same time.
+        reserve: Requests of each minute that are left for people.
+        limiter: Rate limiter, which several clients of one key may share.
+        limits: Deadlines, attempts and sizes.
+        observer: Is called before and after each attempt and wait.
+        meter: Counts every attempt.
+        ca_file: Additional certificate authority. Verification is never turned off.
+        proxy: Proxy for an `https` address. The environment's proxies are not used.
+        clock: Seconds, which never decrease.
+        sleep: Waits for a number of seconds.
+        chance: Random numbers of [0, 1).
+
+    Raises:
+        SettingsError: The address, the key or a file is not valid.
     """
 
     base_url: str = "no address yet"

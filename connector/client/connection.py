@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlencode
 
 import httpx
 from pydantic import SecretStr
@@ -41,11 +43,13 @@ HEADERS_MAX = 200
 
 
 class HttpSession:
-    """The connections to one workspace, as many as may be open at once.
+    """Pool of connections to one workspace.
 
-    `deadline_seconds` is for an attempt from its first byte to its last, `body_bytes_max` for an
-    answer unpacked. `ca_file` adds a certificate authority; nothing turns verification off.
-    `proxy` is a way to `https` addresses: it sees which host is spoken to, and nothing else.
+    Args:
+        deadline_seconds: Limit of an attempt from its first byte to its last.
+        body_bytes_max: Limit of an unpacked answer.
+        ca_file: An additional certificate authority. Verification is never turned off.
+        proxy: Proxy for `https` addresses. It sees only the host.
     """
 
     def __init__(
@@ -62,11 +66,8 @@ class HttpSession:
         self._base_url, self._bearer = base_url, _Bearer(key)
         self._deadline_seconds, self._body_bytes_max = deadline_seconds, body_bytes_max
         self._is_closed = False
-        # PushFile directly: httpx's client takes two thirds of a request's time for what is refused
-        # here anyway, cookies, redirects and settings of the environment.
-        self._transport: httpx.AsyncBaseTransport = Transport(
-            count=count, trust=_trust(ca_file), proxy=proxy
-        )
+        self._address = str(httpx.URL(base_url)).rstrip("/")
+        self._transport = Transport(count=count, trust=_trust(ca_file), proxy=proxy)
 
     async def aclose(self) -> None:
         """Close them. They cannot be used again."""
@@ -102,32 +103,31 @@ class HttpSession:
 
     async def _stream(self, request: Request, departure: SendState) -> Response:
         """Send, and read the answer no further than the cap."""
-        response = await self._transport.handle_async_request(
-            httpx.Request(
-                request.method,
-                self._base_url + request.path,
-                params=dict(request.query) or None,
-                headers=_HEADERS | self._bearer.header(),
-                content=request.body,
-                extensions={"departure": departure},
-            )
+        # The characters of a path need no escapes (see `build_list_request`).
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        response = await self._transport.send(
+            request.method,
+            f"{self._address}{request.path}{query}",
+            headers=_HEADERS | self._bearer.header(),
+            body=request.body,
+            departure=departure,
         )
         try:
-            if len(response.headers.raw) > HEADERS_MAX:
+            if response.header_count > HEADERS_MAX:
                 raise AnswerTooLarge(
                     request.path_of, f"answered with more than {HEADERS_MAX} headers"
                 )
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            body = await self._body(request, response)
+            headers = response.headers()
+            encoding = headers.get("content-encoding", "")
+            body = await self._body(request, encoding, response.parts())
         finally:
-            await response.aclose()
-        return self._bearer.without_key(Response(response.status_code, headers, body))
+            response.close()
+        return self._bearer.without_key(Response(response.status, headers, body))
 
-    async def _body(self, request: Request, response: httpx.Response) -> bytes:
-        # httpx would unpack a whole part before its size could be looked at.
+    async def _body(self, request: Request, encoding: str, parts: AsyncIterator[bytes]) -> bytes:
         try:
-            body = BodyDecoder(response.headers.get("content-encoding", ""), self._body_bytes_max)
-            async for part in response.aiter_raw():
+            body = BodyDecoder(encoding, self._body_bytes_max)
+            async for part in parts:
                 body.add(part)
             return body.whole()
         except OverflowError:

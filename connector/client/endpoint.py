@@ -44,7 +44,7 @@ class Sender(Protocol):
 class WriteResult(Generic[R_co]):
     """Answer to a create, update or convert: the record echoed, and the message.
 
-    An echo can show fewer fields than a detail (API 4.7); convert adds fields of its own (API 4.6).
+    An echo can show fewer fields than a detail (API 4.7); convert adds other fields (API 4.6).
     """
 
     record: R_co

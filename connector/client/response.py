@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any
 
 from connector.catalog.value import MARK, is_redacted
@@ -56,8 +57,14 @@ def served_at(answer: Response) -> datetime | None:
 
 
 def _moment(answer: Response, header: str) -> datetime | None:
+    return _parsed_moment(answer.headers.get(header, ""))
+
+
+@lru_cache(maxsize=8)
+def _parsed_moment(text: str) -> datetime | None:
+    """Return the timestamp of a header; cached because answers of one second share it."""
     try:
-        moment = parsedate_to_datetime(answer.headers.get(header, ""))
+        moment = parsedate_to_datetime(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, TypeError, OverflowError):
         return None
@@ -161,7 +168,8 @@ def parse(body: bytes) -> Any:
         raise ValueError(_TOO_DEEP) from None
     except ValueError:
         raise ValueError("text that is not JSON" if body else "an empty body") from None
-    if not _is_shallow(document):
+    # Most bodies have too few brackets to be deep, and are not searched.
+    if body.count(b"{") + body.count(b"[") > DEPTH_MAX and not _is_shallow(document):
         raise ValueError(_TOO_DEEP)
     if unusable:
         raise ValueError(_describe_place(unusable[0], document))

@@ -26,7 +26,7 @@ from connector.sandbox.record_table import (
     AnswerShape,
     Clock,
     RecordTable,
-    Stored,
+    StoredRecord,
     StoredRow,
     count_for,
     shown_moment,
@@ -147,7 +147,7 @@ class DirectStore:
             self._add(resource, self._to_stored({"id": id, **dates, **record}), type)
         return str(id)
 
-    def load(self, resource: str, records: Iterable[tuple[Stored, str | None]]) -> None:
+    def load(self, resource: str, records: Iterable[tuple[StoredRecord, str | None]]) -> None:
         """Store many records with their content types' ids, all in one transaction."""
         with self._writing():
             self._tables[resource].add((self._to_stored(each), type) for each, type in records)
@@ -248,7 +248,7 @@ class DirectStore:
             raise KeyError(f"{resource} has no record {id}")
         return row
 
-    def _to_stored(self, record: Stored) -> Stored:
+    def _to_stored(self, record: StoredRecord) -> StoredRecord:
         """Return the record with its times as stored texts."""
         return {
             name: stored_moment(self._truncate(value)) if isinstance(value, datetime) else value
@@ -261,7 +261,7 @@ class DirectStore:
     def _shown(self, kept: str) -> str:
         return shown_moment(kept, self.behaviours)
 
-    def _detail(self, resource: str, record: Stored) -> dict[str, Any]:
+    def _detail(self, resource: str, record: StoredRecord) -> dict[str, Any]:
         computed = self._count_counters(resource, (record["id"],))
         return self._shapes[resource].detail(record, computed.get(record["id"], {}))
 
@@ -270,11 +270,11 @@ class DirectStore:
             return {}
         return count_for(ids, self._tables["jobs"], self._tables["bookings"])
 
-    def _add(self, resource: str, record: Stored, parent: str | None) -> None:
+    def _add(self, resource: str, record: StoredRecord, parent: str | None) -> None:
         self._tables[resource].add([(record, parent)])
         self._touch_companies(resource, record)
 
-    def _replace(self, resource: str, row: StoredRow, record: Stored) -> None:
+    def _replace(self, resource: str, row: StoredRow, record: StoredRecord) -> None:
         self._tables[resource].replace(row.serial, record)
         self._touch_companies(resource, row.record, record)
 
@@ -282,7 +282,7 @@ class DirectStore:
         self._tables[resource].remove(row.serial)
         self._touch_companies(resource, row.record)
 
-    def _touch_companies(self, resource: str, *versions: Stored) -> None:
+    def _touch_companies(self, resource: str, *versions: StoredRecord) -> None:
         """Date companies whose counters a write may change, if `counters` is `moving`."""
         if self.behaviours.counters != "moving" or resource not in ("jobs", "bookings"):
             return

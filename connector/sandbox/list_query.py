@@ -64,7 +64,7 @@ def parse_list_query(
     if behaviours.unknown_parameter == "refused":
         known = {"page", "per_page", *(each.name for each in declaration.filters)}
         known |= {"search"} if declaration.searchable else set()
-        # Sorting where there is none has a switch of its own.
+        # Sorting of a list that has no sorting is a separate switch.
         known |= {"sort", "order"}
         errors |= {name: ["is not a parameter"] for name in query if name not in known}
     if errors:

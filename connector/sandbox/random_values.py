@@ -1,4 +1,4 @@
-"""Chance in the forms that made-up records need, and the agency made so far.
+"""Random values for sample records, and the agency made so far.
 
 This module knows no resource's fields; `records.py` does.
 """
@@ -32,7 +32,7 @@ HANDLES = {
 
 
 class RandomValues:
-    """Chance in the forms that records need; faster than `random`'s own methods."""
+    """Random values for records; faster than the methods of `random.Random`."""
 
     def __init__(self, source: chance.Random) -> None:
         self.random = source.random
@@ -97,12 +97,12 @@ class AgencyContext:
     types: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
     emails: list[str] = field(default_factory=list)
 
-    def email(self, draw: RandomValues, first: str, last: str, number: int) -> str:
+    def email(self, rng: RandomValues, first: str, last: str, number: int) -> str:
         """Return an email address; one in a hundred is used twice."""
-        if self.emails and draw.yes(0.01):
-            return draw.choice(self.emails)
-        email = f"{HANDLES[first]}.{HANDLES[last]}{number}@{draw.choice(words.MAIL_DOMAINS)}"
-        if draw.yes(0.03):
+        if self.emails and rng.yes(0.01):
+            return rng.choice(self.emails)
+        email = f"{HANDLES[first]}.{HANDLES[last]}{number}@{rng.choice(words.MAIL_DOMAINS)}"
+        if rng.yes(0.03):
             email = email.upper()
         self.emails.append(email)
         return email

@@ -20,7 +20,7 @@ from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.sandbox.behaviour import Behaviours
 
-Stored = dict[str, Any]
+StoredRecord = dict[str, Any]
 """A record as kept: every field that has a value, the write-only ones and undeclared ones too.
 
 A name that begins with an underscore is the sandbox's own and never shown.
@@ -35,7 +35,7 @@ class StoredRow:
 
     serial: int
     parent: str | None
-    record: Stored
+    record: StoredRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class RecordTable:
     def _run(self, sql: str, parameters: Sequence[Any] = ()) -> sqlite3.Cursor:
         return self._connection.execute(sql, parameters)
 
-    def add(self, records: Iterable[tuple[Stored, str | None]]) -> None:
+    def add(self, records: Iterable[tuple[StoredRecord, str | None]]) -> None:
         """Insert records with their parents, in this order.
 
         Raises `sqlite3.IntegrityError` where an id is taken.
@@ -127,7 +127,7 @@ class RecordTable:
         self._connection.executemany(narrow, rows)
         self._connection.executemany(whole, texts)
 
-    def replace(self, serial: int, record: Stored) -> None:
+    def replace(self, serial: int, record: StoredRecord) -> None:
         """Replace a record with another version."""
         values = ", ".join(f"{name} = ?" for name in ("id", *self._columns))
         self._run(
@@ -170,7 +170,9 @@ class RecordTable:
         sql = f"SELECT {by}, count(*) FROM {self._table} t WHERE {where.sql} GROUP BY {by}"
         return iter(self._run(sql, where.parameters))
 
-    def page(self, where: RowCondition, order: str, *, limit: int, offset: int) -> list[Stored]:
+    def page(
+        self, where: RowCondition, order: str, *, limit: int, offset: int
+    ) -> list[StoredRecord]:
         """Return the records of one page. `order` is SQL over the narrow table."""
         # In two steps: a join would fetch every record that the offset skips.
         serials = [
@@ -203,7 +205,7 @@ class RecordTable:
                 yield StoredRow(serial, owner, json.loads(text))
 
 
-def _text(record: Stored) -> str:
+def _text(record: StoredRecord) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -284,16 +286,16 @@ class AnswerShape:
         )
         self._write_only = tuple(name for name, each in declared.items() if each.write_only)
 
-    def detail(self, record: Stored, computed: Mapping[str, Any]) -> dict[str, Any]:
+    def detail(self, record: StoredRecord, computed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the record as a detail answer shows it, with undeclared fields."""
         extras = [n for n in record if n not in self._declared and not n.startswith("_")]
         return self._shown(record, computed, (*self._detail, *extras))
 
-    def item(self, record: Stored, computed: Mapping[str, Any]) -> dict[str, Any]:
+    def item(self, record: StoredRecord, computed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the record as a list shows it: exactly the declared fields."""
         return self._shown(record, computed, self._item)
 
-    def hidden(self, record: Stored) -> dict[str, Any]:
+    def hidden(self, record: StoredRecord) -> dict[str, Any]:
         """Return the write-only fields of the record, which no answer shows."""
         return {name: record.get(name) for name in self._write_only}
 
@@ -306,7 +308,7 @@ class AnswerShape:
         return {name: value for name, value in detail.items() if name in names}
 
     def _shown(
-        self, record: Stored, computed: Mapping[str, Any], names: Iterable[str]
+        self, record: StoredRecord, computed: Mapping[str, Any], names: Iterable[str]
     ) -> dict[str, Any]:
         read = record.get
         shown = {name: read(name) for name in names}

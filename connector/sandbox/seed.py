@@ -1,4 +1,4 @@
-"""A made-up agency: how many records, how they hang together, when they were made.
+"""Sample data of an agency: number of records, relations and times.
 
 The same seed, counts and day make the same records. Related records exist, imports share one
 timestamp, statuses are spread as an agency's are, and nothing is younger than an hour. What a
@@ -16,7 +16,7 @@ from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import SettingsError, UnknownName
 from connector.sandbox.direct_writes import DirectStore
 from connector.sandbox.random_values import AgencyContext, RandomValues
-from connector.sandbox.record_table import Stored
+from connector.sandbox.record_table import StoredRecord
 from connector.sandbox.records import make_record
 
 COUNTS_DEFAULT: Mapping[str, int] = MappingProxyType(
@@ -32,7 +32,7 @@ _EDIT_SHARE = 0.1
 # Of the records that neither an import nor a bulk edit made, those never changed since.
 _UNTOUCHED_SHARE = 0.35
 
-Moments = tuple[datetime, datetime]
+Timestamps = tuple[datetime, datetime]
 """When a record was created, and when it was last changed."""
 
 
@@ -49,11 +49,11 @@ def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> N
             raise SettingsError(f"The number of {name} is {number}; it must be 0 or more.")
     if counts.get("content_items") and not counts.get("content_types"):
         raise SettingsError("Content items need at least one content type.")
-    # Not the store's own chance: how much is made up must not change the ids drawn later.
-    draw = RandomValues(random.Random(seed))  # noqa: S311  # made-up people are no secrets
+    # Not the store's own generator: the number of records must not change later ids.
+    rng = RandomValues(random.Random(seed))  # noqa: S311  # made-up people are no secrets
     anchor = _anchor(store.clock())
     agency = AgencyContext(anchor)
-    for name, records in _resources(draw, agency, counts, anchor):
+    for name, records in _resources(rng, agency, counts, anchor):
         store.load(name, records)
 
 
@@ -63,15 +63,15 @@ def _anchor(now: datetime) -> datetime:
 
 
 def _resources(
-    draw: RandomValues, agency: AgencyContext, counts: Mapping[str, int], anchor: datetime
-) -> Iterator[tuple[str, Iterator[tuple[Stored, str | None]]]]:
+    rng: RandomValues, agency: AgencyContext, counts: Mapping[str, int], anchor: datetime
+) -> Iterator[tuple[str, Iterator[tuple[StoredRecord, str | None]]]]:
     """Yield each resource with its records, after the resources that it refers to."""
     for name in REFERRED_FIRST:
-        moments = _moments(draw, counts.get(name, 0), anchor)
-        yield name, (make_record(CATALOG[name], draw, agency, i, e) for i, e in enumerate(moments))
+        moments = _moments(rng, counts.get(name, 0), anchor)
+        yield name, (make_record(CATALOG[name], rng, agency, i, e) for i, e in enumerate(moments))
 
 
-def _moments(draw: RandomValues, count: int, anchor: datetime) -> Sequence[Moments]:
+def _moments(rng: RandomValues, count: int, anchor: datetime) -> Sequence[Timestamps]:
     """Draw the creation and change times of records, in the order of their creation.
 
     Three records in ten come from imports, which stamp a whole group alike, and one in ten was
@@ -82,17 +82,17 @@ def _moments(draw: RandomValues, count: int, anchor: datetime) -> Sequence[Momen
     span = _DAYS * 24 * 3600.0
 
     def moment(after: float = 0.0) -> float:
-        return after + draw.random() * (span - after)
+        return after + rng.random() * (span - after)
 
     seconds: list[tuple[float, float]] = []
     for size in _groups(int(count * _IMPORT_SHARE)):
         seconds += [(at := moment(), at)] * size
     for size in _groups(int(count * _EDIT_SHARE)):
         edited = moment(span / 2)
-        seconds += [(draw.random() * edited, edited) for _ in range(size)]
+        seconds += [(rng.random() * edited, edited) for _ in range(size)]
     while len(seconds) < count:
         created = moment()
-        is_untouched = draw.random() < _UNTOUCHED_SHARE
+        is_untouched = rng.random() < _UNTOUCHED_SHARE
         seconds.append((created, created if is_untouched else moment(created)))
     seconds.sort()
     return [(first + timedelta(seconds=c), first + timedelta(seconds=u)) for c, u in seconds]

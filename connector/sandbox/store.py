@@ -19,7 +19,7 @@ from connector.catalog.resource import Declaration, Operation
 from connector.sandbox.api_answer import ApiAnswer, Body, Rejection, validation_rejection
 from connector.sandbox.direct_writes import DirectStore
 from connector.sandbox.list_query import ListQuery, parse_list_query
-from connector.sandbox.record_table import RowCondition, Stored, StoredRow, stored_moment
+from connector.sandbox.record_table import RowCondition, StoredRecord, StoredRow, stored_moment
 from connector.sandbox.validation import (
     check_body,
     check_content,
@@ -170,7 +170,7 @@ class Store(DirectStore):
         message = f"The {declaration.singular} was converted."
         return ApiAnswer(int(self.behaviours.convert_status), {"data": detail, "message": message})
 
-    def _convert(self, resource: str, row: StoredRow, record: Stored, stamp: str) -> None:
+    def _convert(self, resource: str, row: StoredRow, record: StoredRecord, stamp: str) -> None:
         """Store a first conversion; status and fate of the record: not shown (API 3.5)."""
         if self.behaviours.converted_lead == "deleted":
             self._remove(resource, row)
@@ -215,7 +215,7 @@ class Store(DirectStore):
 
     def _records_of_page(
         self, resource: str, listing: ListQuery, page: int, total: int
-    ) -> Sequence[Stored]:
+    ) -> Sequence[StoredRecord]:
         table = self._tables[resource]
         offset = (page - 1) * listing.per_page
         limit = min(listing.per_page, total - offset)
@@ -240,7 +240,7 @@ class Store(DirectStore):
         return self._tables[resource].has(RowCondition("t.id = ?", (id,)))
 
     def _content_values(
-        self, parent: str, body: Body, operation: Any, kept: Stored
+        self, parent: str, body: Body, operation: Any, kept: StoredRecord
     ) -> dict[str, Any]:
         """Return the content values to store (API 4.7). Raises `Rejection` 422."""
         row = self._tables["content_types"].find(parent)
@@ -253,7 +253,7 @@ class Store(DirectStore):
         return {**kept, **values} if merges else values
 
     def _check_unique(
-        self, declaration: Declaration, values: Stored, parent: str | None, id: str | None
+        self, declaration: Declaration, values: StoredRecord, parent: str | None, id: str | None
     ) -> None:
         table = self._tables[declaration.name]
         for name, setting in (
@@ -271,11 +271,11 @@ class Store(DirectStore):
     def _next_version(
         self,
         declaration: Declaration,
-        before: Stored,
-        values: Stored,
+        before: StoredRecord,
+        values: StoredRecord,
         body: Body,
         at: datetime | None,
-    ) -> Stored:
+    ) -> StoredRecord:
         """Return the next version, dated as `empty_update` and `unchanged_update` say."""
         record = {**before, **values}
         stamp = self._stamp(at)

@@ -2,7 +2,7 @@
 
 Everything is derived from the declared fields and rules (API 2, 4, 7.1); the answer is either the
 values to store or messages by field. This module reads no store: whether a related record exists
-is asked of the caller.
+is answered by the caller.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind, read_datetime
 from connector.sandbox.api_answer import Body, validation_rejection
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.record_table import Stored, read_date, stored_moment, truncate_moment
+from connector.sandbox.record_table import StoredRecord, read_date, stored_moment, truncate_moment
 
 Messages = dict[str, list[str]]
 Exists = Callable[[str, str], bool]
@@ -42,15 +42,15 @@ def check_body(
     behaviours: Behaviours,
     *,
     exists: Exists,
-    stored: Stored | None = None,
-) -> Stored:
+    stored: StoredRecord | None = None,
+) -> StoredRecord:
     """Validate a body and return its values as they are stored.
 
     `stored` is the record that an update changes. Raises `Rejection` 422 with every message.
     """
     terms = {each.name: (each, taken) for each, taken in declaration.body_fields(operation)}
     errors: Messages = {}
-    values: Stored = {}
+    values: StoredRecord = {}
     for name, given in body.items():
         if name not in terms:
             if behaviours.unknown_fields == "refused":
@@ -210,7 +210,7 @@ def _is_uuid(value: str) -> bool:
 def _is_timezone(value: str) -> bool:
     try:
         ZoneInfo(value)
-    # The library answers names of folders and odd characters with errors of its own.
+    # The library raises other errors for names of folders and odd characters.
     except (KeyError, ValueError, OSError):
         return False
     return True
@@ -226,7 +226,7 @@ _FORMATS: Mapping[str, tuple[Callable[[str], object], str]] = {
 def _check_presence(
     declaration: Declaration,
     terms: Mapping[str, tuple[Field, FieldInput]],
-    values: Stored,
+    values: StoredRecord,
     errors: Messages,
 ) -> None:
     """Check the fields that a create and its rules require."""
@@ -245,8 +245,8 @@ def _check_presence(
 
 def _check_companions(
     declaration: Declaration,
-    values: Stored,
-    stored: Stored,
+    values: StoredRecord,
+    stored: StoredRecord,
     behaviours: Behaviours,
     errors: Messages,
 ) -> None:
@@ -280,7 +280,7 @@ _NOT_IN_SLUGS = re.compile(r"[^a-z0-9]+")
 
 
 def check_transition(
-    declaration: Declaration, before: Stored, values: Stored, behaviours: Behaviours
+    declaration: Declaration, before: StoredRecord, values: StoredRecord, behaviours: Behaviours
 ) -> None:
     """Refuse to leave a final state, where `transitions` is `restricted`."""
     state = before.get("status")
@@ -291,7 +291,7 @@ def check_transition(
 
 
 def set_server_values(
-    declaration: Declaration, record: Stored, before: Stored | None, stamp: str
+    declaration: Declaration, record: StoredRecord, before: StoredRecord | None, stamp: str
 ) -> None:
     """Fill in what the server decides: state, slug, publication, meeting.
 
@@ -324,7 +324,7 @@ def slug(title: str) -> str:
     return _NOT_IN_SLUGS.sub("-", plain).strip("-") or "untitled"
 
 
-def _fill_in_meeting(record: Stored) -> None:
+def _fill_in_meeting(record: StoredRecord) -> None:
     """Add the number, password and address of an online meeting."""
     if record.get("meeting_platform") and not record.get("meeting_id"):
         number = int(record["id"].replace("-", ""), 16) % 10**10
@@ -371,7 +371,7 @@ def _content_problem(declared: Mapping[str, Any], value: Any) -> str | None:
     """Return why the value does not have the field's type, or None."""
     kind = declared["field_type"]
     accepts, expected = _TYPES.get(kind, _KINDS[Kind.STRING])
-    # An empty text stands for no value in whatever kind of field a form shows.
+    # A form sends an empty text for a field without a value.
     if value == "" and kind not in ("number", "boolean", "multi_select"):
         return None
     if not accepts(value):

@@ -1,4 +1,4 @@
-"""Words of the made-up agency, and how often each occurs.
+"""Words of the sample agency, with their frequencies.
 
 All of it is invented, addresses end in reserved domains and telephone numbers lie in ranges kept
 for fiction. The values are chosen to be awkward where real ones are: accents, apostrophes, other
@@ -28,7 +28,7 @@ LAST_NAMES = (
     *("Fitzgerald-Smythe", "Sørensen", "Ibañez", "Çelik", "Wilson", "Khan", "Evans", "Nowak"),
     *("de la Cruz", "Okonkwo", "Tanaka", "王", "Παπαδόπουλος", "St. John", "McKenzie", "Null"),
 )
-# What stands in an address where a name has no letters of the Latin alphabet.
+# For addresses of people whose name has no Latin letters.
 FOREIGN_NAME = "guest"
 MAIL_BOXES = ("office", "hello", "Someone.Else", "o'brien", "first+last")
 MAIL_DOMAINS = ("example.com", "example.org", "example.net", "mail.example", "post.example.co")

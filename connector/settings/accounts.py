@@ -54,8 +54,8 @@ class ConfiguredAccount:
 def configured_accounts(environ: Mapping[str, str], cwd: Path) -> tuple[ConfiguredAccount, ...]:
     """Return the accounts of the project file, and the unnamed account if it is in use.
 
-    That is where no account is named, or where the unnamed one has files of its own. The account
-    that the environment chooses is not preferred.
+    It is in use if no account is named, or if it has files. The account that the environment
+    chooses is not preferred.
 
     Raises `SettingsError` or `UnknownName` where the project file itself cannot be used.
     """
@@ -63,16 +63,16 @@ def configured_accounts(environ: Mapping[str, str], cwd: Path) -> tuple[Configur
     names = account_names(environ, cwd)
     unnamed, named = _read(None, environ, cwd), [_read(name, environ, cwd) for name in names]
     found = unnamed.settings
-    # The project file may choose one of its own accounts where none is said.
+    # The project file may choose one of its accounts as the default.
     is_there = found is not None and found.account.value is None and _has_files(found)
     return (unnamed, *named) if is_there or not names else tuple(named)
 
 
 def require_account(settings: Settings, *, creates: bool = False) -> Settings:
-    """Return the settings if it is certain whose they are.
+    """Return the settings if they belong to a certain account.
 
     Raises `Misused` if accounts are configured, none is chosen, and the unnamed one has neither an
-    address nor files of its own. Raises it also for a name that neither the project file nor a
+    address nor files. Raises it also for a name that neither the project file nor a
     folder of the data folder has, unless the command `creates` the account.
     """
     name = settings.account.value
@@ -118,7 +118,7 @@ def refuse_one_for_all(settings: Settings) -> Settings:
 def unclaimed_folders(settings: Settings) -> tuple[Path, ...]:
     """Return folders of the data folder that have an account's files and belong to no account.
 
-    There are none where no account is named: the data folder is then the unnamed account's own.
+    Without named accounts the data folder itself belongs to the unnamed account.
     """
     if not settings.accounts:
         return ()

@@ -114,10 +114,10 @@ def _read_file(found: RawValue, path: Path, warnings: list[str]) -> str:
 
 
 def read_keyring(entry: object) -> str:
-    """Secret that the system's keyring holds under `SERVICE/USER`.
+    """Return the secret that the system's keyring has under `SERVICE/USER`.
 
-    Raises `ValueError`, whose text says what is wrong and what to do; it holds nothing of the key,
-    and nothing of what the keyring itself has said, which may.
+    Raises `ValueError` with the problem and the action. The text has no part of the key, and no
+    text of the keyring's own error, which may contain the key.
     """
     service, _, user = entry.strip().rpartition("/") if isinstance(entry, str) else ("", "", "")
     if not service or not user:

@@ -45,8 +45,8 @@ OWN_FOLDERS: Mapping[str, str] = {
     DAGSTER_FOLDER: "Dagster's state",
     "backups": "backups",
 }
-"""Folders that the connector makes in the data folder or that are meant for it there, each with its
-contents. An account of the same name would have its databases in that folder.
+"""Folders in the data folder that the connector uses, with their contents. An account of the same
+name would have its databases in that folder.
 """
 
 OWN_PREFIXES: Mapping[str, str] = {
@@ -207,7 +207,7 @@ def refuse(name: str, received: object, allowed: str, origin: str) -> NoReturn:
 def read_account(name: object) -> str:
     """Parse an account's name, which is also the name of its folder.
 
-    Raises `ValueError` where it is none, or is one of the connector's own folders.
+    Raises `ValueError` if it is not a valid name, or is one of the connector's own folders.
     """
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
         raise ValueError("at most 64 of a-z, 0-9, '-' and '_', beginning with a letter or a digit")

@@ -296,10 +296,10 @@ def load_settings(
     """Read the settings from flags, the environment and the project file.
 
     Flags are named as settings, None where not given; the file is in `cwd` or where
-    `CONNECTOR_CONFIG` says. Unless others are given, they are the process' own, and no flags.
+    `CONNECTOR_CONFIG` says. By default there are no flags, and the environment is the process's.
 
-    A mistake in the table of an account is refused where that account is chosen, and, if that
-    `heeds_all`, where none is.
+    A mistake in the table of an account is refused if that account is chosen, and, with
+    `heeds_all`, also if no account is chosen.
     Raises `SettingsError` or `UnknownName`, both of which end a command with exit status 2.
     """
     cwd = cwd.absolute()
@@ -327,7 +327,7 @@ def load_for_alerts(
 ) -> Settings | None:
     """Read the usable part of wrong settings, to send an alert about them.
 
-    None where it is not known which account is meant, or where its files are.
+    Return None if the account or its folder is unknown.
     """
     layers = Layers(RULES, flags, environ, cwd.absolute())
     try:

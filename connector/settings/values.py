@@ -1,7 +1,7 @@
 """Readers of settings: from a raw value to the setting, or what is allowed.
 
-A reader raises `ValueError` with nothing but what is allowed, so that no text of an error holds any
-of a value that may be secret. Nothing is opened, sent or looked up here but time zones' names.
+A reader raises `ValueError` with the allowed values only, since the received value may be secret.
+Nothing is opened or sent here; only names of time zones are looked up.
 """
 
 from __future__ import annotations

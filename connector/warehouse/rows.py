@@ -73,8 +73,8 @@ class RowBatch:
                 value = own.get("_record") or as_json(record.raw)
             elif column.field is None:
                 value = own.get(column.name)
-            else:
-                value, problem = column_value(column.field, record.raw.get(column.name))
+            elif (value := record.raw.get(column.name)) is not None:
+                value, problem = column_value(column.field, value)
                 if problem is not None:
                     self._note(column, value, problem)
             self.values[column.name].append(value)

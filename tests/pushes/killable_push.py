@@ -143,14 +143,14 @@ def _count(dies_at: int | None) -> list[dict[str, Any]]:
                 begun[0] += told.method != "GET"
             passes(step)
 
-    closing = transport._Body.aclose
+    closing = transport.StreamedResponse.close
 
-    async def close(self: Any) -> None:
-        await closing(self)
+    def close(self: Any) -> None:
+        closing(self)
         passes("answer_read")
 
     vars(ledger)["transaction"] = counted(vars(ledger)["transaction"], "journal")
     vars(warehouse)["transaction"] = counted(vars(warehouse)["transaction"], "warehouse")
-    setattr(transport._Body, "aclose", close)  # noqa: B010
+    setattr(transport.StreamedResponse, "close", close)  # noqa: B010
     vars(aiohttp)["TraceConfig"] = Tracing
     return passed

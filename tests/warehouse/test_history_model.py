@@ -74,7 +74,8 @@ class HistoryModel:
     """Expected versions of each id, by the rules in the docstring of `history`."""
 
     versions: dict[str, list[Kept]] = field(default_factory=dict)
-    details: set[str] = field(default_factory=set)
+    details: dict[str, str] = field(default_factory=dict)
+    """Status that the last detail of each id showed."""
 
     def list(self, id: str, at: float, shown: dict[str, Any]) -> None:
         """A list shows the record."""
@@ -93,6 +94,9 @@ class HistoryModel:
             known = merged if id in self.details else shown
             is_hidden = known["status"] != shown["status"]
             row = {**shown, "status": None} if is_hidden else shown
+            if is_hidden:
+                # A status that only an earlier list showed is forgotten.
+                known = {**known, "status": self.details[id]}
             self.versions[id].append(Kept(known, False, names, at, row=row))
         elif not names and not last.is_whole:
             last.last_at = max(at, last.last_at)
@@ -119,7 +123,7 @@ class HistoryModel:
             else:
                 last.shown, last.is_whole, last.last_at, last.row = whole, True, at, None
                 last.changed = None if last.changed is None else last.changed | names
-        self.details.add(id)
+        self.details[id] = shown["status"]
 
     @staticmethod
     def _contradicts(last: Kept, whole: dict[str, Any], names: set[str]) -> bool:

@@ -89,9 +89,9 @@ class ConnectorError(Exception):
         "restored_unpulled": "Run 'connector pull'. Push again when the resource is verified.",
         # A pull that ends as partial has one of these codes and raises nothing.
         "record_unreadable": (
-            "Open the record in the application, correct this value, and save the record. If the"
-            " error stays, send the id and the reason to the platform's support: another pull does"
-            " not help. The table sync.queue lists all unread records."
+            "Open the record in the application, correct the named value, and save the record. If"
+            " the error stays, send the id and the reason to the platform's support: another pull"
+            " does not help. The table sync.queue lists all unread records."
         ),
         "deletions_refused": (
             f"Check the application. If the records were deleted on purpose, {_ACCEPT}."
@@ -148,7 +148,7 @@ class Misused(ConnectorError):
 class SettingsError(Misused):
     """A setting is missing, malformed or unsafe; the message says which."""
 
-    action = "Correct this setting, then run 'connector doctor'."
+    action = "Correct the named setting, then run 'connector doctor'."
     codes: ClassVar = {
         "other_workspace": (
             "If base_url is wrong, correct it. If not, set CONNECTOR_DATA_DIR to an empty folder."
@@ -160,8 +160,9 @@ class UnusableId(Misused):
     """An id that no path can contain; a value that could lead to another address is refused."""
 
     action = (
-        "Copy the id from the application or from the column 'id' of recruitment.duckdb. Allowed:"
-        " letters, digits, hyphens, underscores and single dots, except at the start."
+        "Copy the id from the application or from the column 'id' of recruitment.duckdb. An id has"
+        " letters, digits, hyphens, underscores and dots. It starts with a letter or digit, and"
+        " has no two dots in a row."
     )
 
 
@@ -274,13 +275,14 @@ class _Position(TypedDict, total=False):
 class ModelError(ConnectorError):
     """A model, seed, test or audit cannot be used; `path` and `line` say where."""
 
-    action = "Correct this file, then run 'connector models list'."
+    action = "Correct the named file, then run 'connector models list'."
     exit_status = 2
     codes: ClassVar = {
         "model_invalid": action,
-        "model_twice": "Rename one of them.",
-        "models_circular": "Remove one of these ref() calls.",
-        "seed_invalid": "Correct this line of the csv file, then run 'connector models build'.",
+        "model_twice": "Rename one of the two.",
+        "models_circular": "Remove one of the ref() calls between these models.",
+        "seed_invalid": "Correct the named line of the csv file, then run 'connector models "
+        "build'.",
     }
 
     def __init__(
@@ -313,7 +315,7 @@ class ReferenceUnknown(ModelError):
 class ModelFailed(ModelError):
     """DuckDB could not build a model or run a check; the earlier tables are unchanged."""
 
-    action = "Correct the SQL at this place, then run 'connector models build'."
+    action = "Correct the SQL at the named line, then run 'connector models build'."
     exit_status = 1
 
 

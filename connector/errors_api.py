@@ -48,7 +48,7 @@ class Unauthorized(Denied):
 class Forbidden(Denied):
     """403: the key lacks the scope of this operation (API 5.4)."""
 
-    action = "Give the key the scope that the operation needs."
+    action = "Give the API key the scope that this operation requires."
 
     def __init__(self, where: str, *, scope: str | None = None, **said: Unpack[_Said]) -> None:
         self.scope = scope
@@ -94,7 +94,7 @@ class ValidationFailed(Refused):
     ) -> None:
         self.errors = dict(errors)
         fields = ", ".join(self.errors) or "the API does not name them"
-        action = f"Correct these fields and send the record again: {fields}."
+        action = f"Correct these fields, and send the record again: {fields}."
         super().__init__(where, action=action, **said)
 
 

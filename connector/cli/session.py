@@ -179,7 +179,7 @@ def _load(terminal: Terminal, account: str | None, is_debug: bool, *, creates: b
     if is_debug:
         show_log(terminal, *settings.secrets())
         for name, value, origin in settings.rows():
-            _LOGGER.debug(f"{name} is {value!r}, from {origin}")
+            _LOGGER.debug(f"setting {name} is {value!r}, from {origin}")
     return settings
 
 
@@ -200,7 +200,7 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
     except KeyboardInterrupt:
         terminal.warn("the check of alerts was stopped. The next check continues.")
     except Exception as error:
-        _LOGGER.debug("checking alerts failed", exc_info=True)
+        _LOGGER.debug("the check of alerts failed", exc_info=True)
         terminal.warn(f"alerts could not be checked: an unexpected error: {error_place(error)}")
 
 

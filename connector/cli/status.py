@@ -90,19 +90,26 @@ class AccountStatus:
     def read(cls, settings: Settings, warehouse: Warehouse, now: datetime) -> AccountStatus:
         """Read the status from the account's files. Raises `WarehouseError`."""
         # Raises if another program made the file, and changes nothing if it is up to date.
-        warehouse.prepare()
+        with warehouse.keep_open():
+            warehouse.prepare()
+            resources = warehouse.status()
+            runs = warehouse.read(last_runs, RUNS_SHOWN)
+            publications = warehouse.read(last_publications, PUBLICATIONS_SHOWN)
+            has_lakehouse = settings.lakehouse.value is not None
+            shared = warehouse.read(last_shared) if has_lakehouse else None
+            unreached = warehouse.read(not_started)
         return cls(
             warehouse,
-            warehouse.status(),
-            warehouse.read(last_runs, RUNS_SHOWN),
+            resources,
+            runs,
             _changed_at(warehouse),
             read_own_publication(warehouse.published),
-            warehouse.read(last_publications, PUBLICATIONS_SHOWN),
-            warehouse.read(last_shared) if settings.lakehouse.value is not None else None,
+            publications,
+            shared,
             _ledger_status(settings, now),
             current_alerts(settings, now),
             now,
-            warehouse.read(not_started),
+            unreached,
         )
 
     @property

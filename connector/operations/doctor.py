@@ -479,7 +479,7 @@ def _check_erasures(settings: Settings) -> Verdict:
         )
         return _warning(f"{found} of the erasure receipts", action)
     if unended:
-        action = "Run 'connector erase --apply' to complete it."
+        action = "Run 'connector erase --apply' to complete the erasure."
         return _warning(f"{unended} interrupted", action)
     return _ok("no interrupted erasures")
 

@@ -48,7 +48,7 @@ class RunningWork:
     `phase` is "waits", "pull", "rows", "doubt" or "end". `done` of `total` rows have ended.
     """
 
-    what: str
+    operation: str
     phase: str = "waits"
     done: int = 0
     total: int = 0
@@ -142,10 +142,10 @@ class DraftSender:
         except ConnectorError as error:
             run.error = error
         except Exception as error:
-            _LOGGER.debug("sending failed", exc_info=True)
+            _LOGGER.debug("sending an import failed", exc_info=True)
             run.error = ConnectorError(f"an unexpected error: {type(error).__name__}")
         finally:
-            if run.error is not None and run.what == "send":
+            if run.error is not None and run.operation == "send":
                 self._end(id, error=error_note(run.error))
             run.ended.set()
 

@@ -293,7 +293,7 @@ class ImportPage(PreparingScreens):
             if draft.stage == "sending":
                 self.sender.send(draft)
             else:
-                is_look = run is not None and run.what != "send"
+                is_look = run is not None and run.operation != "send"
                 return redirect(f"/imports/{call.id}/{'undo' if is_look else 'result'}")
         return self.render_draft(call, "progress.html", draft, run=self.sender.running(call.id))
 
@@ -369,7 +369,7 @@ class ImportPage(PreparingScreens):
         id = call.form.get("record", "").strip()
         decision = DeclaredRecord(id) if said == "record" and id else words.get(said)
         if decision is None or row is None:
-            raise PageError("Choose an action for the row.", action="Go back and choose.")
+            raise PageError("Choose an action for the row.", action="Go back and choose one.")
         self.sender.resolve(self.drafts.load(call.id), row, decision)
         with self.open_for_change(call):
             pass

@@ -27,7 +27,7 @@ class ProblemWords:
     """
 
     wordings: tuple[str, ...]
-    cure: str = ""
+    action: str = ""
 
 
 _LOOK = N_("Check the record in the application.")

@@ -19,7 +19,7 @@ from connector.spreadsheet.columns import heading_words as words_in
 from connector.spreadsheet.contacts import phone_reader
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.problems import COLUMN_MISSING, CellError, NotedValue
+from connector.spreadsheet.problems import COLUMN_MISSING, CellError, ValueWithNotes
 from connector.spreadsheet.target_columns import PushTarget
 
 TABLE_ERRORS = frozenset(
@@ -194,7 +194,7 @@ def chosen_map(
 
 
 @dataclass(frozen=True, slots=True)
-class AskedValue:
+class QuestionValue:
     """Value of a column that needs an answer: its number of cells, and the answer so far.
 
     `error` is the reason why a typed answer is invalid. `records` are the ids of the records with
@@ -226,7 +226,7 @@ class ValueQuestion:
     heading: str
     example: str = ""
     choices: tuple[tuple[str, str], ...] = ()
-    values: tuple[AskedValue, ...] = ()
+    values: tuple[QuestionValue, ...] = ()
     answer: str = ""
     is_typed: bool = False
     resource: str = ""
@@ -344,7 +344,7 @@ def _centuries(
         for text in examples:
             with suppress(CellError):
                 value = read(text)
-                days.append(str(value.value if isinstance(value, NotedValue) else value))
+                days.append(str(value.value if isinstance(value, ValueWithNotes) else value))
         # Without cells, an earlier answer is shown among all choices.
         found.setdefault(tuple(days) or (str(year),), (str(year), days[0] if days else ""))
     return tuple(found.values())
@@ -375,7 +375,7 @@ def values_question(
     takes_any = field.kind is FieldKind.STRING and field.format is None
     is_text = takes_any and not allowed and not column.target.is_phone
     is_typed, reference = not allowed and not is_text, column.target.reference
-    found: dict[str, AskedValue] = {}
+    found: dict[str, QuestionValue] = {}
     is_repeated = False
     for (each, heading), counts in checked.rows.words.items():
         is_problem = ("problem", each, heading) in checked.rows.problems or each in _EMPTY_WORDS
@@ -389,7 +389,7 @@ def values_question(
         is_repeated |= each in _EMPTY_WORDS or max(counts.values()) > 1
         usual = "" if each == "says_nothing" and not is_text else None
         found |= {
-            text: AskedValue(
+            text: QuestionValue(
                 *(text, n, answers.get(text, usual)),
                 records=checked.rows.found.get((heading, text), ()),
             )
@@ -397,7 +397,7 @@ def values_question(
         }
     if code is None:
         found |= {
-            text: AskedValue(text, 0, answer, records=(answer,) if reference and answer else ())
+            text: QuestionValue(text, 0, answer, records=(answer,) if reference and answer else ())
             for text, answer in answers.items()
             if text not in found
         }
@@ -460,7 +460,7 @@ def answered_map(
 
 def _answered(
     form: Mapping[str, str], question: ValueQuestion, place: int, column: MappedColumn, mode: Any
-) -> AskedValue:
+) -> QuestionValue:
     """Return one value with the answer of a form, after validating it for the column."""
     value, key = question.values[place], f"{question.index}:{place}"
     answer = form.get(f"value:{key}", "?")

@@ -341,7 +341,7 @@ class PageLanguage:
     def fix_text(self, problem: Problem) -> str:
         """Return the action for a problem."""
         if (words := words_of(problem)) is not None:
-            return self.gettext(words.cure) if words.cure else ""
+            return self.gettext(words.action) if words.action else ""
         if problem.code in ACTIONS:
             return self.gettext(ACTIONS[problem.code])
         fix = fix_of(problem.code) or problem.fix

@@ -1,6 +1,6 @@
 """Builds a project in one DuckDB file, and runs its tests and audits.
 
-Each model is built in a transaction of its own: what fails leaves what stood before.
+Each model is built in a separate transaction, so an error leaves the earlier table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from connector.warehouse.schema import columns as landed_columns
 _EARLIER = "earlier"
 
 BUILD_MEMORY_MAX = "1GB"
-"""Memory of DuckDB while models are built; what needs more spills to the disk."""
+"""Memory limit of DuckDB while models are built; larger data spills to the disk."""
 
 
 def build(
@@ -50,14 +50,19 @@ def build(
 ) -> BuildResult:
     """Build seeds, views and tables in `file`, comment them, and check them.
 
-    With `select` and the published file as `earlier`, what `select` means is built, and a table
-    that it does not mean is copied if it has the same columns. An `earlier` file that cannot be
-    opened, because another process holds it, is not needed: every model is built then. Checks that
-    would compare a copied table with a new one are left out, as the two are of different times.
-    `finish` is called before the file is closed.
+    Args:
+        file: Draft in which to build.
+        project: Project to build.
+        select: Names of models to build. Default: all.
+        earlier: Published file. Tables that are not selected are copied from it if they have the
+            same columns. If another process holds it, every model is built. Checks that would
+            compare a copied table with a new one are skipped.
+        finish: Called before the file is closed.
+        watch: Called with the progress.
 
-    Raises a `ModelError` that names file and line where a model cannot be built, and a
-    `WarehouseError` for a file that cannot be used.
+    Raises:
+        ModelError: A model cannot be built. The error names file and line.
+        WarehouseError: A file cannot be used.
     """
     selected = project.selected(select)
     names = project.build_order if earlier else selected
@@ -90,10 +95,9 @@ def build(
 def check(
     file: Path, project: Project, *, select: Sequence[str] = (), watch: BuildObserver | None = None
 ) -> tuple[CheckResult, ...]:
-    """Run the tests and audits of what `select` means in a file that was built.
+    """Run the tests and audits of the selected models in a file that was built.
 
-    Nothing in it is changed. Raises a `ModelError` for a check that cannot be run, and a
-    `WarehouseError`.
+    Changes nothing. Raises a `ModelError` for a check that cannot be run, and a `WarehouseError`.
     """
     checks = project.checks_of(project.selected(select))
     if watch is not None:
@@ -106,7 +110,7 @@ def check(
 
 @contextmanager
 def _writing_fast(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Do without the compression that takes half of the writing, for 3% of the file."""
+    """Turn off the compression that takes half of the writing time and saves 3% of the file."""
     connection.execute("SET GLOBAL disabled_compression_methods = 'fsst'")
     try:
         yield
@@ -116,7 +120,7 @@ def _writing_fast(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 @contextmanager
 def _attached(connection: duckdb.DuckDBPyConnection, earlier: Path | None) -> Iterator[Shapes]:
-    """Attach the earlier file, and give the columns of its tables; none if it cannot be opened."""
+    """Attach the earlier file, and yield the columns of its tables; none if it cannot be opened."""
     try:
         if earlier is None or not earlier.exists():
             raise FileNotFoundError
@@ -133,7 +137,7 @@ def _attached(connection: duckdb.DuckDBPyConnection, earlier: Path | None) -> It
 def _comparable(
     project: Project, names: Collection[str], copied: Collection[str]
 ) -> tuple[Check, ...]:
-    """The checks whose tables are all there and of one time: all copied, or none."""
+    """Return the checks whose tables all exist and are either all copied or all new."""
     absent = {each.table for each in project.nodes if each.name not in names}
     own = {each.table for each in project.nodes}
     return tuple(
@@ -145,9 +149,9 @@ def _comparable(
 
 
 class _BuildRun:
-    """Build under way.
+    """Build in progress.
 
-    `chosen` are the names selected; `earlier` are the columns of the tables that may be copied.
+    `chosen` are the selected names; `earlier` are the columns of the tables that may be copied.
     """
 
     def __init__(
@@ -168,7 +172,7 @@ class _BuildRun:
         self._kinds = {name: "view" if kind == "VIEW" else "table" for name, kind in found}
 
     def build(self, name: str) -> ModelBuilt:
-        """Build one seed or model, or copy it."""
+        """Build or copy one seed or model."""
         if self._watch is not None:
             self._watch.on_model_start(name)
         began = time.monotonic()
@@ -185,7 +189,7 @@ class _BuildRun:
         return done
 
     def _may_copy(self, node: Model | Seed) -> bool:
-        """Whether the earlier file's table is to stand here, or one must be made."""
+        """Return True if the table can be copied from the earlier file."""
         there = self._earlier.get(node.table)
         if there is None or node.name in self._chosen or isinstance(node, Seed):
             return False
@@ -194,13 +198,13 @@ class _BuildRun:
         return [(each[0], each[1]) for each in made] == [(c.name, c.type) for c in there]
 
     def _make(self, node: Model | Seed, *, is_copied: bool) -> int | None:
-        """Make the table or view; the rows of a table."""
+        """Create the table or view; return the rows of a table."""
         if isinstance(node, Seed):
             return make_table(self._connection, node)
         kind = "view" if node.kind == "view" else "table"
         there = self._kinds.get(node.table, kind)
         if there != kind:
-            # A view does not replace a table, nor a table a view.
+            # A view does not replace a table, and a table does not replace a view.
             self._connection.execute(f"DROP {there} {node.table}")
         sql = f"FROM {_EARLIER}.{node.table}" if is_copied else node.query.sql
         self._connection.execute(f"CREATE OR REPLACE {kind} {node.table} AS {sql}")
@@ -218,7 +222,7 @@ def _write_comments(
     shapes: Shapes,
     texts: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """Comment the tables and views and their columns, all at once."""
+    """Write the comments of the tables, views and columns in one statement."""
     statements = []
     for node in (project.node(name) for name in names):
         kind = "VIEW" if node.kind == "view" else "TABLE"
@@ -233,11 +237,11 @@ def _write_comments(
 
 
 # -- Checks ----------------------------------------------------------------------------------------
-# Each is a query that finds the rows that are wrong. Examples of what was found are values of `id`
-# and `..._id` columns alone: no result holds anything personal.
+# Each check is a query that finds wrong rows. Examples are values of `id` and `..._id` columns, so
+# results contain no personal data.
 
 EXAMPLES_MAX = 5
-"""Rows of each failed check that are named."""
+"""Maximum number of rows of a failed check that are named."""
 
 
 def _run_checks(
@@ -269,7 +273,7 @@ def _run_checks(
 
 
 def _wrong_rows(test: GenericTest, shapes: Shapes) -> str:
-    """The query for the rows that the test finds wrong, with their ids."""
+    """Return the query for the rows that the test finds wrong, with their ids."""
     if test.kind == "unique":
         column = quoted(test.column)
         return (
@@ -295,7 +299,7 @@ def _find_wrong_rows(
     connection: duckdb.DuckDBPyConnection, sql: str
 ) -> tuple[int, tuple[str, ...]]:
     """Count the rows that the query finds, with the ids of a few, the smallest first."""
-    # An audit's text begins on its first line, so that an error names the file's.
+    # The text of an audit begins on its first line, so errors name the line in the file.
     cursor = connection.execute(
         f"SELECT count(*) OVER () AS failing, found.* FROM ({sql}\n) AS found "
         f"ORDER BY ALL LIMIT {EXAMPLES_MAX}"
@@ -319,11 +323,11 @@ def _is_id(name: str) -> bool:
 _PASSED_ON = frozenset(
     ("id", "title", "slug", "status", "published_at", "created_at", "updated_at")
 )
-"""The columns of every such view that are those of the items."""
+"""Columns of the items that every such view has."""
 
 
 def _make_content_views(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
-    """Make the views again, with comments; one whose content type is gone goes."""
+    """Create the views again, with comments, and drop views of deleted content types."""
     model = project.models[CONTENT_VIEWS]
     with (
         naming_line(model.path, "the views of content types cannot be made"),
@@ -353,7 +357,7 @@ def _make_content_views(connection: duckdb.DuckDBPyConnection, project: Project)
 
 
 def _comments_of_view(view: str, type_name: str, fields: Iterable[tuple[str | None, ...]]) -> str:
-    """The statements that comment a view, its columns by the names people gave them."""
+    """Return the statements that comment a view and its columns with the names in the platform."""
     table = f"marts.{quoted(view)}"
     about = f"Live content items of the type {type_name}, with a typed column for each field."
     statements = [f"COMMENT ON VIEW {table} IS {literal(about)}"]

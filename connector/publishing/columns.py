@@ -23,10 +23,10 @@ from connector.warehouse.schema import complete_tables
 # -- Types -----------------------------------------------------------------------------------------
 
 Shapes = Mapping[str, tuple[ColumnType, ...]]
-"""The columns of each table, by `schema.table`, in their order."""
+"""Columns of each table, by `schema.table`, in order."""
 
 _SHAPES: dict[str, Shapes] = {}
-"""The shapes of projects that were described in this process, by the digest of the project."""
+"""Columns of the projects that were described in this process, by digest of the project."""
 
 
 def describe(project: Project) -> Shapes:
@@ -125,7 +125,7 @@ def column_texts(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
 
 
 RECORD = "_record"
-"""Column with the API's answer as it came."""
+"""Column with the API's response as received."""
 
 OWN: Mapping[str, frozenset[str]] = {
     "push.batches": frozenset(("file",)),
@@ -133,11 +133,11 @@ OWN: Mapping[str, frozenset[str]] = {
     "push.problems": frozenset(("message", "received", "found", "allowed", "fix")),
     "push.before_images": frozenset(("record",)),
 }
-"""Personal columns of the connector's own tables: typed texts, and records as they came."""
+"""Personal columns of the connector's own tables: typed texts, and received records."""
 
 CONTENT = "marts.content_"
 _SAFE_TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT")
-"""Types of flags and counts. A column of another type may hold a name, a birthday or a salary."""
+"""Types of flags and counts. Columns of other types may contain names, birthdays or salaries."""
 
 
 def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple[str, str]]:
@@ -189,18 +189,18 @@ def _is_source_personal(table: str, each: ColumnType) -> bool:
     schema, _, name = table.partition(".")
     column = each.name
     if is_extra_view(table):
-        # A number of a field that nobody described may be a salary.
+        # A number in an undocumented field may be a salary.
         return column != "id" and each.type != "BOOLEAN"
     if schema in ("landing", "history"):
         return column == RECORD or _is_declared_personal(name, column)
     if table in OWN:
         return column in OWN[table]
     if table.startswith(CONTENT):
-        # A view of a content type, whose own fields may hold anything.
+        # A view of a content type, whose own fields may contain any data.
         return column not in CATALOG["content_items"].fields or _is_declared_personal(
             "content_items", column
         )
-    # The connector's own tables; and seeds, which say of colleagues what colleagues should see.
+    # The connector's own tables, and seeds. Seeds only contain what colleagues may see.
     return schema not in ("sync", "push", "seeds")
 
 
@@ -213,7 +213,7 @@ def _is_declared_personal(table: str, column: str) -> bool:
 
 
 def check_columns(project: Project, shapes: Shapes) -> None:
-    """Raise `ModelError` for a test or a text of a column that is not there."""
+    """Raise `ModelError` for a test or a text of a column that does not exist."""
     for path, line, what, table, column in _named_columns(project):
         there = {each.name for each in shapes.get(table, ())}
         if there and column not in there:
@@ -227,7 +227,7 @@ def check_columns(project: Project, shapes: Shapes) -> None:
 
 
 def _named_columns(project: Project) -> Iterator[tuple[Path, int, str, str, str]]:
-    """Every column that a schema file names: where, what for, its table, its name."""
+    """Yield every column that a schema file names: its place, its purpose, its table, its name."""
     for test in project.tests:
         yield test.path, test.line, f"the test {test.name}", test.table, test.column
         if test.to is not None and test.field is not None:

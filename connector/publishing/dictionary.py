@@ -1,8 +1,8 @@
-"""The dictionary of everything in a published file, `docs/DATA.md`.
+"""Generates `docs/DATA.md`, the dictionary of all tables and columns in a published file.
 
-Every table and column with its type, its meaning and what it is made of. Nothing is described
-here: landed fields are described in the API's declaration, the connector's own columns where they
-are made, models and seeds in their schema files. A test holds the page equal to them.
+It contains every table and column with its type, its meaning and its source columns. The
+descriptions come from the catalog, from the connector's own tables, and from the schema files of
+models and seeds. A test compares the page with them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from connector.publishing.project_loader import load_project
 from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE
 
 # -- Inventory -------------------------------------------------------------------------------------
-# Everything that catalogs and commands show of a project, found without any data.
+# Descriptions of a project for catalogs and commands, computed without data.
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnDescription:
-    """Column: its type, its text (empty where it has none), and what it is made of.
+    """Column: its type, its text (may be empty), and its source columns.
 
-    `parents` are the columns that it is made of directly, `origins` those of source tables and
-    seeds that it is made of in the end.
+    `parents` are the columns that it is computed from directly, `origins` the columns of source
+    tables and seeds.
     """
 
     name: str
@@ -39,7 +39,7 @@ class ColumnDescription:
 
 @dataclass(frozen=True, slots=True)
 class ModelDescription:
-    """Seed or model: what its rows are, and what it is made of. A seed has no grain."""
+    """Seed or model: its rows, and its source tables. A seed has no grain."""
 
     name: str
     schema: str
@@ -53,15 +53,15 @@ class ModelDescription:
 
     @property
     def table(self) -> str:
-        """The name with its schema, as a query has it."""
+        """Name with the schema, as in a query."""
         return f"{self.schema}.{self.name}"
 
 
 def inventory_of(project: Project) -> tuple[ModelDescription, ...]:
-    """Every seed and model, in building order.
+    """Return every seed and model, in building order.
 
-    Raises a `ModelError` where a model cannot be built even over empty tables, or where a test or
-    a text is of a column that is not there.
+    Raises a `ModelError` if a model cannot be built over empty tables, or if a test or a text names
+    a column that does not exist.
     """
     shapes = describe(project)
     check_columns(project, shapes)
@@ -95,7 +95,7 @@ def inventory_of(project: Project) -> tuple[ModelDescription, ...]:
 # -- Page ------------------------------------------------------------------------------------------
 
 _ORIGINS_MAX = 4
-"""How many columns are named that one is made of; the rest are counted."""
+"""Maximum number of source columns that are named; the others are counted."""
 
 _SCHEMAS = {
     "marts": "Tables for analysts, one per model. Tables named `dim_...` describe people, jobs and"
@@ -122,7 +122,7 @@ view for each content type, `content_` and its slug, with a column for each fiel
 
 
 def text() -> str:
-    """The page, whole."""
+    """Return the page."""
     project = load_project()
     shapes = describe(project)
     texts = column_texts(project, shapes)
@@ -134,7 +134,7 @@ def text() -> str:
             ).fetchall()
         )
     for node in project.nodes:
-        # Each part of a model's contract stands on a line of its own.
+        # Each part of a model's contract is on a separate line.
         end = "  \n" if isinstance(node, Model) else "\n"
         comments[node.table] = end.join(node.about.strip().splitlines())
     tables = {s: [each for each in shapes if each.split(".")[0] == s] for s in _SCHEMAS}
@@ -158,7 +158,10 @@ def _about(table: str, comments: Mapping[str, str]) -> str:
         return "The fields of each content type."
     if schema == "landing":
         return f"{CATALOG[name].about} Read from `{CATALOG[name].path or name}` of the API."
-    return f"Versions of `landing.{name}`: the same documented columns, and these."
+    return (
+        f"All versions of the records of `landing.{name}`. The table has the documented columns of "
+        f"`landing.{name}` and the columns below."
+    )
 
 
 def _rows(
@@ -178,7 +181,7 @@ def _rows(
 
 
 def _made_of(traced: Lineage, table: str, column: str) -> str:
-    """The source columns that a column is made of in the end, the first few by name."""
+    """Return the source columns of a column, the first few by name."""
     origins = [f"`{'.'.join(each)}`" for each in traced.origins(table, column)]
     named, more = origins[:_ORIGINS_MAX], len(origins) - _ORIGINS_MAX
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")

@@ -65,7 +65,7 @@ def sql(query: str, *, account: str | None = None) -> Frame:
 
 
 def _published(account: str | None) -> Path:
-    """The account's published file, which is there."""
+    """Return the account's published file. Raises an error if it does not exist."""
     settings = load_settings({"account": account})
     path = Warehouse(settings.folder).published
     if not path.exists():
@@ -74,11 +74,11 @@ def _published(account: str | None) -> Path:
 
 
 # -- Parquet ---------------------------------------------------------------------------------------
-# One file for each table, and the whole folder at once: it is made beside its place and then takes
-# it, so that no one finds half of it. A folder that no export made is never replaced.
+# One file for each table. The folder is created under another name and then renamed, so that it is
+# always complete. A folder that no export created is never replaced.
 
 MANIFEST = "publication.json"
-"""The file by which an export's folder is known; it says what the export is of."""
+"""File that identifies the folder of an export; it describes the export."""
 
 _FILE_NAME_CHARACTERS_MAX = 200
 _SWAP = 2
@@ -96,10 +96,10 @@ class ExportResult:
 def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResult:
     """Write the tables and views of the schemas (default: all) as Parquet.
 
-    They become `folder/SCHEMA/TABLE.parquet`, in the place of what an earlier export left there.
+    They become `folder/SCHEMA/TABLE.parquet` and replace an earlier export in the folder.
 
-    Raises `UnknownName` for a schema that the file does not have, `Misused` for a folder that no
-    export made, `NothingPublished`, and another `WarehouseError`.
+    Raises `UnknownName` for an unknown schema, `Misused` for a folder that no export created,
+    `NothingPublished`, and another `WarehouseError`.
     """
     if not file.exists():
         raise NothingPublished(f"{file} does not exist: nothing has been published yet")
@@ -112,7 +112,7 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResul
     _check(folder)
     with convert_errors(folder):
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Made by `mkdtemp`, it is its owner's alone from the beginning.
+        # `mkdtemp` makes it accessible only to the owner.
         made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
             targets = {
@@ -131,7 +131,7 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResul
 
 
 def _check(folder: Path) -> None:
-    """Refuse a folder that holds anything but an earlier export."""
+    """Raise an error if a folder contains anything but an earlier export."""
     with convert_errors(folder):
         is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
         is_filled = folder.is_dir() and any(folder.iterdir())
@@ -170,7 +170,7 @@ def _manifest(row: Publication | None, targets: dict[str, Path], folder: Path) -
 
 
 def _close(folder: Path) -> None:
-    """Shut everything in the folder to others, and make it last through a power cut."""
+    """Make everything in the folder accessible only to the owner, and sync it to the disk."""
     for path in folder.rglob("*"):
         if path.is_file():
             path.chmod(0o600)
@@ -182,11 +182,11 @@ def _close(folder: Path) -> None:
 
 
 def _replace_folder(made: Path, folder: Path) -> None:
-    """Put the new folder in the old one's place, which `made` is afterwards."""
+    """Replace the old folder with the new one; `made` is the old one afterwards."""
     if not folder.exists() or not any(folder.iterdir()):
         made.replace(folder)
     elif not _swap(made, folder):
-        # No system call swaps two folders here: for an instant there is none.
+        # This system cannot swap two folders, so for an instant there is none.
         aside = Path(f"{made}.old")
         folder.rename(aside)
         made.rename(folder)
@@ -195,7 +195,7 @@ def _replace_folder(made: Path, folder: Path) -> None:
 
 
 def _swap(one: Path, other: Path) -> bool:
-    """Swap two folders in one step; False where the system has no such step."""
+    """Swap two folders atomically; return False if the system does not support it."""
     if not sys.platform.startswith("linux"):
         return False
     try:

@@ -31,25 +31,25 @@ from connector.warehouse.duckdb_file import SESSION, literal, transaction
 T = TypeVar("T")
 
 UNNAMED = "_unnamed"
-"""The name of the unnamed account in the lakehouse: no account can be named so."""
+"""Name of the unnamed account in the lakehouse; no account can have this name."""
 
 LAKE = "lake"
-"""The name of the lakehouse in a connection."""
+"""Name of the lakehouse in a connection."""
 
 CATALOG = "lake_catalog"
-"""The name of the lakehouse's PostgreSQL database in a connection."""
+"""Name of the lakehouse's PostgreSQL database in a connection."""
 
 EXTENSIONS = ("ducklake", "postgres_scanner")
 STORAGE_EXTENSION = "httpfs"
-"""The extension for object storage. It reads Amazon's variables, and some of its own, by itself."""
+"""Extension for object storage. It reads Amazon's environment variables, and some of its own."""
 
 ENDPOINT, URL_STYLE = "DUCKDB_S3_ENDPOINT", "DUCKDB_S3_URL_STYLE"
-"""The address of storage that is not Amazon's, and the part of an address that names the bucket:
-the path or the host. The extension reads the first variable.
+"""Environment variables: the address of storage other than Amazon's, and the part of an address
+that names the bucket (path or host). The extension reads the first one.
 """
 
 WAIT_SECONDS = 900.0
-"""How long a transaction is repeated while other processes change the lakehouse."""
+"""Time for which a transaction is repeated while other processes change the lakehouse."""
 
 CONNECT_SECONDS = 10
 
@@ -57,14 +57,14 @@ _PAUSE_SECONDS_MAX = 5.0
 _FOLDER_MODE = 0o700
 _CONFLICT = re.compile(
     r"conflict|could not serialize|deadlock|duplicate key"
-    # Two processes make the lakehouse, or one lists files of which the other removes some.
+    # Two processes create the lakehouse, or one lists files that the other removes.
     r'|relation "ducklake_\w+" already exists'
     r"|Failed to get files scheduled for deletion.*No such file",
     re.IGNORECASE | re.DOTALL,
 )
 _OFFLINE = re.compile(r"connect|server closed|terminat|timed? ?out", re.IGNORECASE)
 _REACHED = re.compile(r"connection to server|could not translate host name|timeout")
-"""Messages of libpq about a server. Its other messages quote the connection string."""
+"""Messages of libpq about a server. Its other messages contain the connection string."""
 
 _PASSWORD = re.compile(r"//[^:@/]*:([^@/]+)@|password\s*=\s*(?:'((?:[^'\\]|\\.)*)'|([^\s&']+))")
 
@@ -193,7 +193,7 @@ def attach(
     connection: duckdb.DuckDBPyConnection, place: LakehouseAccount, *, reads_only: bool
 ) -> None:
     """Attach the lakehouse as `lake`. Raises `NothingPublished`."""
-    # Rows stay out of the catalog, so that erasing a person has to look at files alone.
+    # Rows stay out of the catalog, so that an erasure only has to search files.
     options = f"DATA_PATH {literal(place.data + '/')}, DATA_INLINING_ROW_LIMIT 0"
     mode = ", READ_ONLY" if reads_only else ""
     try:
@@ -211,7 +211,7 @@ def attach(
 
 
 def _address(place: LakehouseAccount) -> str:
-    """The connection string, with a limit for the time that connecting takes."""
+    """Return the connection string, with a time limit for connecting."""
     given = place.catalog.get_secret_value()
     if "connect_timeout" in given:
         return given
@@ -223,10 +223,10 @@ def _address(place: LakehouseAccount) -> str:
 
 
 def run_transaction(connection: duckdb.DuckDBPyConnection, act: Callable[[], T]) -> T:
-    """Carry out `act` in one transaction, from the start again after a conflict.
+    """Call `act` in one transaction, and repeat it after a conflict.
 
-    DuckLake refuses the later one of two transactions that change the same table. Raises
-    `LakehouseError` if other processes come between for too long.
+    DuckLake rejects the later of two transactions that change the same table. Raises
+    `LakehouseError` if conflicts continue for too long.
     """
 
     def attempt() -> T:
@@ -237,7 +237,7 @@ def run_transaction(connection: duckdb.DuckDBPyConnection, act: Callable[[], T])
 
 
 def retry_conflicts(act: Callable[[], T]) -> T:
-    """Carry out `act`, and again while it conflicts with another process' change."""
+    """Call `act`, and repeat it while it conflicts with another process."""
     deadline = time.monotonic() + WAIT_SECONDS
     for number in count():
         try:
@@ -247,7 +247,7 @@ def retry_conflicts(act: Callable[[], T]) -> T:
                 raise
             if time.monotonic() > deadline:
                 break
-        # Processes that conflict must not meet again after the same pause.
+        # Processes that conflict must not retry after the same pause.
         time.sleep(random.uniform(0, min(_PAUSE_SECONDS_MAX, 0.05 * 2**number)))  # noqa: S311
     raise LakehouseError(
         f"other processes changed the lakehouse at each attempt for {WAIT_SECONDS:.0f} seconds",
@@ -260,7 +260,7 @@ def retry_conflicts(act: Callable[[], T]) -> T:
 
 @contextmanager
 def _convert_errors(place: LakehouseAccount) -> Iterator[None]:
-    """Turn errors of DuckDB and of the file system into those of the lakehouse."""
+    """Convert errors of DuckDB and of the file system to those of the lakehouse."""
     try:
         yield
     except ConnectorError:

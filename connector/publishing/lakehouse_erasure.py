@@ -1,4 +1,4 @@
-"""Persons in the lakehouse: finding one in its files, and erasing one."""
+"""Personal data in the lakehouse: find and erase the rows of a person."""
 
 from __future__ import annotations
 
@@ -36,18 +36,16 @@ from connector.warehouse.warehouse import Warehouse
 
 @dataclass(slots=True)
 class LakehouseMatches:
-    """Rows with an identifier of a person, by table; `unreadable` files were left half written."""
+    """Rows with an identifier of a person, by table; `unreadable` files are incomplete."""
 
     rows: Counter[str] = field(default_factory=Counter)
     unreadable: list[str] = field(default_factory=list)
 
 
 def find_in_lakehouse(settings: Settings, person: Person) -> LakehouseMatches:
-    """Find the rows of any state with an identifier of the person.
+    """Find the rows in all snapshots with an identifier of the person.
 
-    Returns nothing if there is no lakehouse.
-
-    Raises a `LakehouseError`.
+    Returns no rows if there is no lakehouse. Raises a `LakehouseError`.
     """
     found = LakehouseMatches()
     place = LakehouseAccount.of(settings)
@@ -64,7 +62,7 @@ def find_in_lakehouse(settings: Settings, person: Person) -> LakehouseMatches:
 
 
 def _files(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) -> dict[str, list[str]]:
-    """Return the account's files by table, including files that no state needs."""
+    """Return the account's files by table, including files that no snapshot needs."""
     pattern = f"{place.data}/*/*/account={place.account}/*.parquet"
     found: dict[str, list[str]] = {}
     for (path,) in connection.execute(f"SELECT file FROM glob({literal(pattern)})").fetchall():
@@ -110,13 +108,13 @@ def _count_rows_of_person(
 
 
 # -- Erasing ---------------------------------------------------------------------------------------
-# The account's rows are written again from the published file, all earlier states expire, and
-# DuckLake removes their files. The statistics of a file go with the file. DuckLake never narrows
-# the statistics of a whole table, its least and greatest values, so they are computed again.
+# The account's rows are written again from the published file, all earlier snapshots expire, and
+# DuckLake removes their files with their statistics. DuckLake never narrows the statistics of a
+# whole table, its minimum and maximum, so they are computed again.
 
 _STATISTICS = f"{CATALOG}.ducklake_table_column_stats"
 
-# A number is compared as a number, every other value as text, as DuckLake does it.
+# A number is compared as a number, any other value as text, as in DuckLake.
 _COMPARED = (
     "struct_pack(number := CASE WHEN regexp_matches(column_type, '^(u?int|float|decimal)') "
     "THEN {0}::DOUBLE END, text := {0})"
@@ -138,8 +136,8 @@ WHERE held.table_id = found.table_id AND held.column_id = found.column_id AND (
 )
 """
 
-# PostgreSQL keeps old versions of rows, and samples of values as statistics of its own. It skips a
-# table that is in use, and one of another owner.
+# PostgreSQL keeps old versions of rows, and samples of values in its own statistics. It skips
+# tables that are in use and tables of another owner.
 _VACUUM = (
     "VACUUM (FULL, ANALYZE, SKIP_LOCKED) ducklake_table_column_stats, ducklake_file_column_stats, "
     "pg_catalog.pg_statistic"
@@ -147,10 +145,10 @@ _VACUUM = (
 
 
 def erase_from_lakehouse(settings: Settings) -> None:
-    """Make the rows of the account those of its published file, and remove everything else.
+    """Replace the account's rows with its published file, and remove all other data.
 
-    Earlier states end for all accounts, since a state is one of the whole lakehouse. The next call
-    continues after an error. Raises the errors of `publish_to_lakehouse`.
+    Earlier snapshots expire for all accounts, because a snapshot contains the whole lakehouse. The
+    next call continues after an error. Raises the errors of `publish_to_lakehouse`.
     """
     if (place := LakehouseAccount.of(settings)) is not None:
         file = Warehouse(settings.folder).published
@@ -169,7 +167,8 @@ def _replace(place: LakehouseAccount, published: Path | None) -> LakePublication
         clean_up(connection, None, GRACE)
         is_new = True
         while is_new:
-            # A publication that began with the old statistics would write them back: it conflicts.
+            # A publication that began with the old statistics would write them back, so it must
+            # conflict.
             run_transaction(connection, lambda: begin_change(connection))
             is_new = retry_conflicts(lambda: connection.execute(_RENEW).fetchone()) != (0,)
         connection.execute(
@@ -180,7 +179,7 @@ def _replace(place: LakehouseAccount, published: Path | None) -> LakePublication
 
 
 def _check_rest(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) -> None:
-    """Refuse to end while files of a stopped publication are too new to be removed."""
+    """Raise an error while files of a stopped publication are too new to be removed."""
     ((files,),) = connection.execute(
         f"SELECT count(*) FROM ducklake_delete_orphaned_files('{LAKE}', cleanup_all => true, "
         f"dry_run => true) WHERE contains(path, {literal(f'/account={place.account}/')})"

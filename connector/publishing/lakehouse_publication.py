@@ -42,7 +42,7 @@ from connector.warehouse.warehouse import Warehouse
 Outcome = Literal["published", "unchanged", "failed"]
 
 GRACE = timedelta(days=1)
-"""Age at which a file that no state needs is removed: a query or a publication may still use it."""
+"""Age at which an unneeded file is removed; a query or a publication may use a newer one."""
 
 PUBLICATIONS, CHANGES = "lakehouse.publications", "lakehouse.changes"
 
@@ -61,7 +61,7 @@ _COLUMNS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class LakehouseEntry:
-    """The latest publication of an account. `published_at` is when its file was made."""
+    """Latest publication of an account. `published_at` is the time when its file was made."""
 
     account: str
     publication: str
@@ -81,8 +81,12 @@ _ENTRIES = TableRows(LakehouseEntry, f"{LAKE}.{PUBLICATIONS}", _COLUMNS)
 class LakePublication:
     """Result of a publication; `unchanged` if the lakehouse had the file, or a newer one.
 
-    `publication` names the file, `snapshot` the state of the lakehouse after it. `tables` counts
-    the tables with rows. `inserted` counts rows written, and `removed` the rows that they replace.
+    Attributes:
+        publication: Publication of the file.
+        snapshot: Snapshot of the lakehouse afterwards.
+        tables: Number of tables with rows.
+        inserted: Number of rows written.
+        removed: Number of rows replaced.
     """
 
     account: str
@@ -96,16 +100,16 @@ class LakePublication:
     error: ConnectorError | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The same as `--json` prints it."""
+        """Return the result as `--json` prints it."""
         shown = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "error"}
         shown["seconds"] = round(self.seconds, 3)
         return shown if self.error is None else {**shown, "error": self.error.as_json()}
 
 
 def publish_to_lakehouse(settings: Settings, *, force: bool = False) -> LakePublication:
-    """Publish the account's published file, then remove what earlier states needed for too long.
+    """Publish the account's published file, then remove unneeded files of earlier snapshots.
 
-    A file that the lakehouse has, or that is older, changes nothing unless `force` is set. Raises
+    If the lakehouse has this file or a newer one, nothing changes unless `force` is set. Raises
     `SettingsError` if there is no lakehouse, `NothingPublished`, and a `LakehouseError`.
     """
     place = LakehouseAccount.required(settings)
@@ -159,7 +163,7 @@ def replace_rows(
     *,
     force: bool,
 ) -> LakePublication:
-    """Replace the account's rows by those of the attached file, or by nothing without a file."""
+    """Replace the account's rows with the attached file; without a file, delete them."""
     done = run_transaction(connection, lambda: _replace(connection, place, file, force=force))
     if done.outcome == "unchanged":
         return done
@@ -207,7 +211,7 @@ def _replace(
 
 
 def begin_change(connection: duckdb.DuckDBPyConnection) -> None:
-    """Let the transaction conflict with every other change, even of other accounts.
+    """Make the transaction conflict with every other change, even of other accounts.
 
     DuckLake compares transactions table by table, and every change updates `lakehouse.changes`.
     """
@@ -237,7 +241,7 @@ def read_entries(connection: duckdb.DuckDBPyConnection) -> tuple[LakehouseEntry,
 def _entry(
     connection: duckdb.DuckDBPyConnection, file: Path, place: LakehouseAccount
 ) -> LakehouseEntry:
-    """Describe the attached file. A file without the schema `sync` is known by its time."""
+    """Describe the attached file. A file without the schema `sync` is identified by its time."""
     source, own = place.source, program_version()
     with suppress(duckdb.CatalogException):
         rows = connection.execute(
@@ -251,7 +255,7 @@ def _entry(
 
 
 def _check_source(last: LakehouseEntry, entry: LakehouseEntry) -> None:
-    """Refuse to replace the rows of another account that has the same name."""
+    """Raise an error instead of replacing the rows of another account with the same name."""
     if None in (last.source, entry.source) or last.source == entry.source:
         return
     raise LakehouseError(
@@ -265,17 +269,17 @@ def _check_source(last: LakehouseEntry, entry: LakehouseEntry) -> None:
 def clean_up(
     connection: duckdb.DuckDBPyConnection, keep: timedelta | None, grace: timedelta
 ) -> None:
-    """Expire states that are older than `keep`, and remove files that no state needs.
+    """Expire snapshots that are older than `keep`, and remove files that no snapshot needs.
 
-    A file stays for `grace`, since a query may read it. Files that no state ever had are left by a
-    process that was killed, or belong to a publication under way. Without `keep`, all earlier
-    states expire, and their files are removed immediately.
+    A file is kept for `grace`, because a query may read it. Files without a snapshot belong to a
+    killed process or to a running publication. Without `keep`, all earlier snapshots expire, and
+    their files are removed immediately.
     """
     now = datetime.now(UTC)
     unused = f"older_than => {literal((now - grace).isoformat())}::TIMESTAMPTZ"
     expired = f"older_than => {literal((now - (keep or timedelta())).isoformat())}::TIMESTAMPTZ"
     for selected, function, which in (
-        # A time would need a package that is not installed.
+        # A timestamp would need a package that is not installed.
         ("snapshot_id", "ducklake_expire_snapshots", expired),
         ("path", "ducklake_cleanup_old_files", "cleanup_all => true" if keep is None else unused),
         ("path", "ducklake_delete_orphaned_files", unused),

@@ -1,4 +1,4 @@
-"""Status of the lakehouse: its accounts and the states that can be read."""
+"""Status of the lakehouse: its accounts and the snapshots that can be read."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from connector.warehouse.duckdb_file import from_microseconds
 
 @dataclass(frozen=True, slots=True)
 class LakehouseStatus:
-    """Status of the lakehouse: its states, the oldest first, and its accounts.
+    """Status of the lakehouse: its snapshots, the oldest first, and its accounts.
 
-    `files` and `bytes` are those of the latest state.
+    `files` and `bytes` refer to the latest snapshot.
     """
 
     data: str
@@ -26,7 +26,7 @@ class LakehouseStatus:
     bytes: int
 
     def as_json(self) -> dict[str, Any]:
-        """The same as `--json` prints it; times as ISO 8601."""
+        """Return the status as `--json` prints it; times as ISO 8601."""
         return {
             "data": self.data,
             "snapshots": [{"id": n, "since": at.isoformat()} for n, at in self.snapshots],

@@ -19,12 +19,12 @@ from connector.warehouse.rows import Column
 from connector.warehouse.schema import TableSchema
 
 SCHEMAS = ("landing", "history", "marts", "seeds")
-"""What is shared of a published file. `staging` is a means to an end, and `sync` and `push` are the
-affairs of one account.
+"""Schemas of a published file that are shared. `staging` is an intermediate step, and `sync` and
+`push` belong to one account.
 """
 
 CONTENT = re.compile(r"marts\.content_")
-"""Tables made of an account's own content types: those of two accounts mean different things."""
+"""Tables made from an account's own content types, which mean different things in each account."""
 
 ACCOUNT = "account"
 
@@ -40,7 +40,7 @@ _FLOATS = ("FLOAT", "DOUBLE")
 
 
 def published_tables(connection: duckdb.DuckDBPyConnection) -> tuple[TableSchema, ...]:
-    """The tables of the attached file `published` that are shared. Views are not."""
+    """Return the shared tables of the attached file `published`, without views."""
     comments = connection.execute(
         "SELECT schema_name || '.' || table_name, coalesce(comment, '') FROM duckdb_tables() "
         "WHERE database_name = 'published' AND NOT internal"
@@ -54,14 +54,14 @@ def published_tables(connection: duckdb.DuckDBPyConnection) -> tuple[TableSchema
 
 
 def lake_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, TableSchema]:
-    """The tables of the lakehouse by name, with all of their columns."""
+    """Return the tables of the lakehouse by name, with all of their columns."""
     return {str(each): each for each in _tables(connection, LAKE)}
 
 
 def ensure_table(
     connection: duckdb.DuckDBPyConnection, table: TableSchema, held: TableSchema | None
 ) -> None:
-    """Make the table, or add the missing columns to `held`, the table of the lakehouse.
+    """Create the table, or add missing columns to the existing table `held`.
 
     Raises `LakehouseError` for a column of another type.
     """
@@ -137,7 +137,7 @@ def _tables(connection: duckdb.DuckDBPyConnection, database: str) -> Iterator[Ta
 
 
 def _type(type: str) -> str:
-    """The type that holds such values in Parquet without a change."""
+    """Return the type that stores these values in Parquet unchanged."""
     if type.startswith("ENUM("):
         return "VARCHAR"
     return _WIDER.get(type, type)

@@ -1,4 +1,4 @@
-"""Column lineage of the models, for catalogs: Dagster, `models list` and the documents."""
+"""Column lineage of the models, for Dagster, `models list` and the documentation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from connector.publishing.columns import Shapes
 from connector.publishing.project import Model, Project
 
 Column = tuple[str, str]
-"""A column: its table as `schema.table`, and its name."""
+"""Column: its table as `schema.table`, and its name."""
 
 
 class Lineage:
@@ -45,7 +45,7 @@ class Lineage:
 
 def _schema(shapes: Shapes) -> Any:
     """Return the columns of all tables in sqlglot's form."""
-    # The import takes a while, and only catalogs need lineage.
+    # Importing sqlglot takes time, and only catalogs need lineage.
     from sqlglot.schema import MappingSchema  # noqa: PLC0415
 
     tree: dict[str, Any] = {}

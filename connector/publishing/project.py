@@ -90,7 +90,7 @@ class BuildResult:
 
     @property
     def warnings(self) -> tuple[CheckResult, ...]:
-        """The failed checks of severity warn."""
+        """Failed checks of severity warn."""
         return tuple(c for c in self.checks if not c.passed and c.severity == "warn")
 
 
@@ -173,7 +173,7 @@ class GenericTest:
 
     @property
     def sentence(self) -> str:
-        """The test's requirement in a sentence."""
+        """Requirement of the test as a sentence."""
         column = f"{self.table}.{self.column}"
         if self.kind == "unique":
             return f"No two rows have the same {column}."
@@ -207,7 +207,7 @@ class Audit:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """Path of the file."""
         return self.query.path
 
 
@@ -247,7 +247,7 @@ class Model:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """Path of the file."""
         return self.query.path
 
     @property
@@ -338,7 +338,7 @@ class Project:
         made_of |= {name: each.query.refs for name, each in self.models.items()}
         own = {name for name, each in self.models.items() if each.is_own}
         try:
-            # Own models are last, since they may name a shipped table without a ref().
+            # The user's models are last, because they may name a shipped table without `ref()`.
             order = sorted(TopologicalSorter(made_of).static_order(), key=own.__contains__)
         except CycleError as error:
             # The circle begins and ends with the same model. Each model reads the one before.

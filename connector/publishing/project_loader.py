@@ -51,7 +51,7 @@ else:
 # -- YAML ------------------------------------------------------------------------------------------
 
 _LINE = "__line__"
-"""Key of the line on which a mapping begins. Every mapping of a file has it."""
+"""Key for the line on which a mapping begins; every mapping of a file has it."""
 
 
 class _Loader(_SafeLoader):
@@ -140,7 +140,7 @@ def _lines(text: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    # YAML reads true as a boolean; SQL and dbt write it in small letters.
+    # YAML reads true as a boolean; SQL and dbt write it in lower case.
     return str(value).lower() if isinstance(value, bool | int | float) else value
 
 
@@ -176,7 +176,7 @@ class ProjectSettings(BaseModel):
     at_end: str | None = Field(None, alias="on-run-end")
 
     def defaults(self, kind: Literal["models", "seeds"]) -> _Defaults:
-        """The defaults of all models, or of all seeds."""
+        """Return the defaults of all models, or of all seeds."""
         given: dict[str, _Defaults] = getattr(self, kind)
         return given.get(self.name, _Defaults.model_validate({}))
 
@@ -187,7 +187,7 @@ _ARGUMENTS: Mapping[CheckKind, set[str]] = {
     "accepted_values": {"values"},
     "relationships": {"to", "field"},
 }
-"""Tests of a column, and the arguments of each."""
+"""Tests of a column, with the arguments of each."""
 
 
 class _TestEntry(_FileEntry):
@@ -238,7 +238,7 @@ class _ColumnEntry(_FileEntry):
     meta: _ColumnMeta = _ColumnMeta()
     data_tests: _Tests = []
     tests: _Tests = []
-    """The older name of `data_tests` in dbt."""
+    """Older name of `data_tests` in dbt."""
 
 
 class _TableEntry(_FileEntry):
@@ -283,8 +283,7 @@ class SchemaFile(_FileEntry):
 
 
 # -- SQL -------------------------------------------------------------------------------------------
-# A model or an audit is a Jinja template in which three functions are known, as in dbt:
-#
+# A model or an audit is a Jinja template with three functions, as in dbt:
 #     select id, status from {{ source('landing', 'jobs') }}
 #     select job_id from {{ ref('stg_jobs') }}
 #     {{ config(materialized='view') }}        {{ config(severity='warn') }} in an audit
@@ -295,7 +294,7 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "materialized": ("table", "view"),
     "severity": ("error", "warn"),
 }
-"""What `config()` may set, and the values allowed."""
+"""Options of `config()`, and the allowed values."""
 
 
 def render(text: str, path: Path, nodes: Mapping[str, str], sources: Mapping[str, str]) -> Query:
@@ -351,12 +350,12 @@ def render(text: str, path: Path, nodes: Mapping[str, str], sources: Mapping[str
 
 
 def _on_one_line(braces: re.Match[str]) -> str:
-    """Move the line ends behind the braces. Jinja drops those inside."""
+    """Move line breaks inside the braces behind them, because Jinja would drop them."""
     return braces[0].replace("\n", " ") + "\n" * braces[0].count("\n")
 
 
 def _line_of(error: Exception) -> int | None:
-    """Return the template's line that an error is from."""
+    """Return the line of the template that caused an error."""
     if isinstance(error, TemplateSyntaxError):
         return error.lineno
     frames = extract_tb(error.__traceback__)
@@ -376,9 +375,9 @@ _HEADER = re.compile(
     r"-- (?:model: (?P<model>.+)\n-- grain: (?P<grain>.+)|audit: (?P<audit>.+))\n"
     r"(?P<sentence>(?:-- .+\n)+)"
 )
-"""The comment that opens a model or an audit: its name, the grain of a model, one sentence.
+"""Opening comment of a model or an audit: its name, the grain of a model, one sentence.
 
-The sentence may run over several lines. Notes may follow after an empty comment line.
+The sentence may have several lines. Notes may follow after an empty comment line.
 """
 
 _FORMS = {
@@ -624,7 +623,7 @@ class _ProjectReader:
         """Return the table of `to: ref('x')` or `to: source('x', 'y')`."""
         if test.to is None:
             return None
-        # As many lines before it as the file has, so that an error names the file's line.
+        # The same number of lines before it as in the file, so that an error names the file's line.
         query = self._render("\n" * (line - 1) + f"{{{{ {test.to} }}}}", path)
         table = query.sql.strip()
         if table not in (*(self._tables[name] for name in query.refs), *query.sources):

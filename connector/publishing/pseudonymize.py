@@ -1,7 +1,7 @@
-"""Masked copy of a draft: without columns, values or whole schemas.
+"""Masked copy of a draft, without selected columns, values or schemas.
 
-It is written into a fresh file, table by table: a column that is dropped in place leaves its bytes
-behind. Views become tables, since what they would look at may be gone.
+It is written to a new file, table by table, because a column dropped in place leaves its bytes in
+the file. Views become tables, because their source columns may be missing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from connector.warehouse.duckdb_file import (
 def is_token(table: str, column: str) -> bool:
     """Return True if a hash can replace a personal column.
 
-    Records as they came hold too much to be compared, and texts about a row of a push join with
+    Received records are too large to be compared, and texts about a row of a push join with
     nothing.
     """
     return column != RECORD and table not in OWN
@@ -56,7 +56,8 @@ def is_token(table: str, column: str) -> bool:
 class UndeclaredColumn:
     """Model or column of the user's folder without an entry in a schema file.
 
-    `column` is None for a model without an entry. `is_masked`: the column counts as personal.
+    `column` is None for a model without an entry. `is_masked` is True if the column counts as
+    personal.
     """
 
     table: str
@@ -66,7 +67,7 @@ class UndeclaredColumn:
 
     @property
     def sentence(self) -> str:
-        """The warning about the missing entry."""
+        """Warning about the missing entry."""
         if self.column is None:
             return f"{self.table} is not listed in a schema.yml next to {self.file}."
         masked = (
@@ -186,7 +187,7 @@ def _is_content_left_out(table: str, column: str, left_out: Collection[Column]) 
 
 
 def _without_keys(record: str, keys: Collection[str]) -> str:
-    """The API's answer without these keys, as an expression."""
+    """Return an expression for the API's response without these keys."""
     patch = json.dumps(dict.fromkeys(keys))
     return f"json_merge_patch({record}, {literal(patch)})"
 
@@ -194,7 +195,7 @@ def _without_keys(record: str, keys: Collection[str]) -> str:
 # -- Copy ------------------------------------------------------------------------------------------
 
 TOKEN_CHARACTERS = 32
-"""Characters of a token, which are hexadecimal digits: half of an HMAC with SHA-256."""
+"""Number of characters of a token in hexadecimal digits: half of an HMAC with SHA-256."""
 
 _BLOCK_BYTES = 64
 _HASHED = "The value is replaced by a hash."
@@ -284,7 +285,7 @@ def _copy_table(
     if table.comment:
         said.append(f"COMMENT ON TABLE {target} IS {literal(table.comment)}")
     if said:
-        # Of one transaction: each would be a commit of its own, and there are a thousand columns.
+        # In one transaction: otherwise each comment would be a commit, and there are a thousand.
         with transaction(connection):
             connection.execute(";".join(said))
 
@@ -306,7 +307,7 @@ def _tables(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> Iterator[_
 
 
 def _set_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:
-    """Put the two pads of the key (RFC 2104) into variables, and no statement."""
+    """Set the two pads of the key (RFC 2104) as variables, so that no statement contains them."""
     plain = key.get_secret_value().encode()
     if len(plain) > _BLOCK_BYTES:
         plain = hashlib.sha256(plain).digest()
@@ -316,10 +317,10 @@ def _set_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:
 
 
 def _token(name: str) -> str:
-    """The token of a column's value as an expression: HMAC with SHA-256.
+    """Return an expression for the token of a column's value: HMAC with SHA-256.
 
-    DuckDB makes it itself, since a function of Python's would be called for each value. Null stays
-    null, and an empty text stays empty: it tells that nothing was said.
+    DuckDB computes it, because a Python function would be called for each value. Null stays null,
+    and an empty text stays empty, to show that the field was empty.
     """
     text = f"CAST({name} AS VARCHAR)"
     inner = f"unhex(sha256(getvariable('inner_pad') || encode({text})))"

@@ -1,8 +1,8 @@
-"""Publication: copy, build, check, put in place; or the reason why not.
+"""Publication of the loaded rows: copy, build, check and replace the published file.
 
-The work file is held for the copy alone. A crash at any point leaves the old file or the new one:
-until the rename nothing of the draft is seen, and a draft that was left is overwritten. Two
-publishers take turns, so that the later one publishes what is the later state.
+The work file is only locked during the copy. A crash leaves the old file or the new one: the draft
+is invisible until the rename, and a leftover draft is overwritten. Two publishers run one after the
+other, so that the later one publishes the later state.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ if TYPE_CHECKING:
     from connector.publishing.pseudonymize import Mask
 
 # -- Lock ------------------------------------------------------------------------------------------
-# One publisher at a time: a lock that the system takes back from a process that dies.
+# One publisher at a time, by a lock that the system releases when a process dies.
 #
-# *Instead of* a lease of the ledger: no request is sent while the file is published, so that no one
-# needs to know beforehand, and a publisher that was killed is out of the way at once.
+# A lease of the ledger is not needed: publishing sends no request, and a killed publisher must not
+# block the next one.
 
 LOCK_FILE = "publishing.lock"
 
 WAIT_SECONDS = 900.0
-"""For how long one publisher waits for another: longer than any build that is well."""
+"""Seconds that a publisher waits for another; longer than any normal build."""
 
 
 @contextmanager
 def publication_lock(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
     """Hold the folder's exclusive lock for publications.
 
-    Raises `WarehouseBusy` after `wait_seconds`, and another `WarehouseError` where the folder
-    cannot be written to.
+    Raises `WarehouseBusy` after `wait_seconds`, and another `WarehouseError` if the folder cannot
+    be written to.
     """
     path = folder / LOCK_FILE
     with convert_errors(path):
@@ -89,11 +89,10 @@ _DRAFT, _MASKED = ".publishing", ".masking"
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """File that analysts see now, and its record.
+    """Published file and its record.
 
-    `built` is None where a draft was published that had been prepared before, and where nothing was
-    published since nothing had changed. `shared` is what became of it in the lakehouse, None where
-    there is none.
+    `built` is None if a prepared draft was published, or if nothing had changed. `shared` is the
+    result of publishing to the lakehouse, None if there is none.
     """
 
     file: Path
@@ -103,16 +102,16 @@ class PublishResult:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the file was left as it was, since it shows everything already."""
+        """Return True if the file was already up to date."""
         return self.publication.outcome == "unchanged"
 
     @property
     def unshared(self) -> ConnectorError | None:
-        """Error that kept the file from the lakehouse; None if there was none."""
+        """Error of publishing to the lakehouse; None if there was none."""
         return None if self.shared is None else self.shared.error
 
     def as_json(self) -> dict[str, Any]:
-        """The publication as `--json` prints it; times as ISO 8601."""
+        """Return the publication as `--json` prints it; times as ISO 8601."""
         row = self.publication
         shared = {} if self.shared is None else {"lakehouse": self.shared.as_json()}
         return {
@@ -132,9 +131,9 @@ class PublishResult:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDraft:
-    """Draft that waits to be put in place by `publish(prepared=publication)`.
+    """Draft to be published by `publish(prepared=publication)`.
 
-    It is refused then, where `built.blocking` is not empty.
+    It is refused if `built.blocking` is not empty.
     """
 
     publication: str
@@ -158,23 +157,27 @@ def publish(
     shares: bool = True,
     now: Callable[[], datetime] = _now,
 ) -> PublishResult:
-    """Make the loaded rows visible to analysts, with its models, at once.
+    """Build the models over the loaded rows and publish the file for analysts.
 
-    With `if_changed` nothing is published if the published file would show the same records and
-    figures: after a pull that changed nothing, by the same version, models, seeds and settings, on
-    the same day. The outcome is then `unchanged`.
+    Args:
+        settings: Settings of the account.
+        select: Models to build; others are copied from the published file. They are also built if
+            personal columns are dropped or hashed, or if another process holds the published file.
+        prepared: Draft to publish unchanged. If it is missing or outdated, a new one is built.
+        keeps_draft: Keep a draft that is refused.
+        if_changed: Publish nothing if the published file would show the same records and figures,
+            with the same version, models, seeds and settings on the same day. The outcome is then
+            `unchanged`.
+        run_id: Id of the run that publishes.
+        watch: Called with the progress of the build.
+        shares: Publish to the lakehouse as well, if there is one. An error is part of the result.
+        now: Clock.
 
-    Models that `select` does not mean are copied from the published file. They are built as well if
-    personal columns are dropped or hashed, or if another process holds the published file.
-    `prepared` names a draft to put in place as it is; where it is gone, or something later was
-    published since, the publication is made from the beginning. A draft that is refused is removed,
-    unless it `keeps_draft`. `run_id` is the run that publishes. What was published goes to the
-    lakehouse as well, where there is one and it `shares`; what keeps it from that is in the result,
-    and the file stays published.
-
-    Raises `PublishingRefused` where checks that block have failed, a `ModelError` where a model
-    cannot be built, and a `WarehouseError` where a file cannot be written; the published file is
-    then as it was, and the reason is in `sync.publications`.
+    Raises:
+        PublishingRefused: Checks of severity error have failed.
+        ModelError: A model cannot be built.
+        WarehouseError: A file cannot be written. After every error the published file is unchanged,
+            and `sync.publications` has the reason.
     """
     _check_landed(settings)
     with publication_lock(settings.folder):
@@ -184,7 +187,7 @@ def publish(
             if prepared is None or not work.takes_up(prepared):
                 built = work.draw_up(select, if_changed=if_changed)
             done = work.leave_in_place() if work.is_unchanged else work.put_in_place(built)
-    # Others may publish in the meantime: the file is shared as it is when its turn has come.
+    # Others may publish in between: the current file is shared.
     if not shares or settings.lakehouse.value is None:
         return done
     from connector.publishing.lakehouse_publication import publish_and_record  # noqa: PLC0415 # an extra
@@ -200,9 +203,9 @@ def prepare_draft(
     watch: BuildObserver | None = None,
     now: Callable[[], datetime] = _now,
 ) -> PreparedDraft:
-    """Draw up a draft, build and check its models, and leave it to be published.
+    """Create a draft, build and check its models, and leave it to be published.
 
-    Raises a `ModelError` or a `WarehouseError`; a check that fails is told and raises nothing.
+    Raises a `ModelError` or a `WarehouseError`. Failed checks are part of the result.
     """
     _check_landed(settings)
     with publication_lock(settings.folder):
@@ -214,9 +217,9 @@ def prepare_draft(
 
 
 def project_of(settings: Settings) -> Project:
-    """The models, with the account's own seeds over those that are shipped, and its own models.
+    """Return the models, with the account's own seeds and models.
 
-    Raises a `ModelError`, and `SettingsError` where the folder of own models is not a folder.
+    Raises a `ModelError`, and `SettingsError` if the folder of own models is not a folder.
     """
     from connector.publishing.project_loader import OwnModels, load_project  # noqa: PLC0415 # a build
 
@@ -230,7 +233,7 @@ def project_of(settings: Settings) -> Project:
 
 
 def _with_checks(row: Publication, built: BuildResult, project: Project) -> Publication:
-    """Return the row with the results of the checks; seeds not begun are no warning."""
+    """Return the row with the results of the checks; empty seeds are no warning."""
     from connector.publishing.seeds import AUDITS, is_begun  # noqa: PLC0415 # a build
 
     unfilled = {
@@ -262,8 +265,8 @@ def _with_failed(row: Publication, failed: Sequence[CheckResult]) -> Publication
 def fingerprint_of(settings: Settings) -> str:
     """Return the fingerprint of everything besides the records that a published file depends on.
 
-    These are the version, the files of models and seeds, and the settings. The key that personal
-    fields are hashed with enters by a hash that does not reveal it.
+    These are the version, the files of models and seeds, and the settings. The hash key of personal
+    fields is included as a hash that does not reveal it.
     """
     key = settings.hash_key()
     names = ("models", "models_schema", "publish_personal", "publish_without", "time_zone")
@@ -277,7 +280,7 @@ def fingerprint_of(settings: Settings) -> str:
         folders = (shipped_folder(), settings.folder / SEEDS_FOLDER, settings.models_folder.value)
         for each in (f for f in folders if f is not None):
             for path in project_files(each):
-                # The build says what is wrong with a file that cannot be read.
+                # The build reports the error of an unreadable file.
                 with suppress(OSError):
                     content = hashlib.sha256(path.read_bytes()).hexdigest()
                     digest.update(f"{path.relative_to(each)} {content}\n".encode())
@@ -293,7 +296,7 @@ def _check_landed(settings: Settings) -> None:
 
 
 def _mask_of(settings: Settings) -> Mask | None:
-    """The mask that the settings ask for. Raises `SettingsError` without a hash key."""
+    """Return the mask of the settings. Raises `SettingsError` without a hash key."""
     personal, without = settings.publish_personal.value, settings.publish_without.value
     if personal == "keep" and not without:
         return None
@@ -303,7 +306,7 @@ def _mask_of(settings: Settings) -> Mask | None:
 
 
 class _PublicationRun:
-    """One publication under way, alone in its folder."""
+    """Publication in progress, which has the lock of its folder."""
 
     def __init__(
         self,
@@ -330,11 +333,11 @@ class _PublicationRun:
 
     @contextmanager
     def recorded(self, *, keeps_draft: bool) -> Iterator[None]:
-        """Record what goes wrong, where that can be done, and leave no draft behind."""
+        """Record an error if possible, and remove the draft."""
         try:
             yield
         except BaseException as error:
-            # A draft that is not whole is of no use to anybody.
+            # An incomplete draft is useless.
             if not (keeps_draft and isinstance(error, PublishingRefused)):
                 with suppress(WarehouseError):
                     remove_draft(self._draft)
@@ -348,7 +351,7 @@ class _PublicationRun:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the published file shows everything already."""
+        """Return True if the published file is up to date."""
         return self._row.outcome == "unchanged"
 
     def draw_up(
@@ -356,15 +359,15 @@ class _PublicationRun:
     ) -> BuildResult | None:
         """Copy the work file, and build and check the models in the copy.
 
-        The draft says of itself that it is published, if that `ends` here and nothing refuses it.
-        None `if_changed` and nothing has changed.
+        With `ends` the record in the draft is marked as published if no check refuses it. Returns
+        None with `if_changed` if nothing has changed.
         """
         remove_draft(self._draft)
         remove_draft(self._masked)
         self._check_left_out()
         is_plain = self._settings.models.value == "off"
         if is_plain and self._mask is None:
-            # Nothing can refuse it and nothing is to be added: its record is written beforehand.
+            # No check can refuse it and no model is added, so its record is written beforehand.
             self._end("published")
         self._row = copy_work(
             self._work,
@@ -384,7 +387,7 @@ class _PublicationRun:
 
         earlier = self._earlier(select)
         if earlier is not None:
-            # Models that are copied may be of other records than those that are built.
+            # Copied models may belong to other records than built ones.
             self._row = replace(self._row, fingerprint=None)
 
         project = self._project
@@ -410,7 +413,7 @@ class _PublicationRun:
     def _earlier(self, select: Sequence[str]) -> Path | None:
         """Return the published file if models that are not selected may be copied from it.
 
-        They may not where this file or that one has personal columns dropped or hashed.
+        They may not be copied if this file or that one has dropped or hashed personal columns.
         """
         if not select:
             return None
@@ -419,9 +422,9 @@ class _PublicationRun:
         return self._target if is_plain else None
 
     def takes_up(self, prepared: str) -> bool:
-        """Take up a draft that was left, if nothing later was published.
+        """Continue with a draft that was left, if nothing later was published; return True then.
 
-        Raises `PublishingRefused` where its checks had failed.
+        Raises `PublishingRefused` if its checks have failed.
         """
         row, shown = read_own_publication(self._draft), read_own_publication(self._target)
         if row is None or row.publication != prepared or row.outcome not in ("built", "refused"):
@@ -440,13 +443,13 @@ class _PublicationRun:
         return True
 
     def leave(self, built: BuildResult) -> PreparedDraft:
-        """Leave the draft, with what came of its checks written down in it."""
+        """Leave the draft, with the results of its checks recorded in it."""
         row = self._row
         if built.blocking:
             refusal = PublishingRefused([(each.name, each.failing) for each in built.blocking])
             row = _with_failed(replace(row, outcome="refused"), built.blocking)
             row = replace(row, error_code=refusal.code, message=str(refusal))
-            # Whether or not anybody goes on with the draft, it is known why there is no new file.
+            # Even if the draft is never published, the reason for the missing file is recorded.
             record_publication(self._work, row)
         else:
             row = replace(row, outcome="built")
@@ -469,7 +472,7 @@ class _PublicationRun:
             finished = self._masked
         size = replace_published(finished, self._target)
         self._end("published", bytes=size)
-        # It is published, recorded or not: the next publication finds the record in the file.
+        # It is published even if this record fails: the next publication reads it from the file.
         with suppress(WarehouseError):
             record_publication(self._work, self._row)
         return PublishResult(self._target, self._row, built)

@@ -1,8 +1,8 @@
-"""Seeds: small tables in csv files that people own and edit.
+"""Seeds: small tables in csv files that users edit.
 
-A person's file may come from a spreadsheet program: a byte order mark and semicolons or tabs are
-taken as they are. Empty cells are null: a row of which only the first cell is filled waits for
-a person to fill in the others, and models take its value for one that no row names.
+A user's file may come from a spreadsheet program, so a byte order mark, semicolons and tabs are
+accepted. Empty cells are null. If only the first cell of a row is filled, the user has to fill in
+the others; models treat its value as unmapped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SeedRows:
 
 
 def read_rows(seed: Seed) -> SeedRows:
-    """Read a seed's file. Raises `ModelError` with the line, and no value."""
+    """Read a seed's file. Raises `ModelError` with the line but without a value."""
     try:
         text = seed.path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -89,15 +89,15 @@ def _rows(
 
 
 def make_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
-    """Make the seed's table again, and return its rows. Raises `ModelError`.
+    """Create the seed's table again and return its number of rows. Raises `ModelError`.
 
-    Whoever calls it holds a transaction.
+    The caller must hold a transaction.
     """
     rows = read_rows(seed).rows
     texts = ", ".join(
         f"cells ->> {place} AS {quoted(each.name)}" for place, each in enumerate(seed.columns, 1)
     )
-    # As one text: a list as a parameter makes DuckDB import libraries that no one needs here.
+    # As one text: with a list as a parameter, DuckDB would import unneeded libraries.
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE seed_cells AS SELECT CAST(cells ->> 0 AS BIGINT) AS line, "
         f"{texts} FROM (SELECT unnest(CAST(? AS JSON[])) AS cells)",
@@ -122,11 +122,11 @@ def make_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
     return len(rows)
 
 
-# -- Unmapped --------------------------------------------------------------------------------------
-# Values in the data that no row of a seed names, and copies of the seeds to name them in.
+# -- Unmapped values -------------------------------------------------------------------------------
+# Values in the data that no row of a seed maps, and copies of the seeds to map them.
 #
-# Which values are missing is the affair of audits, one for each seed that maps something; here they
-# become rows that wait to be filled in. A person's file is only ever appended to.
+# An audit for each mapping seed finds these values. Here they become rows to be filled in. A user's
+# file is only appended to.
 
 
 AUDITS: Mapping[str, str] = {
@@ -135,17 +135,16 @@ AUDITS: Mapping[str, str] = {
     "source_groups": "unmapped_sources",
     "exchange_rates": "unmapped_currencies",
 }
-"""The audit that finds what each seed does not name; the first column of its rows is the value."""
+"""Audit that finds the unmapped values of each seed, in the first column of its rows."""
 
-# A spreadsheet program would take these for the beginning of a formula and carry it out.
+# A spreadsheet program would run these as the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def is_begun(seed: Seed) -> bool:
-    """Return True if the user's file names at least one value.
+    """Return True if the user's file maps at least one value.
 
-    A file that `models seeds --write` has just written does not: its rows wait for a name. Raises
-    `ModelError`.
+    A file that `models seeds --write` has just written does not. Raises `ModelError`.
     """
     if not seed.is_users:
         return False
@@ -159,7 +158,7 @@ def is_begun(seed: Seed) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class UnmappedValues:
-    """Values in the data that no row of a seed names."""
+    """Values in the data that no row of a seed maps."""
 
     seed: Seed
     audit: str
@@ -168,9 +167,9 @@ class UnmappedValues:
 
 @dataclass(frozen=True, slots=True)
 class SeedCopy:
-    """Copy of a seed that a person owns, and the values appended to it.
+    """Copy of a seed for the user, and the values appended to it.
 
-    `left_out` are values that a spreadsheet program would take for a formula, or a terminal obey.
+    `left_out` are values that a spreadsheet program or a terminal might execute.
     """
 
     path: Path
@@ -180,9 +179,9 @@ class SeedCopy:
 
 
 def find_unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
-    """Return the values in a built file that each seed does not name.
+    """Return the unmapped values of each seed in a built file.
 
-    Raises `MartsMissing` where the file has no marts, or another `WarehouseError`.
+    Raises `MartsMissing` if the file has no marts, or another `WarehouseError`.
     """
     audits = {each.name: each for each in project.audits}
     found = []
@@ -202,11 +201,11 @@ def find_unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
 def write_copies(
     folder: Path, found: Collection[UnmappedValues], project: Project, asked: Collection[str] = ()
 ) -> tuple[SeedCopy, ...]:
-    """Write copies of seeds for a person, with unmapped values to fill in.
+    """Write copies of seeds for the user, with unmapped values to fill in.
 
-    Without `asked` (names of seeds), those that leave something unmapped. A file that is there
-    keeps every byte of it, and gets what it does not name yet. Raises `UnknownName`, `ModelError`
-    and `WarehouseError`.
+    Without `asked` (names of seeds), only seeds with unmapped values are written. An existing file
+    is kept, and missing values are appended. Raises `UnknownName`, `ModelError` and
+    `WarehouseError`.
     """
     missing = {each.seed.name: each.values for each in found}
     for name in asked:
@@ -221,14 +220,14 @@ def _write(folder: Path, seed: Seed, missing: Collection[str]) -> SeedCopy:
     path = folder / f"{seed.name}.csv"
     is_new = not path.exists()
     read = read_rows(seed)
-    # Rows that wait to be filled in name nothing yet, and need not be written twice.
+    # Rows that wait to be filled in need not be written twice.
     named = {cells[0] for _, cells in read.rows}
     left_out = tuple(v for v in missing if v.startswith(_FORMULA) or v != neutralise(v))
     appended = tuple(value for value in missing if value not in named and value not in left_out)
     try:
         held = seed.path.read_bytes()
         if appended or is_new:
-            # Whole or not at all: a person's work must not be lost half-way.
+            # Atomically, because the user's work must not be lost.
             with replacing(path) as file:
                 file.write(held + _lines(held, seed, appended, read.delimiter))
     except OSError as error:
@@ -237,7 +236,7 @@ def _write(folder: Path, seed: Seed, missing: Collection[str]) -> SeedCopy:
 
 
 def _lines(held: bytes, seed: Seed, values: Collection[str], delimiter: str) -> bytes:
-    """The rows to append, each with its first cell alone, in the file's own manner."""
+    """Return the rows to append, each with its first cell, in the format of the file."""
     end = "\r\n" if b"\r\n" in held else "\n"
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator=end)

@@ -101,7 +101,7 @@ def write_own_models(folder: Path) -> WrittenFiles:
 SOURCES_FILE = "models/sources.yml"
 
 _DBT_SCHEMAS = ("marts", "staging", "seeds")
-"""The schemas of the published file that become sources, besides the schema of own models."""
+"""Schemas of the published file that become sources, in addition to the user's own schema."""
 
 _PROJECT = """\
 # A dbt project of your own. It reads the published file of the connector and never writes to it:
@@ -167,7 +167,7 @@ def write_dbt_project(folder: Path, published: Path, own_schema: str) -> Written
 
     Raises `WarehouseError`.
     """
-    # Jinja reads the path as a text, and YAML the line as another.
+    # Jinja reads the path as a text, and YAML reads the line.
     file = repr(str(published.absolute())).replace("\\", "\\\\").replace('"', '\\"')
     written = _write(
         folder,
@@ -191,7 +191,7 @@ def write_dbt_project(folder: Path, published: Path, own_schema: str) -> Written
 
 
 def _sources(connection: duckdb.DuckDBPyConnection, schemas: tuple[str, ...]) -> str:
-    """The tables and views of the schemas with their comments, as dbt declares sources."""
+    """Return the tables and views of the schemas with their comments, as dbt sources."""
     tables: dict[str, dict[str, dict[str, object]]] = {schema: {} for schema in schemas}
     for schema, name, comment in connection.execute(
         "SELECT schema_name, table_name, comment FROM duckdb_tables() "
@@ -223,7 +223,7 @@ def _sources(connection: duckdb.DuckDBPyConnection, schemas: tuple[str, ...]) ->
 
 
 def _plain(comment: str | None) -> str:
-    """The comment without what dbt would take for Jinja."""
+    """Return the comment without Jinja syntax."""
     return (comment or "").replace("{", "(").replace("}", ")")
 
 

@@ -29,9 +29,9 @@ from connector.warehouse.pull_commands import (
     CountLive,
     CountQueued,
     CreatedBetween,
+    DeletionProof,
     DifferingFields,
-    Found,
-    Gone,
+    FoundDetail,
     LandedRow,
     LandedRows,
     ListPage,
@@ -106,15 +106,15 @@ def _read_and_compare(ids: tuple[str, ...], result: StreamComparison) -> Steps[N
 def _compare_read(
     outcomes: Mapping[str, Outcome], known: Mapping[str, LandedRow], result: StreamComparison
 ) -> Steps[None]:
-    records = tuple(each.record for each in outcomes.values() if isinstance(each, Found))
+    records = tuple(each.record for each in outcomes.values() if isinstance(each, FoundDetail))
     result.stale |= yield from DifferingFields(records)
     for id, outcome in outcomes.items():
         row = known.get(id)
         is_live = row is not None and not row.is_deleted
-        if isinstance(outcome, Gone):
+        if isinstance(outcome, DeletionProof):
             if is_live:
                 result.extra.append(id)
-        elif not isinstance(outcome, Found):
+        elif not isinstance(outcome, FoundDetail):
             result.unread[id] = outcome.message or outcome.reason
         elif not is_live:
             result.missing.append(id)
@@ -309,7 +309,7 @@ class _RankSearch:
         if item.id not in self._dates:
             outcomes = yield from ReadRecords((item.id,))
             outcome = outcomes[item.id]
-            if isinstance(outcome, Found):
+            if isinstance(outcome, FoundDetail):
                 self._dates[item.id] = outcome.record.updated_at
             else:
                 self._dates[item.id] = self._future

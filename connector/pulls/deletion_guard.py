@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from connector.warehouse.pull_commands import Gone, LandedRow
+from connector.warehouse.pull_commands import DeletionProof, LandedRow
 
 GONE_MIN = 20
 """Number of missing records that is always accepted, even in a small stream."""
@@ -85,7 +85,7 @@ class MassDeletionGuard:
         self._waiting: set[str] = set()
         self.absent: set[str] = set()
         self.refused: Refusal | None = None
-        self.withheld: dict[str, Gone] = {}
+        self.withheld: dict[str, DeletionProof] = {}
         self.contradicted: set[str] = set()
 
     @property
@@ -152,7 +152,7 @@ class MassDeletionGuard:
         message = f"{count} records were reported as deleted, but the lists still contain them"
         self._refuse_unless(count <= self._max, Refusal("details_gone", message))
 
-    def accept(self, gone: dict[str, Gone]) -> dict[str, Gone]:
+    def accept(self, gone: dict[str, DeletionProof]) -> dict[str, DeletionProof]:
         """Return the tombstones accepted without a list; hold them if there are too many."""
         self.withheld |= gone
         if self.withholds_many:
@@ -160,7 +160,7 @@ class MassDeletionGuard:
         self._passed += len(self.withheld)
         return self.release()
 
-    def release(self) -> dict[str, Gone]:
+    def release(self) -> dict[str, DeletionProof]:
         """Return the held tombstones, which no list contradicts; none after a refusal."""
         released, self.withheld = self.withheld, {}
         self._waiting -= released.keys()

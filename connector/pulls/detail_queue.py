@@ -21,17 +21,17 @@ from connector.warehouse.bookmark import SECOND, Bookmark, with_lateness
 from connector.warehouse.pull_commands import (
     BATCH_RECORDS_MAX,
     Commit,
+    DeletionProof,
     DifferingFields,
     Event,
-    Found,
-    Gone,
+    FoundDetail,
     LandedRow,
     LandedRows,
     NextQueued,
     Outcome,
     ReadRecords,
     Steps,
-    Unread,
+    UnreadableDetail,
 )
 
 
@@ -74,7 +74,7 @@ def read_and_compare(
     guard: MassDeletionGuard,
     *,
     is_absent: bool = False,
-    unread: dict[str, Unread] | None = None,
+    unread: dict[str, UnreadableDetail] | None = None,
 ) -> Steps[Bookmark]:
     """Read these records and record anomalies where they differ from their rows.
 
@@ -89,7 +89,7 @@ def read_and_compare(
         The bookmark, with a higher lateness if a change was later than expected.
     """
     remaining = dict.fromkeys(ids)
-    gone: dict[str, Gone] = {}
+    gone: dict[str, DeletionProof] = {}
     while remaining:
         batch = tuple(islice(remaining, BATCH_RECORDS_MAX))
         known = yield from LandedRows(batch)
@@ -113,15 +113,15 @@ def read_and_compare(
 
 def _split_outcomes(
     outcomes: dict[str, Outcome],
-) -> tuple[tuple[Found, ...], dict[str, Gone], dict[str, Unread]]:
-    found = tuple(each for each in outcomes.values() if isinstance(each, Found))
-    gone = {id: each for id, each in outcomes.items() if isinstance(each, Gone)}
-    unread = {id: each for id, each in outcomes.items() if isinstance(each, Unread)}
+) -> tuple[tuple[FoundDetail, ...], dict[str, DeletionProof], dict[str, UnreadableDetail]]:
+    found = tuple(each for each in outcomes.values() if isinstance(each, FoundDetail))
+    gone = {id: each for id, each in outcomes.items() if isinstance(each, DeletionProof)}
+    unread = {id: each for id, each in outcomes.items() if isinstance(each, UnreadableDetail)}
     return found, gone, unread
 
 
 def _find_anomalies(
-    changed: tuple[Found, ...], known: dict[str, LandedRow], bookmark: Bookmark
+    changed: tuple[FoundDetail, ...], known: dict[str, LandedRow], bookmark: Bookmark
 ) -> tuple[Bookmark, tuple[Event, ...]]:
     """Return anomalies: changes dated at or before the floor."""
     if bookmark.proven_at is None:
@@ -180,11 +180,11 @@ class DetailReads:
         self.step = 0
         self.known: dict[str, LandedRow] = {}
         self.by_id: dict[str, DetailRead] = {}
-        self.gone: dict[str, Gone] = {}
-        self.unread: dict[str, Unread] = {}
+        self.gone: dict[str, DeletionProof] = {}
+        self.unread: dict[str, UnreadableDetail] = {}
         self._guard = guard
         self._is_resumed = bookmark.opened_at is not None
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, FoundDetail] = {}
         self._events: list[Event] = []
         self._undated = 0
         # Ids read since the last committed batch, found or not.
@@ -240,9 +240,9 @@ class DetailReads:
                 del remaining[id]
             for id, outcome in outcomes.items():
                 self.unread.pop(id, None)
-                if isinstance(outcome, Found):
+                if isinstance(outcome, FoundDetail):
                     self._process_detail(id, outcome)
-                elif isinstance(outcome, Gone):
+                elif isinstance(outcome, DeletionProof):
                     self.gone[id] = outcome
                 else:
                     self.unread[id] = outcome
@@ -275,7 +275,7 @@ class DetailReads:
         queued = {id: each.reason for id, each in self.unread.items()} | withheld
         yield from self._land(allowed, queued, self.unread)
 
-    def _process_detail(self, id: str, found: Found) -> None:
+    def _process_detail(self, id: str, found: FoundDetail) -> None:
         updated_at = found.record.updated_at
         self._found[id] = found
         self.by_id[id] = DetailRead(updated_at, self.step)
@@ -304,9 +304,9 @@ class DetailReads:
 
     def _land(
         self,
-        gone: dict[str, Gone] | None = None,
+        gone: dict[str, DeletionProof] | None = None,
         enqueue: dict[str, str] | None = None,
-        unread: dict[str, Unread] | None = None,
+        unread: dict[str, UnreadableDetail] | None = None,
     ) -> Steps[None]:
         yield from Commit(
             records=tuple(each for id, each in self._found.items() if id not in self.gone),

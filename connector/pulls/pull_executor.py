@@ -36,16 +36,16 @@ from connector.warehouse.pull_commands import (
     UNREAD_AMONG,
     UNREAD_MAX,
     Commit,
+    DeletionProof,
     EngineCommand,
-    Found,
-    Gone,
+    FoundDetail,
     ListPage,
     Outcome,
     Query,
     ReadRecords,
     SpendFor,
     Steps,
-    Unread,
+    UnreadableDetail,
 )
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ class PullExecutor:
             # At a limit no more requests are sent, but requests in progress are already counted.
             await asyncio.gather(*workers, return_exceptions=True)
             # Requests are counted, so their details are loaded whatever ended the run.
-            found = tuple(each for each in outcomes.values() if isinstance(each, Found))
+            found = tuple(each for each in outcomes.values() if isinstance(each, FoundDetail))
             with suppress(WarehouseError):
                 await self._commit(Commit(records=found))
             raise
@@ -173,19 +173,19 @@ class PullExecutor:
             # not. `pulls/deletion_guard.py` decides whether many deletions are accepted.
             if error.is_api_error:
                 self._context.tally.readable += 1
-                return Gone(error.served_at or self._context.now())
+                return DeletionProof(error.served_at or self._context.now())
             raise
         except UnusableId as error:
             # The id comes from the API, and no request was sent.
-            return Unread(error.code, str(error))
+            return UnreadableDetail(error.code, str(error))
         except _UNREAD as error:
             self._failed.append(True)
             if sum(self._failed) > UNREAD_MAX:
                 raise
-            return Unread(error.code, reason_without_id(error.answer, id))
+            return UnreadableDetail(error.code, reason_without_id(error.answer, id))
         self._failed.append(False)
         self._context.tally.readable += 1
-        return Found(record, record.served_at or self._context.now())
+        return FoundDetail(record, record.served_at or self._context.now())
 
 
 def reason_without_id(answer: str, id: str) -> str:

@@ -37,13 +37,13 @@ from connector.warehouse.pull_commands import (
     Commit,
     CountLive,
     CreatedBetween,
+    DeletionProof,
     Event,
-    Gone,
     LandedRows,
     ListPage,
     SpendFor,
     Steps,
-    Unread,
+    UnreadableDetail,
 )
 
 
@@ -140,7 +140,7 @@ def mark_stream_deleted(*, accepts_deletes: bool = False) -> Steps[PullResult]:
     except NotFound as error:
         if not error.is_api_error or error.served_at is None:
             raise
-        gone = Gone(error.served_at)
+        gone = DeletionProof(error.served_at)
     else:
         reason = "the content type is deleted, but the API still lists its items"
         return PullResult(False, reason, page.total)
@@ -156,7 +156,7 @@ def mark_stream_deleted(*, accepts_deletes: bool = False) -> Steps[PullResult]:
 
 def read_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[PullResult]:
     """Read only these records. A deleted record becomes a tombstone immediately."""
-    live, unread = (yield from CountLive()), dict[str, Unread]()
+    live, unread = (yield from CountLive()), dict[str, UnreadableDetail]()
     guard = MassDeletionGuard(live, bookmark.listed, accepts=True)
     yield from read_and_compare(ids, bookmark, guard, unread=unread)
     known = yield from LandedRows(ids)

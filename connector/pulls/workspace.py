@@ -11,11 +11,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from connector.catalog import declaration
 from connector.catalog.resource import Resource
-from connector.client.client import Client
-from connector.client.endpoint import RecordEndpoint
 from connector.errors import LedgerError, SettingsError
 from connector.errors_api import Forbidden, NotFound
 from connector.ledger.ledger import Identity, Ledger
@@ -23,6 +22,9 @@ from connector.settings.model import Settings
 from connector.version import program_version
 from connector.warehouse import state
 from connector.warehouse.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from connector.client.client import Client
 
 LOST_WITH_LEDGER = (
     "the journal of pushes (undo, and the protection against pushing a file twice), the month's"
@@ -114,6 +116,9 @@ async def find_known(client: Client, known: Iterable[tuple[str, str]]) -> tuple[
 
     A resource that the key may not read is skipped.
     """
+    # `connector status` compares the files, and would pay for the client.
+    from connector.client.endpoint import RecordEndpoint  # noqa: PLC0415
+
     for resource, id in known:
         endpoint: RecordEndpoint[Resource] = RecordEndpoint(client, declaration(resource).record)
         try:

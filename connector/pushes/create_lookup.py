@@ -35,7 +35,7 @@ from connector.pushes.push_row import (
     PushSteps,
     ReadOne,
 )
-from connector.warehouse.pull_commands import Found, Outcome, Unread
+from connector.warehouse.pull_commands import FoundDetail, Outcome, UnreadableDetail
 
 PAGES_MAX = 20
 """Maximum number of pages of one lookup. A longer list is not seen completely."""
@@ -70,7 +70,7 @@ class LookupResult:
         looked_at: Time of our own clock before the first page was requested.
     """
 
-    matches: tuple[Found, ...]
+    matches: tuple[FoundDetail, ...]
     alike: tuple[str, ...]
     is_complete: bool
     looked_at: datetime
@@ -96,14 +96,14 @@ def find_created_record(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
         return None
     ids = tuple(id for id, item in listed.items.items() if _may_match(sought, item))
     others = yield from _claimed_ids(ids)
-    matches: list[Found] = []
+    matches: list[FoundDetail] = []
     alike: list[str] = []
     candidates = [id for id in ids if id not in others]
     for id in candidates[:DETAILS_MAX]:
         outcome: Outcome = yield ReadOne(id)
-        if isinstance(outcome, Unread):
+        if isinstance(outcome, UnreadableDetail):
             return None
-        if not isinstance(outcome, Found):
+        if not isinstance(outcome, FoundDetail):
             # It existed and was deleted in the meantime, so that its origin cannot be found out.
             alike.append(id)
         elif _is_match(sought, outcome.record.raw):
@@ -124,8 +124,8 @@ def find_existing(
 
     Empty if the list does not show the whole identity; None if the list could not be read.
     """
-    page: Page[Resource] | Unread = yield NewestBefore()
-    if isinstance(page, Unread):
+    page: Page[Resource] | UnreadableDetail = yield NewestBefore()
+    if isinstance(page, UnreadableDetail):
         return None
     ids = tuple(item.id for item in page.items if _identifies(resource, identity, item))
     others = yield from _claimed_ids(ids)
@@ -151,8 +151,8 @@ def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resour
 
 
 def _split_by_claims(
-    sought: SoughtRecord, matches: list[Found]
-) -> PushSteps[tuple[list[Found], list[str]]]:
+    sought: SoughtRecord, matches: list[FoundDetail]
+) -> PushSteps[tuple[list[FoundDetail], list[str]]]:
     """Return the matches that can belong to no other row, and the ids of the others.
 
     A record with everything that this row sent may come from another unconfirmed row that sent the
@@ -178,8 +178,8 @@ def _list_candidates(sought: SoughtRecord) -> PushSteps[tuple[_CandidateItems | 
     listed: _CandidateItems | None = None
     pages: list[Page[Resource]] = []
     while len(pages) < PAGES_MAX:
-        page: Page[Resource] | Unread = yield ListNewest(len(pages) + 1)
-        if isinstance(page, Unread):
+        page: Page[Resource] | UnreadableDetail = yield ListNewest(len(pages) + 1)
+        if isinstance(page, UnreadableDetail):
             return None, False
         has_shrunk = bool(pages) and page.total < pages[-1].total
         pages.append(page)

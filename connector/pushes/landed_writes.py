@@ -24,7 +24,7 @@ from connector.ledger.sqlite_file import values_of
 from connector.publishing.publication import publish as publish_file
 from connector.settings.model import Settings
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.pull_commands import Commit, Found, Gone
+from connector.warehouse.pull_commands import Commit, DeletionProof, FoundDetail
 from connector.warehouse.state import PushChanges, find_by_slug_or_id, last_copied, write_pushes
 from connector.warehouse.warehouse import Warehouse
 
@@ -44,9 +44,9 @@ class _Pending:
     """Answers of one stream that wait to be loaded, the last one of each record."""
 
     stream: Stream
-    records: dict[str, Found] = field(default_factory=dict)
+    records: dict[str, FoundDetail] = field(default_factory=dict)
     queue: dict[str, str] = field(default_factory=dict)
-    gone: dict[str, Gone] = field(default_factory=dict)
+    gone: dict[str, DeletionProof] = field(default_factory=dict)
 
 
 class WriteLanding:
@@ -80,7 +80,7 @@ class WriteLanding:
             return
         resource = pending.stream.resource
         if move.shown is not None and (move.is_detail or _is_whole(resource, move.shown)):
-            record = Found(move.shown, move.shown.served_at or self._now())
+            record = FoundDetail(move.shown, move.shown.served_at or self._now())
             pending.records[move.shown.id] = record
             pending.queue.pop(move.shown.id, None)
         else:
@@ -90,7 +90,7 @@ class WriteLanding:
         if self._due is None:
             self._due = asyncio.ensure_future(self._land_if_due())
 
-    async def queue_deletion(self, task: Task, id: str, gone: Gone) -> None:
+    async def queue_deletion(self, task: Task, id: str, gone: DeletionProof) -> None:
         """Mark the record as deleted, together with the next answers."""
         if (pending := await self._waiting_answers(task)) is not None:
             pending.records.pop(id, None)

@@ -47,7 +47,7 @@ from connector.pushes.push_row import (
     WaitUntil,
     answer_of,
 )
-from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
+from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 # -- Push session ----------------------------------------------------------------------------------
 # Session of a run that writes to the API: requests, journal, reason to end.
@@ -197,12 +197,12 @@ class PushSession:
         except ConnectorError as error:
             # Only the API's own words prove that a record is gone; a proxy's page proves nothing.
             if isinstance(error, NotFound) and error.is_api_error:
-                return Gone(error.served_at or self.now())
+                return DeletionProof(error.served_at or self.now())
             return self._unread(error)
         self.record_server_time(record.served_at)
-        return Found(record, record.served_at or self.now())
+        return FoundDetail(record, record.served_at or self.now())
 
-    async def list_newest(self, task: Task, number: int) -> Page[Resource] | Unread:
+    async def list_newest(self, task: Task, number: int) -> Page[Resource] | UnreadableDetail:
         """Read a page of the list, last created first."""
         try:
             page = await self.endpoint(task).list(page=number, sort="created_at", order="desc")
@@ -211,7 +211,7 @@ class PushSession:
         self.record_server_time(page.served_at)
         return replace(page, received_at=self.now())
 
-    async def newest_before(self, task: Task) -> Page[Resource] | Unread:
+    async def newest_before(self, task: Task) -> Page[Resource] | UnreadableDetail:
         """Return the first page of the list as it was before the first create. It is read once."""
         async with self.looking:
             if task.parent in self.newest:
@@ -221,12 +221,12 @@ class PushSession:
                 self.newest[task.parent] = page
             return page
 
-    def _unread(self, error: ConnectorError) -> Unread:
+    def _unread(self, error: ConnectorError) -> UnreadableDetail:
         if not isinstance(error, ServerFailed | NoAnswer | UnreadableAnswer):
             self.stop(error)
             raise PushStopped from None
         self._count_unanswered(error)
-        return Unread(error.code)
+        return UnreadableDetail(error.code)
 
 
 # -- Push executor ---------------------------------------------------------------------------------

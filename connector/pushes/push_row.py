@@ -26,7 +26,7 @@ from connector.errors_api import (
 from connector.ledger.journal_records import Attempt, Fate, RowStatus, Transition
 from connector.ledger.push_plan import Problem, PushPolicy, as_text
 from connector.ledger.push_states import IN_DOUBT, Operation, Task, next_state
-from connector.warehouse.pull_commands import Found
+from connector.warehouse.pull_commands import FoundDetail
 
 # -- Push commands ---------------------------------------------------------------------------------
 # Commands of a row's push, and the answers to them. Plain values.
@@ -62,7 +62,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class ListNewest:
-    """Read a page of the list, last created first. Answered with `Page` or `Unread`."""
+    """Read a page of the list, last created first. Answered with `Page` or `UnreadableDetail`."""
 
     page: int
 
@@ -71,13 +71,13 @@ class ListNewest:
 class NewestBefore:
     """Read the first page of the list as it was before the run's first create.
 
-    It is one request for all rows of a run. Answered with `Page` or `Unread`.
+    It is one request for all rows of a run. Answered with `Page` or `UnreadableDetail`.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOne:
-    """Read a detail. Answered with `Found`, `Gone` or `Unread`."""
+    """Read a detail. Answered with `FoundDetail`, `DeletionProof` or `UnreadableDetail`."""
 
     id: str
 
@@ -343,7 +343,7 @@ class PushRow:
         self.is_altered, self.before = status.is_altered, status.before
         self.attempts = list(status.attempts)
         self.record_id = status.record_id or task.record_id
-        self.seen: Found | None = None
+        self.seen: FoundDetail | None = None
         self._unsent = 0
 
     @property

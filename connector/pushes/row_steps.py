@@ -55,7 +55,7 @@ from connector.pushes.push_row import (
     declined_problems,
     gone_problem,
 )
-from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
+from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 # -- Push create -----------------------------------------------------------------------------------
 # A create: sent once, looked for after silence, and adopted if it is found.
@@ -177,7 +177,7 @@ def _record_created(row: PushRow, move: Transition, record: Resource) -> PushSte
     row.record_id, row.before = record.id, shown
     row.is_begun, row.is_in_doubt, row.attempts = True, False, []
     if all(name in shown for name in row.task.afterwards):
-        row.seen = Found(record, record.served_at or _NEVER)
+        row.seen = FoundDetail(record, record.served_at or _NEVER)
 
 
 def _record_not_found(row: PushRow, sighting: LookupResult) -> Transition:
@@ -229,9 +229,9 @@ def update(row: PushRow) -> PushSteps[bool]:
     """Compare, and send what is missing. Returns whether to continue."""
     found, row.seen = row.seen, None
     outcome: Outcome = found or (yield ReadOne(row.id))
-    if isinstance(outcome, Unread):
+    if isinstance(outcome, UnreadableDetail):
         return False
-    if isinstance(outcome, Gone):
+    if isinstance(outcome, DeletionProof):
         yield from row.move(_transition_if_gone(row))
         return False
     record = outcome.record
@@ -325,9 +325,9 @@ CONVERTED_STATUS = "active"
 def convert(row: PushRow) -> PushSteps[bool]:
     """Read the lead and convert it. Returns whether to continue."""
     outcome: Outcome = yield ReadOne(row.id)
-    if isinstance(outcome, Unread):
+    if isinstance(outcome, UnreadableDetail):
         return False
-    if isinstance(outcome, Found) and not _is_converted(outcome.record):
+    if isinstance(outcome, FoundDetail) and not _is_converted(outcome.record):
         before = dict(outcome.record.raw) if row.before is None else None
         answer = yield from row.send_attempt("convert", None, before)
         match answer:
@@ -341,7 +341,7 @@ def convert(row: PushRow) -> PushSteps[bool]:
         return row.can_repeat
     if row.is_in_doubt:
         yield from row.move(_found(row))
-    elif isinstance(outcome, Gone):
+    elif isinstance(outcome, DeletionProof):
         yield from row.move(record_gone(row))
     else:
         move = Transition("up_to_date", "already_converted", is_detail=True)
@@ -354,9 +354,9 @@ def check_conversion(row: PushRow) -> PushSteps[bool]:
     if row.state == "settling":
         yield WaitUntil(row.settled_at)
     outcome: Outcome = yield ReadOne(row.id)
-    if isinstance(outcome, Unread):
+    if isinstance(outcome, UnreadableDetail):
         return False
-    if isinstance(outcome, Gone) or _is_converted(outcome.record):
+    if isinstance(outcome, DeletionProof) or _is_converted(outcome.record):
         yield from row.move(_found(row))
     elif row.state == "unknown":
         yield from row.move(Transition("absent", "in_doubt"))

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from connector.errors import naming_file_errors
 from connector.ledger.push_plan import Problem, RowResult
-from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
+from connector.spreadsheet.problems import Amount, Cell, PartlyVisibleCell, SheetRow
 
 MEMORY_BYTES = 1_000_000
 """Size up to which the values stay in memory."""
@@ -197,7 +197,7 @@ def _plain_cell(cell: Cell) -> Any:
             return {"time": cell.isoformat()}
         case Amount():
             return {"amount": [cell.value, cell.unit, cell.form, cell.shown]}
-        case PartlyShown():
+        case PartlyVisibleCell():
             return {"partly": [_plain_cell(cell.value), cell.shown, cell.form]}
     return cell
 
@@ -215,5 +215,5 @@ def _cell(plain: Any) -> Cell:
         return cell
     ((kind, value),) = plain.items()
     if kind == "partly":
-        return PartlyShown(_cell(value[0]), *value[1:])  # type: ignore[arg-type]
+        return PartlyVisibleCell(_cell(value[0]), *value[1:])  # type: ignore[arg-type]
     return Amount(*value) if kind == "amount" else _TYPES[kind](value)

@@ -42,7 +42,7 @@ from connector.pushes.undo_report import (
     undone_row,
 )
 from connector.settings.model import Settings
-from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
+from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 TRIES_MAX = 3
 """How often a row is read and written if its write is not answered. A retry does no harm, since a
@@ -191,7 +191,7 @@ class _UndoRun:
             seen = None
         for _ in range(TRIES_MAX):
             seen = seen or await self._session.read(row.task, row.record_id)
-            if not isinstance(seen, Found):
+            if not isinstance(seen, FoundDetail):
                 return await self._end_unread_row(row, seen)
             is_timed = seen.record.served_at is not None
             found = plan_undo(row, seen.record.raw, is_timed=is_timed)
@@ -200,7 +200,7 @@ class _UndoRun:
                 return _record_after_undo(seen, found)
             answer = await self._send_undo(row, found)
             match answer:
-                case Gone():
+                case DeletionProof():
                     return await self._end_deleted_row(row, answer)
                 case Accepted(record):
                     return await self._end_restored_row(row, found, record, seen)
@@ -209,7 +209,7 @@ class _UndoRun:
                     self._record_row_end(undone_row(row, "refused", (*found.problems, *problems)))
                     return None
             seen = None
-        return await self._end_unread_row(row, Unread(InDoubt.code))
+        return await self._end_unread_row(row, UnreadableDetail(InDoubt.code))
 
     # -- what became of a row ---------------------------------------------------------------------
 
@@ -240,9 +240,11 @@ class _UndoRun:
         else:
             self._record_row_end(undone_row(row, "undone"), row.key)
 
-    async def _end_unread_row(self, row: WrittenRow, seen: Gone | Unread) -> Gone | None:
+    async def _end_unread_row(
+        self, row: WrittenRow, seen: DeletionProof | UnreadableDetail
+    ) -> DeletionProof | None:
         """End a row whose record is gone or unread; a create that is gone is undone."""
-        if isinstance(seen, Unread):
+        if isinstance(seen, UnreadableDetail):
             self._record_row_end(undone_row(row, "unread", reason=seen.reason))
             return None
         if row.operation == "create":
@@ -252,8 +254,8 @@ class _UndoRun:
         return seen
 
     async def _end_deleted_row(
-        self, row: WrittenRow, gone: Gone, outcome: UndoOutcome = "deleted"
-    ) -> Gone:
+        self, row: WrittenRow, gone: DeletionProof, outcome: UndoOutcome = "deleted"
+    ) -> DeletionProof:
         """End a row whose record is deleted, by this undo or before."""
         if self._applies:
             await self._landing.queue_deletion(row.task, row.record_id, gone)
@@ -261,7 +263,7 @@ class _UndoRun:
         return gone
 
     async def _end_restored_row(
-        self, row: WrittenRow, found: UndoStep, record: Resource, seen: Found
+        self, row: WrittenRow, found: UndoStep, record: Resource, seen: FoundDetail
     ) -> Outcome:
         """End a row whose fields were restored, and compare what the API returned."""
         await self._landing.add(row.task, Transition("accepted", record_id=record.id, shown=record))
@@ -288,20 +290,24 @@ class _UndoRun:
                 except ConnectorError as error:
                     self._session.stop(error)
 
-    async def _send_undo(self, row: WrittenRow, found: UndoStep) -> Answer | Gone:
+    async def _send_undo(self, row: WrittenRow, found: UndoStep) -> Answer | DeletionProof:
         """Delete the record, or restore its fields."""
         endpoint, id = self._session.endpoint(row.task), row.record_id
-        answer: Answer | Gone
+        answer: Answer | DeletionProof
         try:
             if found.deletes:
                 await endpoint.delete(id)
-                answer = Gone(self._session.served_at)
+                answer = DeletionProof(self._session.served_at)
             else:
                 answer = Accepted((await endpoint.update(id, found.body)).record)
         except ConnectorError as error:
             self._session.record_write_end(error)
             is_gone = isinstance(error, NotFound) and error.is_api_error
-            return Gone(self._session.served_at) if is_gone and found.deletes else answer_of(error)
+            return (
+                DeletionProof(self._session.served_at)
+                if is_gone and found.deletes
+                else answer_of(error)
+            )
         self._session.record_write_end(None)
         return answer
 
@@ -315,8 +321,10 @@ def _is_same_besides(
     )
 
 
-def _record_after_undo(seen: Found, found: UndoStep, record: Resource | None = None) -> Found:
+def _record_after_undo(
+    seen: FoundDetail, found: UndoStep, record: Resource | None = None
+) -> FoundDetail:
     """Return the record after the body was sent, or as a preview expects it."""
     shown = {} if record is None else record.raw
     raw = {**seen.record.raw, **found.body, **shown}
-    return Found(type(seen.record)(raw, served_at=seen.record.served_at), seen.served_at)
+    return FoundDetail(type(seen.record)(raw, served_at=seen.record.served_at), seen.served_at)

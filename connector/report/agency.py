@@ -75,7 +75,7 @@ _FORECAST = Figure(
         "{missing/placements placement} have no known fee and are not included.",
         "{strange/placements placement} have a fee in an unknown currency.",
     ),
-    empty="No placement starts in the months around now.",
+    empty="No placement starts in the months before or after today.",
     chart=_by_currency,
     is_wide=True,
 )
@@ -203,7 +203,7 @@ _LEADS = Figure(
     "ORDER BY group_by = 'all', conversion_rate DESC, leads DESC, l.group_name",
     headings=parse_headings(
         "group_name Source group; leads Leads; converted Converted; lost Lost; conversion_rate "
-        "Converted of all; p50_days_to_convert Median days"
+        "Share converted; p50_days_to_convert Median days"
     ),
     caption="Leads by the group of their source",
     findings=("At least {converted/leads lead} are converted.",),
@@ -239,7 +239,7 @@ _LEAD_STATUSES = Figure(
     "GROUP BY group_name ORDER BY leads DESC, group_name",
     headings=parse_headings(
         "group_name Status; leads Leads; converted Converted; lost Lost; "
-        "conversion_rate Converted of all"
+        "conversion_rate Share converted"
     ),
     caption="Leads by their status",
     findings=(

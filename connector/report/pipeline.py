@@ -60,8 +60,8 @@ _FUNNEL = Figure(
     "arg_min(entered, stage_order) OVER () AS the_entered FROM rates ORDER BY stage_order",
     headings=parse_headings(
         "stage Stage; entered Candidates; advanced Advanced; arrived In the last stage; "
-        "in_progress Not decided; lost Lost; deleted Deleted; conversion_rate Share of all; "
-        "decided_rate Share of decided"
+        "in_progress Not decided; lost Lost; deleted Deleted; conversion_rate Advanced, % of all; "
+        "decided_rate Advanced, % of decided"
     ),
     caption="Candidates who advanced from each stage to a later one",
     findings=(
@@ -118,7 +118,7 @@ _OFFERS = Figure(
     f"<= {_MONTHS} ORDER BY group_by = 'all', begins NULLS LAST",
     headings=parse_headings(
         "group_name Month; offers Offers; accepted Accepted; declined Declined; pending Pending; "
-        "candidate_deleted Candidate deleted; acceptance_rate Accepted of decided"
+        "candidate_deleted Candidate deleted; acceptance_rate Share accepted"
     ),
     caption="Offers by the month in which they were made",
     findings=(
@@ -286,7 +286,7 @@ _CLIENTS = Figure(
     "jobs DESC, company_name",
     headings=parse_headings(
         "company_name Client; open_jobs Open; jobs_marked_filled Marked filled; closed_jobs "
-        "Closed; cancelled_jobs Cancelled; marked_filled_rate Marked filled of decided; "
+        "Closed; cancelled_jobs Cancelled; marked_filled_rate Share marked filled; "
         "position_placed_rate Positions with a placement"
     ),
     caption="The {rows client} with the most decided jobs",

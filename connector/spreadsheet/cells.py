@@ -28,9 +28,9 @@ from connector.spreadsheet.numbers import (
 from connector.spreadsheet.problems import (
     Cell,
     CellError,
-    NotedValue,
     ReadText,
     ReadTyped,
+    ValueWithNotes,
     with_note,
 )
 from connector.spreadsheet.target_columns import TargetColumn
@@ -176,7 +176,7 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
         if means_ditto(text):
             raise CellError("ditto")
         tidy = clean_text(text, form)
-        if not isinstance(tidy, NotedValue):
+        if not isinstance(tidy, ValueWithNotes):
             return read_or_nothing(tidy) if tidy else None
         value = read_or_nothing(tidy.value) if tidy.value else None
         for code, message in tidy.notes:

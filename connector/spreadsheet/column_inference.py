@@ -18,7 +18,13 @@ from connector.catalog.value import Kind
 from connector.spreadsheet.dates import ORDERS, date_meanings
 from connector.spreadsheet.mapping import MappedColumn
 from connector.spreadsheet.numbers import Decimal, number_meanings
-from connector.spreadsheet.problems import Cell, CellError, FileQuestion, PartlyShown, SheetRow
+from connector.spreadsheet.problems import (
+    Cell,
+    CellError,
+    FileQuestion,
+    PartlyVisibleCell,
+    SheetRow,
+)
 
 UNSETTLED = frozenset(("ambiguous_date", "ambiguous_number"))
 """Codes of problems that other cells may resolve."""
@@ -103,7 +109,7 @@ class _DateMix:
 
 def _day_of(cell: Cell) -> date | None:
     """Return the day of a cell that is a date or an ISO text; None for other cells."""
-    if isinstance(cell, PartlyShown):
+    if isinstance(cell, PartlyVisibleCell):
         cell = cell.value
     if isinstance(cell, datetime):
         return cell.date()

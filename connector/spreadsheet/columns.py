@@ -192,7 +192,10 @@ HINTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "enddate": (_ENDS, _WITH_TIME),
     "available": (("available_from",), "the field is a date"),
     "availability": (("available_from",), "the field is a date"),
-    "contact": (("contact_name", "primary_contact_name"), "the column can be a name or an address"),
+    "contact": (
+        ("contact_name", "primary_contact_name"),
+        "the column can hold names or email addresses",
+    ),
     "job": (("job_reference_code", "job_title", "current_job_title"), _ANY),
     "role": (("current_job_title", "title"), _OFTEN),
     **dict.fromkeys(("owner", "recruiter", "consultant"), (_OWNERS, _AN_ID)),

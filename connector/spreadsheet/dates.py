@@ -13,7 +13,13 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from connector.spreadsheet.problems import CellError, PartlyShown, ReadText, ReadTyped, with_note
+from connector.spreadsheet.problems import (
+    CellError,
+    PartlyVisibleCell,
+    ReadText,
+    ReadTyped,
+    with_note,
+)
 from connector.spreadsheet.word_lists import MONTHS, normalized_words
 
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
@@ -295,7 +301,7 @@ def date_reader(form: str | None, century: int | None = None) -> ReadText:
 def typed_date(cell: Any) -> Any:
     """Return a date typed by a spreadsheet program, with a note if the cell hides the year."""
     match cell:
-        case PartlyShown(value=date() as hidden_year):
+        case PartlyVisibleCell(value=date() as hidden_year):
             day = _typed_day(hidden_year)
             return with_note(day, "partly_shown")
         case time() if cell == time():

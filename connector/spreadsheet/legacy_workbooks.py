@@ -27,7 +27,7 @@ from connector.spreadsheet.numbers import (
     shows_time_alone,
     unit_of,
 )
-from connector.spreadsheet.problems import Amount, Cell, Flaw, PartlyShown, text_of
+from connector.spreadsheet.problems import Amount, Cell, Flaw, PartlyVisibleCell, text_of
 from connector.spreadsheet.source_file import (
     SourceFile,
     measure_archive,
@@ -282,7 +282,7 @@ class _OdsScan:
     def _end_cell(self) -> None:
         value = _ods_value(self._attributes, "\n".join(self._lines or ()))
         if self._lines == [""] and isinstance(value, int | float):
-            value = PartlyShown(value, "", ";;;")
+            value = PartlyVisibleCell(value, "", ";;;")
         self._lines = None
         if value == "":
             self._empty_cells += self._cell_times
@@ -335,7 +335,7 @@ def _ods_value(attributes: Mapping[str, str], text: str) -> Cell:
                 figures = [int(each) for each in re.findall(r"[0-9]{1,4}", text)]
                 years = {day.year, day.year % 100} & {*figures}
                 if day.day in figures and not years:
-                    return PartlyShown(day, text, "d-mmm")
+                    return PartlyVisibleCell(day, text, "d-mmm")
                 shows = day.day in figures and years
                 return day if not text or (shows and len(figures) > 1) else text
     except ValueError:

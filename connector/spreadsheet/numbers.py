@@ -19,10 +19,10 @@ from connector.spreadsheet.problems import (
     Amount,
     Cell,
     CellError,
-    NotedValue,
-    PartlyShown,
+    PartlyVisibleCell,
     ReadText,
     ReadTyped,
+    ValueWithNotes,
     with_note,
 )
 from connector.spreadsheet.word_lists import period_of
@@ -210,7 +210,7 @@ def _with_unit_checks(value: int | float, unit: str, is_percentage: bool) -> Any
     return _with_share_note(value) if is_percentage else value
 
 
-def _with_share_note(value: int | float) -> int | float | NotedValue:
+def _with_share_note(value: int | float) -> int | float | ValueWithNotes:
     if value > _SHARE_MAX:
         return with_note(value, "large_percentage")
     return with_note(value, "small_percentage") if 0 < value < 1 else value
@@ -323,7 +323,7 @@ def typed_integer() -> ReadTyped:
 def _whole_number_reader(read_number: ReadTyped) -> ReadTyped:
     def read(cell: Any) -> int:
         number = read_number(cell)
-        if isinstance(number, NotedValue):
+        if isinstance(number, ValueWithNotes):
             number = number.value
         if isinstance(number, Amount):
             raise CellError("currency_sign", fix="Enter the number alone.")
@@ -435,7 +435,7 @@ def apply_format(cell: Cell, form: str) -> Cell:
 
 def _apply_text_format(text: str, sections: tuple[_FormSection, ...], form: str) -> Cell:
     if len(sections) > _TEXT_SECTION and not sections[_TEXT_SECTION].codes:
-        return PartlyShown(text, "", form)
+        return PartlyVisibleCell(text, "", form)
     codes = next((each.codes for each in sections if "@" in each.codes), "@")
     return text if codes == "@" else _parse_format_codes(codes).strip().replace("@", text)
 
@@ -446,7 +446,7 @@ def _apply_number_format(cell: float, codes: str, form: str, *, hides_sign: bool
     if place is None:
         if _DATE_PART.search(codes):
             return cell
-        return _parse_format_codes(codes).strip() or PartlyShown(cell, "", form)
+        return _parse_format_codes(codes).strip() or PartlyVisibleCell(cell, "", form)
     bare = "".join(each for each in codes if ord(each) < _LITERAL)
     if _MASK(bare):
         is_whole = cell >= 0 and cell == int(cell)
@@ -508,7 +508,7 @@ def _part_of_date(cell: date | time, codes: str, form: str) -> Cell:
         return cell.strftime(_STRFTIME.get(part[0].lower(), " "))
 
     text = _parse_format_codes(_DATE_PART.sub(shown, codes)).strip()
-    return PartlyShown(cell, text, form) if days and months and not has_time else text
+    return PartlyVisibleCell(cell, text, form) if days and months and not has_time else text
 
 
 _LENGTH_OF_TIME = re.compile(r"\[(?:h+|m+|s+)\]", re.IGNORECASE).search

@@ -37,7 +37,7 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class PartlyShown:
+class PartlyVisibleCell:
     """Cell whose number format `form` shows less than the cell contains.
 
     `shown` is the visible text: 30-Dec for a date with a year, or an empty text.
@@ -51,7 +51,7 @@ class PartlyShown:
         return text_of(self.value)
 
 
-Cell = str | int | float | bool | date | datetime | time | Amount | PartlyShown
+Cell = str | int | float | bool | date | datetime | time | Amount | PartlyVisibleCell
 """Value of a cell. In a csv it is always text. In a workbook it may also be a number, a boolean or
 a date, as typed or as shown. An empty cell is the empty string.
 """
@@ -320,7 +320,7 @@ ReadTyped = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class NotedValue:
+class ValueWithNotes:
     """Value that was read, with warnings for the user.
 
     `notes` are codes of warnings, each with a message if it differs from the general one.
@@ -330,11 +330,11 @@ class NotedValue:
     notes: tuple[tuple[str, str | None], ...]
 
 
-def with_note(value: Any, code: str, message: str | None = None) -> NotedValue:
+def with_note(value: Any, code: str, message: str | None = None) -> ValueWithNotes:
     """Return the value with one more note."""
-    if isinstance(value, NotedValue):
-        return NotedValue(value.value, ((code, message), *value.notes))
-    return NotedValue(value, ((code, message),))
+    if isinstance(value, ValueWithNotes):
+        return ValueWithNotes(value.value, ((code, message), *value.notes))
+    return ValueWithNotes(value, ((code, message),))
 
 
 class CellError(Exception):

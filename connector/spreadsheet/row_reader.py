@@ -19,9 +19,9 @@ from connector.spreadsheet.problems import (
     Amount,
     Cell,
     CellError,
-    NotedValue,
-    PartlyShown,
+    PartlyVisibleCell,
     SheetRow,
+    ValueWithNotes,
     problem_of,
     with_note,
 )
@@ -125,7 +125,7 @@ class RowReader:
                 value = read(cells[index])
             except CellError as error:
                 if error.code in UNSETTLED and self._meanings is not None:
-                    return self._read_settled(row)
+                    return self._read_with_meanings(row)
                 draft.fail(key, error.problem(column.heading, cells[index]))
                 continue
             if value.__class__ in _PLAIN:
@@ -139,7 +139,7 @@ class RowReader:
             self._split_name(draft)
         return draft
 
-    def _read_settled(self, row: SheetRow) -> RowDraft:
+    def _read_with_meanings(self, row: SheetRow) -> RowDraft:
         """Return the row read again, after the first ambiguous cell."""
         assert self._meanings is not None
         settled, self._meanings = self._meanings.infer_options(), None
@@ -156,10 +156,10 @@ class RowReader:
             draft.values[column.target.key] = value
 
     def _value_with_notes(
-        self, draft: RowDraft, column: MappedColumn, value: NotedValue | Amount
+        self, draft: RowDraft, column: MappedColumn, value: ValueWithNotes | Amount
     ) -> Any:
         """Return the value alone, after adding its notes to the draft."""
-        if isinstance(value, NotedValue):
+        if isinstance(value, ValueWithNotes):
             for code, message in value.notes:
                 draft.warn(code, message, column.heading, draft.row.cells[column.index])
             value = value.value
@@ -259,7 +259,7 @@ def _cell_reader(
         if watch is not None:
             watch(cell)
         if not isinstance(cell, str):
-            if isinstance(cell, PartlyShown) and not cell.shown:
+            if isinstance(cell, PartlyVisibleCell) and not cell.shown:
                 return with_note(None, "hidden_value")
             return reads.typed(cell)
         text = cell.strip()
@@ -275,7 +275,7 @@ def _cell_reader(
 _PLAIN = frozenset((str, int, float, bool))
 """Types of nearly all values."""
 
-_WITH_MORE = (NotedValue, Amount)
+_WITH_MORE = (ValueWithNotes, Amount)
 _DOLLARS = frozenset(("USD", "CAD", "AUD", "NZD", "SGD", "HKD"))
 _IS_UNCLEAR = re.compile(r"[()\[\]&/|;@\d]|\s[-\u2013]\s|\s(?:and|und|et|y|en)\s").search
 _CAPITALS_MIN = 3

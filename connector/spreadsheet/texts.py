@@ -24,10 +24,10 @@ from connector.spreadsheet.numbers import unit_of
 from connector.spreadsheet.problems import (
     Amount,
     CellError,
-    NotedValue,
-    PartlyShown,
+    PartlyVisibleCell,
     ReadText,
     ReadTyped,
+    ValueWithNotes,
     character_name,
     text_of,
     with_note,
@@ -44,7 +44,7 @@ _DIGITS_SAFE = 15
 """Number of digits of a whole number that a spreadsheet program keeps."""
 
 
-def read_text(text: str) -> str | NotedValue:
+def read_text(text: str) -> str | ValueWithNotes:
     """Return any text unchanged."""
     if may_be_cut(text):
         return with_note(_read_text(text), "maybe_cut", _cut_warning(text))
@@ -74,7 +74,7 @@ def read_digits(text: str) -> str:
     return without_text_marks(text)
 
 
-def read_code(text: str) -> str | NotedValue:
+def read_code(text: str) -> str | ValueWithNotes:
     """Return a code, with a warning if it may have been cut."""
     code = read_digits(text)
     return with_note(code, "maybe_cut", _cut_warning(code)) if may_be_cut(code) else code
@@ -155,7 +155,7 @@ class TextForm:
 ANY_FORM = TextForm()
 
 
-def clean_text(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
+def clean_text(text: str, form: TextForm = ANY_FORM) -> str | ValueWithNotes:
     """Return the text as the user sees it, with notes on the changes."""
     text = without_formula_quotes(text)
     notes: list[tuple[str, str | None]] = []
@@ -169,7 +169,7 @@ def clean_text(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
         text = _ESCAPED.sub(r"\1", text)
         notes.append(("escaped_signs", None))
     if text.isascii() and not _MAY_BE_ODD(text):
-        return NotedValue(text, tuple(notes)) if notes else text
+        return ValueWithNotes(text, tuple(notes)) if notes else text
     repaired = _repair_text(text)
     if repaired != text:
         message = "The value was damaged by a wrong encoding. It is imported as"
@@ -187,7 +187,7 @@ def clean_text(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
         notes.append(("invisible", None))
     # A special blank is read as a blank; removed characters are reported.
     tidy = _ODD_BLANKS.sub(" ", visible).strip()
-    return NotedValue(tidy, tuple(notes)) if notes else tidy
+    return ValueWithNotes(tidy, tuple(notes)) if notes else tidy
 
 
 def _has_stray_quote(text: str) -> bool:
@@ -230,7 +230,7 @@ def _read_email(text: str) -> str:
     return read_email(text)
 
 
-def _read_url(text: str) -> str | NotedValue:
+def _read_url(text: str) -> str | ValueWithNotes:
     _refuse_hidden(text)
     if _URL(text) is not None:
         return text
@@ -301,7 +301,7 @@ def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
 
     def read(cell: Any) -> str:
         is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
-        if isinstance(cell, PartlyShown):
+        if isinstance(cell, PartlyVisibleCell):
             return cell.shown
         if isinstance(cell, Amount):
             return text_of(cell)

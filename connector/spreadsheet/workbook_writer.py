@@ -28,7 +28,7 @@ from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.log import neutralise
 from connector.spreadsheet.columns import column_letter
-from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
+from connector.spreadsheet.problems import Amount, Cell, PartlyVisibleCell, SheetRow
 from connector.spreadsheet.report import Pairs, ReportWords, Summary, placeholder, report_cells
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.template_sheet import TemplateColumn
@@ -276,12 +276,12 @@ class _ReportSheet:
             case Amount():
                 raw = value.value / 100 if value.unit == "%" else value.value
                 return value_cell("n", raw, self._style(value.form, color))
-            case PartlyShown():
+            case PartlyVisibleCell():
                 return self._partly_shown(value, color)
         days = to_excel(value)  # type: ignore[no-untyped-call]
         return value_cell("n", days, self._style(DATE_FORMATS[type(value)], color))
 
-    def _partly_shown(self, cell: PartlyShown, color: str | None) -> str:
+    def _partly_shown(self, cell: PartlyVisibleCell, color: str | None) -> str:
         """Return a cell that contains the value and shows as little of it as the input did."""
         if isinstance(cell.value, str):
             return self._new_cell(cell.value, color)

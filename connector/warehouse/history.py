@@ -21,13 +21,13 @@ import pyarrow as pa
 from connector.catalog.resource import Resource
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import from_microseconds, quoted, staged_table
-from connector.warehouse.pull_commands import Found, Gone
+from connector.warehouse.pull_commands import DeletionProof, FoundDetail
 from connector.warehouse.queries import ExistingRow
 from connector.warehouse.rows import (
     RowBatch,
     differing_listed_names,
     ids_table,
-    places_table,
+    rowids_table,
     timestamp_array,
 )
 from connector.warehouse.schema import HISTORY_COLUMNS, columns
@@ -70,7 +70,10 @@ class History:
         return bool(differing_listed_names(self._stream.resource, item.raw, json.loads(row.record)))
 
     def add_read(
-        self, found: Mapping[str, Found], stored: Mapping[str, ExistingRow], unchanged: Set[str]
+        self,
+        found: Mapping[str, FoundDetail],
+        stored: Mapping[str, ExistingRow],
+        unchanged: Set[str],
     ) -> HistoryEdits:
         """Add versions from details, except for unchanged ones in `unchanged` (see `confirm`)."""
         edits = HistoryEdits(self._stream.resource)
@@ -84,7 +87,7 @@ class History:
         return edits
 
     def add_deleted(
-        self, gone: Mapping[str, Gone], stored: Mapping[str, ExistingRow]
+        self, gone: Mapping[str, DeletionProof], stored: Mapping[str, ExistingRow]
     ) -> HistoryEdits:
         """End the versions of these live records."""
         edits = HistoryEdits(self._stream.resource)
@@ -97,10 +100,12 @@ class History:
     def _last_versions(self, stored: Mapping[str, ExistingRow]) -> dict[str, Version]:
         """Return the last version of each of these loaded records."""
         found: list[tuple[Any, ...]] = []
-        places = [row.open_place for row in stored.values() if row.open_place is not None]
+        places = [
+            row.open_version_rowid for row in stored.values() if row.open_version_rowid is not None
+        ]
         if places:
-            found += self._read_versions(places_table(places), "SELECT place FROM stage")
-        ended = [id for id, row in stored.items() if row.open_place is None]
+            found += self._read_versions(rowids_table(places), "SELECT place FROM stage")
+        ended = [id for id, row in stored.items() if row.open_version_rowid is None]
         if ended:
             # The ids are filtered first, so that other rows' records are not read.
             rowids = f"SELECT rowid FROM {self._name} WHERE id IN (SELECT id FROM stage)"
@@ -144,7 +149,7 @@ class History:
         self._extend_observations(edits.confirmed, stored)
         if edits.completed:
             with staged_table(
-                self._connection, places_table(_open_versions(edits.completed, stored))
+                self._connection, rowids_table(_open_versions(edits.completed, stored))
             ):
                 self._connection.execute(
                     f"DELETE FROM {self._name} WHERE rowid IN (SELECT place FROM stage)"
@@ -186,7 +191,7 @@ class History:
         if not endings:
             return
         ends = endings.values()
-        stage = places_table(
+        stage = rowids_table(
             _open_versions(endings, stored),
             valid_to=timestamp_array(each.valid_to for each in ends),
             before=timestamp_array(each.before for each in ends),
@@ -236,7 +241,7 @@ class History:
         """Extend the open versions to the times of a new observation."""
         if not times:
             return
-        stage = places_table(_open_versions(times, stored), at=timestamp_array(times.values()))
+        stage = rowids_table(_open_versions(times, stored), at=timestamp_array(times.values()))
         with staged_table(self._connection, stage):
             self._connection.execute(
                 f"UPDATE {self._name} AS stored "
@@ -247,7 +252,7 @@ class History:
 
 def _open_versions(ids: Iterable[str], stored: Mapping[str, ExistingRow]) -> list[int]:
     """Return the row ids of the open versions of these records."""
-    places = [stored[id].open_place for id in ids]
+    places = [stored[id].open_version_rowid for id in ids]
     assert None not in places, "an open version is not one"
     return [each for each in places if each is not None]
 

@@ -165,7 +165,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "seen_at TIMESTAMPTZ": "Time of the event.",
             "resource VARCHAR": _RESOURCE,
             "parent VARCHAR": _PARENT,
-            "id VARCHAR": "Record of the event, or null.",
+            "id VARCHAR": "Id of the record that the event is about. Null if it is about several.",
             "kind VARCHAR": "Kind of the event; docs/PULL.md explains each kind.",
             "detail VARCHAR": "Details, such as the name of an unknown field.",
         },
@@ -190,8 +190,8 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             ),
             "started_at TIMESTAMPTZ": "Start time.",
             "ended_at TIMESTAMPTZ": "End time; null while it is running.",
-            "true_of TIMESTAMPTZ": "Latest time until which a resource is verified "
-            '(sync.bookmarks); the models use it as "now".',
+            "true_of TIMESTAMPTZ": "Latest time up to which a resource is verified"
+            " (sync.bookmarks). The models use it as the current time.",
             "run_id VARCHAR": "Last run whose records it contains (`sync.runs.run_id`).",
             "outcome VARCHAR": "published, unchanged (nothing to publish; only the latest "
             "such row is kept), refused (a blocking check failed), failed "

@@ -22,13 +22,19 @@ from connector.warehouse import pull_commands
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import iso, literal, quoted, staged_table
 from connector.warehouse.history import History
-from connector.warehouse.pull_commands import Commit, Event, Found, Gone, Unread
+from connector.warehouse.pull_commands import (
+    Commit,
+    DeletionProof,
+    Event,
+    FoundDetail,
+    UnreadableDetail,
+)
 from connector.warehouse.queries import ExistingRow, created_between, stored_rows
 from connector.warehouse.rows import (
     RowBatch,
     as_json,
     ids_table,
-    places_table,
+    rowids_table,
     timestamp_array,
     without_surrogates,
 )
@@ -97,12 +103,12 @@ class LandingTable:
         self._set_timestamps(
             "_seen_at = stage.at",
             {
-                row.place: distinct[id].served_at or at
+                row.rowid: distinct[id].served_at or at
                 for id, row in stored.items()
                 if id not in edits.stale
             },
         )
-        self._delete([stored[id].place for id in unread if id in stored])
+        self._delete([stored[id].rowid for id in unread if id in stored])
         table = rows.table()
         self._insert(table)
         self._history.write(edits, stored, table, run_id)
@@ -116,7 +122,7 @@ class LandingTable:
         """Set a timestamp column of the rows with these row ids."""
         if not times:
             return
-        stage = places_table(times, at=timestamp_array(times.values()))
+        stage = rowids_table(times, at=timestamp_array(times.values()))
         with staged_table(self._connection, stage):
             self._execute(
                 f"UPDATE {self._name} AS stored SET {assignments} FROM stage "
@@ -124,12 +130,12 @@ class LandingTable:
             )
 
     def _land_records(
-        self, records: tuple[Found, ...], run_id: str
+        self, records: tuple[FoundDetail, ...], run_id: str
     ) -> tuple[LandedCounts, tuple[Event, ...]]:
         """Replace the rows of records that were read; unchanged rows only get new timestamps."""
         if not records:
             return LandedCounts(), ()
-        distinct: dict[str, Found] = {each.record.id: each for each in records}
+        distinct: dict[str, FoundDetail] = {each.record.id: each for each in records}
         created = [each.record.created_at for each in records]
         stored = stored_rows(self._connection, self._stream.resource, distinct, created)
         rows = RowBatch(self._columns)
@@ -142,10 +148,10 @@ class LandingTable:
             new += before is None or not before.is_hydrated
             own = self._own_columns(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
             rows.add(each.record, own | {"_record": text})
-        stamps = {stored[id].place: at for id, at in unchanged_at.items()}
+        stamps = {stored[id].rowid: at for id, at in unchanged_at.items()}
         self._set_timestamps("_hydrated_at = stage.at, _seen_at = stage.at", stamps)
         self._history.confirm(unchanged_at, stored)
-        self._delete([stored[id].place for id in rows.values["id"] if id in stored])
+        self._delete([stored[id].rowid for id in rows.values["id"] if id in stored])
         table = rows.table()
         self._insert(table)
         edits = self._history.add_read(distinct, stored, unchanged_at.keys())
@@ -157,7 +163,7 @@ class LandingTable:
         )
         return counts, _events(rows)
 
-    def _land_parts(self, records: list[Found], run_id: str) -> None:
+    def _land_parts(self, records: list[FoundDetail], run_id: str) -> None:
         """Replace the parts of details: the fields of content types (API 2.6)."""
         parts = [f for f in self._stream.resource.detail_fields if f.kind is Kind.PARTS]
         for declared in parts:
@@ -173,7 +179,9 @@ class LandingTable:
                 self._connection.execute(f"DELETE FROM {name} WHERE {condition}")
             self._insert(rows.table(), name)
 
-    def _mark_deleted(self, gone: Mapping[str, Gone], run_id: str) -> tuple[int, tuple[Event, ...]]:
+    def _mark_deleted(
+        self, gone: Mapping[str, DeletionProof], run_id: str
+    ) -> tuple[int, tuple[Event, ...]]:
         """Mark rows as deleted, with an event for each, unless they are already marked."""
         if not gone:
             return 0, ()
@@ -183,7 +191,7 @@ class LandingTable:
         self._history.write(edits, stored, None, run_id)
         self._set_timestamps(
             f"_deleted_at = stage.at, _run_id = {literal(run_id)}",
-            {stored[id].place: gone[id].served_at for id in live},
+            {stored[id].rowid: gone[id].served_at for id in live},
         )
         self._dequeue(gone)
         return len(live), tuple(Event("deleted", "the API answered 404", id) for id in live)
@@ -205,7 +213,9 @@ class LandingTable:
                 self._stream_parameters(),
             )
 
-    def _note_unread(self, unread: Mapping[str, Unread], run_id: str, at: datetime) -> None:
+    def _note_unread(
+        self, unread: Mapping[str, UnreadableDetail], run_id: str, at: datetime
+    ) -> None:
         """Store with queued ids why they could not be read, and in how many runs."""
         if not unread:
             return
@@ -250,7 +260,7 @@ class LandingTable:
 
     def _delete(self, places: Sequence[int]) -> None:
         if places:
-            with staged_table(self._connection, places_table(places)):
+            with staged_table(self._connection, rowids_table(places)):
                 rows = "rowid IN (SELECT place FROM stage)"
                 self._execute(f"DELETE FROM {self._name} WHERE {rows}")
 
@@ -274,7 +284,7 @@ class LandingTable:
 
 
 def _events(rows: RowBatch) -> tuple[Event, ...]:
-    return tuple(Event(oddity.kind, oddity.detail) for oddity in rows.oddities)
+    return tuple(Event(oddity.kind, oddity.detail) for oddity in rows.anomalies)
 
 
 # -- Erased people ---------------------------------------------------------------------------------

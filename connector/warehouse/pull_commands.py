@@ -58,7 +58,7 @@ Steps = Generator[EngineCommand[Any], Any, T]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDetail:
     """Detail of a record, as of `served_at`."""
 
     record: Resource
@@ -66,14 +66,14 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class DeletionProof:
     """Proof that a record is deleted: a 404 with the API's own error body."""
 
     served_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadableDetail:
     """Detail that could not be read, which proves nothing.
 
     `reason` is an error code, and `message` a part of a sentence without personal data.
@@ -83,7 +83,7 @@ class Unread:
     message: str = ""
 
 
-Outcome = Found | Gone | Unread
+Outcome = FoundDetail | DeletionProof | UnreadableDetail
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +218,10 @@ class Commit(EngineCommand[None]):
     """
 
     items: tuple[Resource, ...] = ()
-    records: tuple[Found, ...] = ()
-    gone: Mapping[str, Gone] = field(default_factory=dict)
+    records: tuple[FoundDetail, ...] = ()
+    gone: Mapping[str, DeletionProof] = field(default_factory=dict)
     enqueue: Mapping[str, str] = field(default_factory=dict)
-    unread: Mapping[str, Unread] = field(default_factory=dict)
+    unread: Mapping[str, UnreadableDetail] = field(default_factory=dict)
     bookmark: Bookmark | None = None
     events: tuple[Event, ...] = ()
     ends_stream: bool = False

@@ -29,14 +29,14 @@ class ExistingRow:
     """Loaded row, as needed to apply a new response.
 
     Attributes:
-        place: Row id of the row.
-        open_place: Row id of its open version, if it has one.
+        rowid: Row id of the row.
+        open_version_rowid: Row id of its open version, if it has one.
         is_listed_since: True if a list has shown other values since the detail.
     """
 
     seen_at: datetime | None
-    place: int
-    open_place: int | None
+    rowid: int
+    open_version_rowid: int | None
     record: str
     is_hydrated: bool
     is_deleted: bool
@@ -97,7 +97,7 @@ def stored_rows(
         assert len({id for id, *_ in rows}) == len(rows), f"landing.{name} holds an id twice"
         for id, *values, seen_at in rows:
             row = ExistingRow(from_microseconds(seen_at), *values)
-            if row.is_deleted or row.open_place is not None or not where:
+            if row.is_deleted or row.open_version_rowid is not None or not where:
                 stored[id] = row
                 del remaining[id]
     return stored

@@ -47,7 +47,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Oddity:
+class Anomaly:
     """Undeclared part of a response, without personal data."""
 
     kind: str
@@ -60,7 +60,7 @@ class RowBatch:
 
     columns: tuple[Column, ...]
     values: dict[str, list[Any]] = field(init=False)
-    oddities: dict[Oddity, None] = field(default_factory=dict)
+    anomalies: dict[Anomaly, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.values = {column.name: [] for column in self.columns}
@@ -79,8 +79,8 @@ class RowBatch:
                     self._note(column, value, problem)
             self.values[column.name].append(value)
         for name in record.undeclared_fields:
-            self.oddities[
-                Oddity("unknown_field", without_surrogates(name)[:_VALUE_CHARACTERS_MAX])
+            self.anomalies[
+                Anomaly("unknown_field", without_surrogates(name)[:_VALUE_CHARACTERS_MAX])
             ] = None
 
     def __len__(self) -> int:
@@ -96,7 +96,7 @@ class RowBatch:
         # A choice is a value of the platform and may be shown; other values may be personal.
         shown = f" {value[:_VALUE_CHARACTERS_MAX]!r}" if column.field.values and value else ""
         kind = "unknown_value" if value is not None else "unreadable_value"
-        self.oddities[Oddity(kind, f"{column.name}{shown} {problem}")] = None
+        self.anomalies[Anomaly(kind, f"{column.name}{shown} {problem}")] = None
 
 
 def column_value(field: Field, value: Any) -> tuple[Any, str | None]:
@@ -122,7 +122,7 @@ def ids_table(ids: Iterable[str], **columns: pa.Array) -> pa.Table:
     return pa.table({"id": pa.array(list(ids), pa.string()), **columns})
 
 
-def places_table(places: Iterable[int], **columns: pa.Array) -> pa.Table:
+def rowids_table(places: Iterable[int], **columns: pa.Array) -> pa.Table:
     """Return a table of row ids and further columns."""
     return pa.table({"place": pa.array(list(places), pa.int64()), **columns})
 

@@ -23,7 +23,7 @@ from connector.catalog.value import Kind
 from connector.errors import NotAWarehouse
 from connector.warehouse.duckdb_file import literal, quoted, staged_table, transaction
 from connector.warehouse.internal_tables import OWN_TABLES
-from connector.warehouse.rows import ARROW_TYPES, Column, column_value, places_table
+from connector.warehouse.rows import ARROW_TYPES, Column, column_value, rowids_table
 
 SCHEMA_VERSION = 1
 """Layout version of a work file. An older version of the connector refuses a newer layout.
@@ -244,7 +244,7 @@ def _fill(connection: duckdb.DuckDBPyConnection, table: TableSchema, column: Col
         f"SELECT rowid, {value} FROM {table.quoted} WHERE {value} IS NOT NULL"
     ).fetchall()
     values = [column_value(column.field, json.loads(text))[0] for _, text in rows]
-    stage = places_table(
+    stage = rowids_table(
         (place for place, _ in rows), value=pa.array(values, ARROW_TYPES[column.type])
     )
     with staged_table(connection, stage):

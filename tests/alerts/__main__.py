@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.alerts.incidents import NIGHTS
-from tests.alerts.nights import QUIET, live
+from tests.alerts.nights import QUIET, run_nights
 
 MESSAGES = Path(__file__).with_name("nights.txt")
 TITLE = "What the operator of an account receives in each night. Written by python -m tests.alerts."
 
 
-def rendered(folder: Path) -> Iterator[str]:
-    """The title, and then each night with its messages."""
+def format_nights(folder: Path) -> Iterator[str]:
+    """Return the title, then each night with its messages."""
     yield TITLE
-    for night, messages in live(NIGHTS, folder):
+    for night, messages in run_nights(NIGHTS, folder):
         if messages or night.about != QUIET:
             yield f"{night.number}. {night.about}\n" + "\n\n".join(messages)
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        MESSAGES.write_text("\n\n## ".join(rendered(Path(folder))) + "\n", encoding="utf-8")
+        MESSAGES.write_text("\n\n## ".join(format_nights(Path(folder))) + "\n", encoding="utf-8")

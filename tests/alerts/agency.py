@@ -1,7 +1,4 @@
-"""What the tests of alerts share: accounts whose files say what they are told to, and a clock.
-
-Runs, bookmarks and requests are written with the connector's own tables, and nothing is pulled.
-"""
+"""Accounts with recorded runs, and a clock, for the tests of alerts."""
 
 from __future__ import annotations
 
@@ -37,8 +34,8 @@ from tests.support.clock import Clock
 START = datetime(2026, 11, 20, 22, 0, tzinfo=UTC)
 
 
-def settings_of(folder: Path, account: str | None = None, **environ: str) -> Settings:
-    """Settings of an account, with `alert_*` and others by their names in small letters."""
+def load_account_settings(folder: Path, account: str | None = None, **environ: str) -> Settings:
+    """Return the settings of an account; the `alert_*` settings have lower-case names."""
     given = {f"CONNECTOR_{name.upper()}": value for name, value in environ.items()}
     flags = {"account": account} if account is not None else {}
     return load_settings(flags, {"CONNECTOR_DATA_DIR": str(folder), **given}, folder)
@@ -64,7 +61,7 @@ DONE = ResourceRun(
 
 
 class RecordedAccount:
-    """An account whose runs are written straight into its files."""
+    """Account whose runs are written directly to its files."""
 
     def __init__(
         self, settings: Settings, clock: Clock, resources: Sequence[str] = ("jobs",)
@@ -74,7 +71,7 @@ class RecordedAccount:
         self.warehouse.prepare()
         self._runs = 0
 
-    def pull(
+    def record_pull(
         self,
         outcome: str = "done",
         *,
@@ -86,8 +83,8 @@ class RecordedAccount:
         command: str = "pull",
         seconds: float = 60.0,
     ) -> Run:
-        """A pull that begins now and takes a minute, of the account's resources unless it is said
-        which; `unlike` has what is otherwise of resources than of one that is done.
+        """Record a pull that starts now and takes a minute. Unless `resources` are named, it pulls
+        all of them; `unlike` overrides fields of their successful results.
         """
         self._runs += 1
         run = Run(f"{self.clock.now:%Y%m%dT%H%M%SZ}-{self._runs:06d}", command, self.clock.now)
@@ -111,14 +108,14 @@ class RecordedAccount:
                     write_bookmark(connection, Stream(CATALOG[name]), mark, run.run_id)
                 if landed or stands:
                     write_resource_run(connection, run.run_id, done)
-        self.spend(requests)
+        self.record_requests(requests)
         return ended
 
-    def publish(self, row: Publication) -> None:
+    def record_publication(self, row: Publication) -> None:
         with open_file(self.warehouse.work) as connection, transaction(connection):
             write_publication(connection, row)
 
-    def spend(self, requests: int) -> None:
+    def record_requests(self, requests: int) -> None:
         if not requests:
             return
         spender = RequestSpender("run", "pull", allowance_of(self.settings), asks_anyway=True)
@@ -135,8 +132,8 @@ class RecordedAccount:
                 ledger.return_block(spender, RunSettlement(block, {"list": block.requests}))
                 left -= block.requests
 
-    def quota_ends(self, until: datetime) -> None:
-        """The API says that the month is spent."""
+    def record_quota_exhausted(self, until: datetime) -> None:
+        """Record that the API reported the monthly quota as used up."""
         spender = RequestSpender("run", "pull", allowance_of(self.settings))
         said = QuotaExhaustion(self.clock.now, until, is_told=True)
         with Ledger(self.settings.folder) as ledger:

@@ -1,4 +1,4 @@
-"""The nights: what goes wrong in each, and what a user does about it in the morning."""
+"""Incidents of the nights: the faults, and the corrections on the next morning."""
 
 from __future__ import annotations
 
@@ -28,36 +28,35 @@ from tests.alerts.nights import COUNTS, KEY, OTHER_KEY, Night, NightlyAccount, S
 CANDIDATES = "/api/v1/candidates*"
 
 
-def all_of(*steps: Step) -> Step:
-    """One step after another; gives the result of the last."""
+def run_steps(*steps: Step) -> Step:
+    """Return a step that runs the steps in order and returns the last result."""
     return lambda a: [each(a) for each in steps][-1]
 
 
 # -- The server ------------------------------------------------------------------------------------
 
 
-def failing(fault: Fault, path: str = "*", **when: Any) -> Step:
-    """The server answers so, until it is whole again."""
+def make_server_fail(fault: Fault, path: str = "*", **when: Any) -> Step:
+    """Make the server respond with a fault until `clear_server_faults`."""
     return lambda a: a.sandbox.faults.add(fault, path=path, **{"times": None, **when})
 
 
-def whole(a: NightlyAccount) -> None:
-    """The server answers as it should."""
+def clear_server_faults(a: NightlyAccount) -> None:
     a.sandbox.faults.clear()
 
 
-def key(key: str) -> Step:
-    """The file has another key."""
+def replace_key(key: str) -> Step:
+    """Replace the key in the key file."""
     return lambda a: a.write("key", key)
 
 
-def extra_fields(value: str) -> Step:
-    """The server shows a field that the API does not document, or stops."""
+def set_undocumented_field(value: str) -> Step:
+    """Make the server add a field that the API does not document, or stop adding it."""
     return lambda a: object.__setattr__(a.sandbox.store.behaviours, "extra_fields", value)
 
 
-def touch(name: str, number: int = 1, **changes: Any) -> Step:
-    """A user changes records in one bulk edit, five hours ago."""
+def edit_records(name: str, number: int = 1, **changes: Any) -> Step:
+    """Change records in one bulk edit that happened five hours ago."""
 
     def step(a: NightlyAccount) -> None:
         ids = sorted(a.sandbox.store.records(name))[:number]
@@ -66,9 +65,7 @@ def touch(name: str, number: int = 1, **changes: Any) -> Step:
     return step
 
 
-def remove(name: str, number: int) -> Step:
-    """A user deletes records."""
-
+def delete_records(name: str, number: int) -> Step:
     def step(a: NightlyAccount) -> None:
         for id in sorted(a.sandbox.store.records(name))[:number]:
             a.sandbox.store.remove(name, id)
@@ -76,8 +73,8 @@ def remove(name: str, number: int) -> Step:
     return step
 
 
-def hourly(*before: Step) -> Step:
-    """A pull every hour, each after its step."""
+def pull_hourly_after(*before: Step) -> Step:
+    """Run a pull every hour, each after one of the steps."""
 
     def run(a: NightlyAccount) -> None:
         for each in before:
@@ -88,15 +85,15 @@ def hourly(*before: Step) -> Step:
     return run
 
 
-def slow(a: NightlyAccount) -> object:
-    """Answers take several seconds."""
+def pull_with_slow_responses(a: NightlyAccount) -> object:
+    """Pull while each response takes several seconds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "time", SimpleNamespace(monotonic=count(0.0, 67.0).__next__))
         return a.pull()
 
 
-def another_workspace(a: NightlyAccount) -> object:
-    """The address is that of another agency, which takes the same key."""
+def pull_from_another_workspace(a: NightlyAccount) -> object:
+    """Pull while the address is that of another agency, which accepts the same key."""
     ago = timedelta(days=60)  # No record was changed there since yesterday.
     with Sandbox(
         counts=COUNTS, seed=99, keys={KEY: ("*",)}, clock=lambda: a.hours() - ago
@@ -111,18 +108,16 @@ def another_workspace(a: NightlyAccount) -> object:
 # -- This machine ----------------------------------------------------------------------------------
 
 
-def clock(**ahead: float) -> Step:
-    """This machine's clock differs from the server's."""
+def set_local_clock(**ahead: float) -> Step:
+    """Set the difference between this machine's clock and the server's."""
     return lambda a: setattr(a.hours, "ahead", timedelta(**ahead))
 
 
-def nothing(a: NightlyAccount) -> None:
-    """No scheduler runs."""
+def run_nothing(a: NightlyAccount) -> None:
+    """Do nothing, as when no scheduler runs."""
 
 
-def command(*words: str, status: int = 0) -> Step:
-    """A user runs a command."""
-
+def run_command(*words: str, status: int = 0) -> Step:
     def step(a: NightlyAccount) -> object:
         done = a.call(*words)
         assert status == done.status, (words, done)
@@ -131,14 +126,14 @@ def command(*words: str, status: int = 0) -> Step:
     return step
 
 
-def killed(a: NightlyAccount) -> None:
-    """The pull's process is killed: its run has no end."""
+def record_killed_pull(a: NightlyAccount) -> None:
+    """Record a run without an end, as a killed pull leaves it."""
     with open_file(a.home / "work.duckdb") as connection:
         begin_run(connection, Run("killed", "pull", a.hours()))
 
 
-def beside_another(a: NightlyAccount) -> object:
-    """The night's pull finds another one."""
+def pull_during_another_pull(a: NightlyAccount) -> object:
+    """Pull while another pull holds the lease, then pull again."""
     with Ledger(a.home) as ledger:
         ledger.take_lease("pull", LeaseOwner.of_this_process("another", "pull"), a.hours())
         assert 1 == a.pull().status
@@ -146,8 +141,8 @@ def beside_another(a: NightlyAccount) -> object:
     return a.pull()
 
 
-def interrupted(*words: str) -> Step:
-    """The process of a command gets a signal at its first answer."""
+def interrupt_command(*words: str) -> Step:
+    """Interrupt a command at its first response."""
 
     def cut(self: RunProgress, progress: object) -> None:
         raise KeyboardInterrupt
@@ -160,14 +155,14 @@ def interrupted(*words: str) -> Step:
     return run
 
 
-def dagster_fails(a: NightlyAccount) -> None:
-    """A job of Dagster fails before it comes to the connector."""
+def report_failed_dagster_job(a: NightlyAccount) -> None:
+    """Report a Dagster job that failed before it called the connector."""
     job = JobRun("nightly_pull", "d-1", a.hours(), failed=True)
     check_alerts(load_settings({"account": "acme"}, a.environ), jobs=[job], now=a.hours)
 
 
-def full_disk(a: NightlyAccount) -> object:
-    """No file can be written beyond its first bytes."""
+def pull_with_full_disk(a: NightlyAccount) -> object:
+    """Pull while no file can grow beyond 1,024 bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
     try:
@@ -176,8 +171,8 @@ def full_disk(a: NightlyAccount) -> object:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def overwrite(name: str) -> Step:
-    """A file is overwritten by another kind of file."""
+def overwrite_file(name: str) -> Step:
+    """Overwrite a file of the data folder with other bytes."""
 
     def step(a: NightlyAccount) -> None:
         (a.home / name).rename(a.folder / f"{name}.was")
@@ -186,8 +181,8 @@ def overwrite(name: str) -> Step:
     return step
 
 
-def put_back(name: str) -> Step:
-    """A user puts the file back."""
+def restore_file(name: str) -> Step:
+    """Restore the file that `overwrite_file` replaced."""
     return lambda a: (a.folder / f"{name}.was").replace(a.home / name)
 
 
@@ -197,8 +192,8 @@ STATUS = "3f0b7c1e-5d3a-4a52-9a39-0c6a1c1f7f10"
 PUSH = ("--mode", "create", "--apply", "--no-wait", "--no-pull")
 
 
-def push(name: str, email: str, status: int = 0) -> Step:
-    """A user pushes a file with one lead."""
+def push_one_lead(name: str, email: str, status: int = 0) -> Step:
+    """Push a file with one lead."""
 
     def step(a: NightlyAccount) -> None:
         row = f"Ada,Novak,{email},{STATUS}"
@@ -209,27 +204,27 @@ def push(name: str, email: str, status: int = 0) -> Step:
     return step
 
 
-def cut_push(a: NightlyAccount) -> None:
-    """A push gets a signal at its first row."""
+def interrupt_push(a: NightlyAccount) -> None:
+    """Interrupt a push at its first row."""
     a.write("cut.csv", (a.folder / "late.csv").read_text())
-    interrupted("push", "leads", str(a.folder / "cut.csv"), *PUSH)(a)
+    interrupt_command("push", "leads", str(a.folder / "cut.csv"), *PUSH)(a)
 
 
-def give_up(a: NightlyAccount) -> None:
-    """A user looks, finds that the lead is not there, and gives the row up."""
+def drop_unknown_row(a: NightlyAccount) -> None:
+    """Check that the lead does not exist, then drop the row."""
     (row,) = a.call("resolve", "--json").object["rows"]
     for decision in ("--look", "--drop"):
         done = a.call("resolve", row["batch"], str(row["row"]), decision)
     assert 3 == done.status, done
 
 
-def with_models(a: NightlyAccount) -> object:
-    """The night publishes with models."""
+def pull_with_models(a: NightlyAccount) -> object:
+    """Pull and publish with models."""
     return a.pull(CONNECTOR_MODELS="on")
 
 
-def seed(name: str, text: str) -> Step:
-    """A user saves a seed."""
+def write_seed(name: str, text: str) -> Step:
+    """Write a seed file."""
 
     def step(a: NightlyAccount) -> None:
         (a.home / "seeds").mkdir(exist_ok=True)
@@ -238,17 +233,17 @@ def seed(name: str, text: str) -> Step:
     return step
 
 
-def begin_names(a: NightlyAccount) -> None:
-    """A user names one status and groups one source; the names of the others are missing."""
-    seed("lead_statuses", f"id,name,outcome\n{STATUS},New,open\n")(a)
-    command("models", "seeds", "--write", "source_groups")(a)
+def fill_some_seed_names(a: NightlyAccount) -> None:
+    """Name one status and group one source; leave the other names empty."""
+    write_seed("lead_statuses", f"id,name,outcome\n{STATUS},New,open\n")(a)
+    run_command("models", "seeds", "--write", "source_groups")(a)
     with (a.home / "seeds" / "source_groups.csv").open("a") as file:
         file.write("Our own page,Own page\n")
 
 
-def name_all(a: NightlyAccount) -> None:
-    """A user fills in the names that the seeds lack."""
-    command("models", "seeds", "--write")(a)
+def fill_all_seed_names(a: NightlyAccount) -> None:
+    """Fill in the names that the seeds lack."""
+    run_command("models", "seeds", "--write")(a)
     for each in (a.home / "seeds").glob("*.csv"):
         rows = csv.reader(each.read_text().splitlines())
         each.write_text("".join(f"{','.join(cell or 'open' for cell in row)}\n" for row in rows))
@@ -256,90 +251,129 @@ def name_all(a: NightlyAccount) -> None:
 
 PULL: Step = NightlyAccount.pull
 NIGHTS = (
-    Night(1, "The first load publishes with models; no seed is filled in", instead=with_models),
-    Night(3, "Edits, and three deletions", all_of(remove("candidates", 3), touch("jobs"))),
+    Night(
+        1, "The first load publishes with models; no seed is filled in", instead=pull_with_models
+    ),
+    Night(
+        3,
+        "Edits, and three deletions",
+        run_steps(delete_records("candidates", 3), edit_records("jobs")),
+    ),
     Night(
         *(4, "The API is unreachable for three hours, and a pull runs every hour"),
-        instead=hourly(lambda a: a.sandbox.stop(), nothing, nothing, lambda a: a.sandbox.start()),
+        instead=pull_hourly_after(
+            lambda a: a.sandbox.stop(), run_nothing, run_nothing, lambda a: a.sandbox.start()
+        ),
     ),
-    Night(5, "The API answers 503", failing(Status(503)), whole),
-    Night(7, "The key is revoked", key(OTHER_KEY), key(KEY)),
-    Night(9, "The API is slow", touch("jobs", 12), instead=slow),
+    Night(5, "The API answers 503", make_server_fail(Status(503)), clear_server_faults),
+    Night(7, "The key is revoked", replace_key(OTHER_KEY), replace_key(KEY)),
+    Night(9, "The API is slow", edit_records("jobs", 12), instead=pull_with_slow_responses),
     Night(
-        *(10, "22 of 57 candidates are deleted", remove("candidates", 22)),
-        command("pull", "candidates", "--accept-deletes"),
+        *(10, "22 of 57 candidates are deleted", delete_records("candidates", 22)),
+        run_command("pull", "candidates", "--accept-deletes"),
     ),
-    Night(11, "The key loses the scope of candidates", failing(Status(403), CANDIDATES), whole),
     Night(
-        *(12, "A proxy answers 200 with its own page", failing(HtmlPage(200))), all_of(whole, PULL)
+        11,
+        "The key loses the scope of candidates",
+        make_server_fail(Status(403), CANDIDATES),
+        clear_server_faults,
     ),
-    Night(13, "The pull is killed", instead=killed),
-    Night(15, "Two pulls run at one time", instead=beside_another),
-    Night(16, "The clock is two days behind", clock(days=-2), all_of(clock(), PULL)),
-    Night(17, "The clock is three days ahead", clock(days=3), clock()),
-    Night(19, "No scheduler runs", instead=nothing),
-    Night(20, "No scheduler runs again", instead=nothing),
+    Night(
+        *(12, "A proxy answers 200 with its own page", make_server_fail(HtmlPage(200))),
+        run_steps(clear_server_faults, PULL),
+    ),
+    Night(13, "The pull is killed", instead=record_killed_pull),
+    Night(15, "Two pulls run at one time", instead=pull_during_another_pull),
+    Night(
+        16,
+        "The clock is two days behind",
+        set_local_clock(days=-2),
+        run_steps(set_local_clock(), PULL),
+    ),
+    Night(17, "The clock is three days ahead", set_local_clock(days=3), set_local_clock()),
+    Night(19, "No scheduler runs", instead=run_nothing),
+    Night(20, "No scheduler runs again", instead=run_nothing),
     Night(
         *(21, "The API answers 503, and the webhook is down"),
-        all_of(failing(Status(503)), lambda a: a.receiver.go_down()),
-        all_of(whole, lambda a: a.receiver.go_up()),
+        run_steps(make_server_fail(Status(503)), lambda a: a.receiver.go_down()),
+        run_steps(clear_server_faults, lambda a: a.receiver.go_up()),
     ),
     Night(
         *(23, "The plan's requests are used up", lambda a: a.set(monthly_requests=100)),
         lambda a: a.set(monthly_requests=100_000),
     ),
     Night(
-        *(25, "The API answers 429 for the rest of the month", failing(Limited("far"))),
-        all_of(whole, command("pull", *COUNTS, "--ignore-quota")),
+        *(25, "The API answers 429 for the rest of the month", make_server_fail(Limited("far"))),
+        run_steps(clear_server_faults, run_command("pull", *COUNTS, "--ignore-quota")),
     ),
     Night(
         *(27, "A setting is misspelt", lambda a: a.set(billing_dai=3)),
         lambda a: a.set(billing_dai=None),
     ),
-    Night(28, "The key's file is empty", key(""), key(KEY)),
-    Night(29, "The disk is full", instead=full_disk),
+    Night(28, "The key's file is empty", replace_key(""), replace_key(KEY)),
+    Night(29, "The disk is full", instead=pull_with_full_disk),
     # Kinds of alerts that those nights do not have.
     Night(
-        *(31, "A field is undocumented", all_of(extra_fields("shown"), touch("jobs"))),
-        all_of(extra_fields("none"), touch("jobs")),
+        *(
+            31,
+            "A field is undocumented",
+            run_steps(set_undocumented_field("shown"), edit_records("jobs")),
+        ),
+        run_steps(set_undocumented_field("none"), edit_records("jobs")),
     ),
     Night(
-        *(33, "A pushed file has an invalid address", push("wrong", "nobody", 3)),
-        push("wrong", "ada@people.example"),
+        *(33, "A pushed file has an invalid address", push_one_lead("wrong", "nobody", 3)),
+        push_one_lead("wrong", "ada@people.example"),
     ),
     Night(
         *(35, "A created lead is not answered, and not found"),
-        all_of(
-            failing(Drop(), "/api/v1/leads", method="POST", times=1),
-            push("lost", "lost@people.example", 3),
+        run_steps(
+            make_server_fail(Drop(), "/api/v1/leads", method="POST", times=1),
+            push_one_lead("lost", "lost@people.example", 3),
         ),
-        give_up,
+        drop_unknown_row,
     ),
     Night(
         *(37, "The key is revoked while somebody pushes"),
-        all_of(key(OTHER_KEY), push("late", "late@people.example", 1), key(KEY)),
-        push("late", "late@people.example"),
+        run_steps(
+            replace_key(OTHER_KEY),
+            push_one_lead("late", "late@people.example", 1),
+            replace_key(KEY),
+        ),
+        push_one_lead("late", "late@people.example"),
     ),
-    Night(39, "A push is interrupted", cut_push, push("cut", "late@people.example")),
+    Night(39, "A push is interrupted", interrupt_push, push_one_lead("cut", "late@people.example")),
     Night(
-        *(40, "A seed has wrong headings", seed("lead_statuses", "status;name\n")),
-        *(lambda a: (a.home / "seeds" / "lead_statuses.csv").unlink(), with_models),
+        *(40, "A seed has wrong headings", write_seed("lead_statuses", "status;name\n")),
+        *(lambda a: (a.home / "seeds" / "lead_statuses.csv").unlink(), pull_with_models),
     ),
-    Night(41, "The seed is corrected", instead=with_models),
-    Night(42, "Seeds lack names", begin_names, instead=with_models),
+    Night(41, "The seed is corrected", instead=pull_with_models),
+    Night(42, "Seeds lack names", fill_some_seed_names, instead=pull_with_models),
     Night(
-        *(43, "A lead has another source", touch("leads", source="Stand at the fair")),
-        *(name_all, with_models),
+        *(43, "A lead has another source", edit_records("leads", source="Stand at the fair")),
+        *(fill_all_seed_names, pull_with_models),
     ),
-    Night(44, "The seeds are filled in", instead=with_models),
-    Night(45, "Dagster fails before it comes to the connector", instead=dagster_fails),
-    Night(47, "The address is another agency's", instead=another_workspace),
-    Night(48, "The ledger is overwritten", overwrite("ledger.sqlite"), put_back("ledger.sqlite")),
-    Night(49, "The API has moved", failing(Redirect("https://new.example/")), whole),
-    Night(51, "Candidates are no JSON", failing(NotJson(), CANDIDATES), whole),
+    Night(44, "The seeds are filled in", instead=pull_with_models),
+    Night(45, "Dagster fails before it comes to the connector", instead=report_failed_dagster_job),
+    Night(47, "The address is another agency's", instead=pull_from_another_workspace),
+    Night(
+        48,
+        "The ledger is overwritten",
+        overwrite_file("ledger.sqlite"),
+        restore_file("ledger.sqlite"),
+    ),
+    Night(
+        49,
+        "The API has moved",
+        make_server_fail(Redirect("https://new.example/")),
+        clear_server_faults,
+    ),
+    Night(
+        51, "Candidates are no JSON", make_server_fail(NotJson(), CANDIDATES), clear_server_faults
+    ),
     Night(
         *(53, "All jobs change, and the plan is small"),
-        all_of(touch("jobs", 120), lambda a: a.set(monthly_requests=1000)),
+        run_steps(edit_records("jobs", 120), lambda a: a.set(monthly_requests=1000)),
     ),
     Night(54, "The plan is too small", lambda a: a.set(monthly_requests=290)),
     Night(55, "The plan is larger", lambda a: a.set(monthly_requests=1000)),

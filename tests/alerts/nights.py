@@ -1,8 +1,4 @@
-"""Nights of one account: the real commands, server, files and webhook, on a clock that is set.
-
-Each night at 02:15 the account is pulled as a timer would. `connector alerts --send` runs in the
-morning, and then a user follows the messages. Nothing waits: the client's waits move the clock.
-"""
+"""Nights of one account: real commands, server, files and webhook, with a simulated clock."""
 
 from __future__ import annotations
 
@@ -33,8 +29,8 @@ COUNTS = {"jobs": 120, "candidates": 60, "leads": 12}
 KEY, OTHER_KEY = "key-of-the-account", "key-of-nobody"
 
 
-class SimulatedHours:
-    """The time; it passes when it is set, and when the client waits."""
+class NightClock:
+    """Clock that advances when a test sets it and when the client waits."""
 
     def __init__(self) -> None:
         self.now = BEGAN_AT
@@ -42,22 +38,22 @@ class SimulatedHours:
         """How far this machine's clock is ahead of the server's."""
 
     def __call__(self) -> datetime:
-        """The time. It passes with each call, so that no two events have the same time."""
+        """Return the time. Each call advances it, so no two events have the same time."""
         self.now += timedelta(milliseconds=1)
         return self.now
 
     def seconds(self) -> float:
-        """The time as a clock that never goes back has it."""
+        """Return the time of a monotonic clock."""
         return self.now.timestamp()
 
     async def wait(self, seconds: float) -> None:
-        """Let the time pass without waiting."""
+        """Advance the time without waiting."""
         self.now += timedelta(seconds=seconds)
 
 
 @contextmanager
-def timed(hours: SimulatedHours) -> Iterator[None]:
-    """Give the commands and the client this clock."""
+def use_clock(hours: NightClock) -> Iterator[None]:
+    """Make the commands and the client use this clock."""
 
     class Meta(type):
         def __instancecheck__(cls, instance: object) -> bool:
@@ -86,10 +82,10 @@ def timed(hours: SimulatedHours) -> Iterator[None]:
 
 
 class NightlyAccount:
-    """The account, its server and its webhook."""
+    """Account with its server and its webhook."""
 
     def __init__(
-        self, folder: Path, sandbox: Sandbox, receiver: Receiver, hours: SimulatedHours
+        self, folder: Path, sandbox: Sandbox, receiver: Receiver, hours: NightClock
     ) -> None:
         self.folder, self.sandbox, self.receiver, self.hours = folder, sandbox, receiver, hours
         self.settings: dict[str, object] = {"base_url": sandbox.base_url}
@@ -111,15 +107,15 @@ class NightlyAccount:
         (self.folder / name).chmod(0o600)
 
     def call(self, *words: str, **environ: str) -> CommandResult:
-        """Call the command for the account."""
+        """Run a command for the account."""
         return call([*words, "--account", "acme"], {**self.environ, **environ})
 
     def pull(self, **environ: str) -> CommandResult:
-        """Run the night's command."""
+        """Run the nightly pull."""
         return self.call("pull", *self.resources, **environ)
 
     def messages(self) -> Iterator[str]:
-        """The messages that came since the last look, with stand-ins for what differs by run."""
+        """Return new messages, with placeholders for values that differ between runs."""
         bodies, self.receiver.bodies[:] = self.receiver.received, []
         for each in bodies:
             text = re.sub("\nHost: .*", "", each["text"]).replace(str(self.folder), "DIR")
@@ -134,7 +130,7 @@ Step = Callable[[NightlyAccount], object]
 
 @dataclass(frozen=True)
 class Night:
-    """A night: the fault `before` the pull, a step `instead` of it, and the correction `after`."""
+    """A fault, the step that runs `instead` of the night pull, and the correction."""
 
     number: int
     about: str
@@ -143,12 +139,12 @@ class Night:
     instead: Step | None = None
 
 
-def live(nights: tuple[Night, ...], folder: Path) -> Iterator[tuple[Night, list[str]]]:
-    """Live through the nights. Yields each with its messages."""
-    hours, steps = SimulatedHours(), {each.number: each for each in nights}
+def run_nights(nights: tuple[Night, ...], folder: Path) -> Iterator[tuple[Night, list[str]]]:
+    """Run the nights. Yields each with its messages."""
+    hours, steps = NightClock(), {each.number: each for each in nights}
     (folder / "connector.toml").touch()
     served = Sandbox(counts=COUNTS, keys={KEY: ("*",)}, clock=hours, data=folder / "server.sqlite")
-    with timed(hours), Receiver() as receiver, served as sandbox:
+    with use_clock(hours), Receiver() as receiver, served as sandbox:
         account = NightlyAccount(folder, sandbox, receiver, hours)
         account.write("webhook", receiver.address)
         account.write("key", KEY)

@@ -1,4 +1,4 @@
-"""What receives alerts in the tests: a webhook and a mail server, both over real sockets."""
+"""Receivers of alerts: a webhook and a mail server, both over real sockets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _WebhookHandler(BaseHTTPRequestHandler):
     server: _WebhookServer
 
     def do_POST(self) -> None:
-        """Keep what was posted, and answer as it was said."""
+        """Record the posted body, and respond with the configured status."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
         receiver = self.server.receiver
         receiver.paths.append(self.path)
@@ -38,13 +38,11 @@ class _WebhookHandler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class Receiver:
-    """A webhook. What is posted to it is kept, whatever it answers; while it is down, its port is
-    closed.
-    """
+    """Webhook that records every posted body. While it is down, its port is closed."""
 
     def __init__(self, status: int = 204, location: str = "") -> None:
         self.status, self.location = status, location
@@ -67,16 +65,16 @@ class Receiver:
 
     @property
     def address(self) -> str:
-        """URL of the receiver."""
+        """Address to post to."""
         return f"http://127.0.0.1:{self._port}/hooks/planted-token-c0ffee?key=planted-query"
 
     @property
     def received(self) -> list[dict[str, Any]]:
-        """The objects that were posted, in order."""
+        """Posted objects, in order."""
         return [json.loads(body) for body in self.bodies]
 
     def go_up(self) -> None:
-        """Listen, at the same port as before."""
+        """Listen again at the same port."""
         self._server = _WebhookServer(("127.0.0.1", self._port), _WebhookHandler)
         self._server.receiver = self
         self._port = self._server.server_address[1]
@@ -93,9 +91,9 @@ class Receiver:
 
 
 @dataclass
-class PostOffice:
-    """A mail server: it takes letters, or refuses as it was said. `tls` is what STARTTLS, or with
-    `is_wrapped` the connection itself, is protected with.
+class MailServer:
+    """Mail server that accepts or rejects letters as configured. `tls` protects STARTTLS, or with
+    `is_wrapped` the connection itself.
     """
 
     tls: ssl.SSLContext | None = None
@@ -121,8 +119,8 @@ class PostOffice:
         self._listener.close()
 
     def _serve(self) -> None:
-        """Talk to one client after another, until the office closes. One that does not trust the
-        certificate hangs up.
+        """Serve one client after another until the server closes. A client that does not trust the
+        certificate disconnects.
         """
         while True:
             try:
@@ -143,9 +141,9 @@ class PostOffice:
 
 
 class _MailConnection:
-    """One connection of a client."""
+    """Connection of one mail client."""
 
-    def __init__(self, office: PostOffice, connection: socket.socket) -> None:
+    def __init__(self, office: MailServer, connection: socket.socket) -> None:
         self._office, self._socket = office, connection
         self._is_protected = office.is_wrapped
         if office.is_wrapped and office.tls is not None:

@@ -1,4 +1,4 @@
-"""Deciding: one open alert for a subject, one message for its start and one for its end."""
+"""Alert state: one open alert per subject, one message for its start and one for its end."""
 
 from __future__ import annotations
 
@@ -29,38 +29,40 @@ Alerts = tuple[AlertRecord, ...]
 looks = st.dictionaries(st.sampled_from(SUBJECTS), st.sampled_from([BAD, None]))
 
 
-def sent(alerts: Iterable[AlertRecord]) -> tuple[list[Message], Alerts]:
-    """Deliver what is due: the messages, and the alerts that remain."""
+def deliver(alerts: Iterable[AlertRecord]) -> tuple[list[Message], Alerts]:
+    """Return the due messages, and the alerts that remain after their delivery."""
     alerts = tuple(alerts)
     messages = [each for each, _ in messages_of(alerts, "acme")]
     left = tuple(replace(e, sent_at=START) for e in alerts if e.is_open)
     return messages, left
 
 
-def check(before: Alerts, sight: FoundProblems, hour: float = 0.0) -> tuple[list[Message], Alerts]:
-    """Decide so many hours after the start, and deliver what is due."""
-    return sent(decide_alerts(before, sight, START + timedelta(hours=hour), KINDS))
+def decide_and_deliver(
+    before: Alerts, sight: FoundProblems, hour: float = 0.0
+) -> tuple[list[Message], Alerts]:
+    """Decide at so many hours after the start, and deliver the due messages."""
+    return deliver(decide_alerts(before, sight, START + timedelta(hours=hour), KINDS))
 
 
-def test_one_outage_is_one_message_and_its_end_is_another() -> None:
+def test_an_outage_sends_one_message_and_its_end_sends_another() -> None:
     subject, began = SUBJECTS[0], START - timedelta(hours=3)
-    first, alerts = check((), {subject: replace(BAD, since=began)})
-    again, alerts = check(alerts, {subject: replace(BAD, title="another title")}, 1)
-    over, alerts = check(alerts, {subject: None}, 2.25)
+    first, alerts = decide_and_deliver((), {subject: replace(BAD, since=began)})
+    again, alerts = decide_and_deliver(alerts, {subject: replace(BAD, title="another title")}, 1)
+    over, alerts = decide_and_deliver(alerts, {subject: None}, 2.25)
 
-    assert [("opened", began, "a problem")] == told(first)
+    assert [("opened", began, "a problem")] == summarize_messages(first)
     assert [] == again
-    assert [("ended", began, "the pull succeeded at 02:15")] == told(over)
+    assert [("ended", began, "the pull succeeded at 02:15")] == summarize_messages(over)
     assert ["Problem: another title."] == [each.happened for each in over]
     assert () == alerts
 
 
-def test_a_new_cause_is_reported_while_the_alert_is_open() -> None:
+def test_a_new_cause_of_an_open_alert_sends_another_message() -> None:
     alerts: Alerts = ()
     changes = []
     for hour, causes in enumerate([("a",), ("a", "b"), ("b",), ("c",), None]):
         found = causes and replace(BAD, title=f"{causes}", causes=causes)
-        messages, alerts = check(alerts, {SUBJECTS[0]: found}, hour)
+        messages, alerts = decide_and_deliver(alerts, {SUBJECTS[0]: found}, hour)
         changes.append([(each.change, each.title) for each in messages])
 
     assert [
@@ -72,24 +74,26 @@ def test_a_new_cause_is_reported_while_the_alert_is_open() -> None:
     ] == changes
 
 
-def test_an_outage_that_ended_before_anybody_heard_of_it_is_one_message() -> None:
+def test_an_outage_that_ended_before_delivery_sends_only_one_message() -> None:
     opened = decide_alerts((), {SUBJECTS[0]: BAD}, START, KINDS)
     ended = decide_alerts(opened, {SUBJECTS[0]: None}, START + timedelta(hours=1), KINDS)
     unheard = decide_alerts(ended, {SUBJECTS[0]: None}, START + timedelta(hours=2), KINDS)
 
     assert ended == unheard
-    assert [("ended", START, "the pull succeeded at 01:00")] == told(sent(unheard)[0])
+    assert [("ended", START, "the pull succeeded at 01:00")] == summarize_messages(
+        deliver(unheard)[0]
+    )
 
 
-def test_alerts_of_one_cause_are_one_message() -> None:
+def test_alerts_with_the_same_cause_share_one_message() -> None:
     names = [Subject("not_proven", name) for name in ("jobs", "leads", "candidates")]
     causes = (("try_again",), ("forbidden",), ("try_again",))
     sight = {
         subject: replace(BAD, happened=f"About {subject.about}.", causes=each)
         for subject, each in zip(names, causes, strict=True)
     }
-    first, alerts = check((), sight)
-    over, _ = check(alerts, dict.fromkeys(names), 1)
+    first, alerts = decide_and_deliver((), sight)
+    over, _ = decide_and_deliver(alerts, dict.fromkeys(names), 1)
 
     assert [
         (("leads",), "About leads.", "Do something."),
@@ -98,15 +102,15 @@ def test_alerts_of_one_cause_are_one_message() -> None:
     assert [("ended", ("candidates", "jobs", "leads"))] == [(e.change, e.about) for e in over]
 
 
-def test_a_subject_that_could_not_be_checked_keeps_its_state() -> None:
-    _, alerts = check((), {SUBJECTS[0]: BAD})
+def test_an_alert_stays_open_if_its_subject_could_not_be_checked() -> None:
+    _, alerts = decide_and_deliver((), {SUBJECTS[0]: BAD})
 
-    assert ([], alerts) == check(alerts, {}, 1)
+    assert ([], alerts) == decide_and_deliver(alerts, {}, 1)
 
 
-def test_unwanted_kinds_open_nothing_and_end_without_a_message() -> None:
+def test_disabled_kinds_open_no_alert_and_close_without_a_message() -> None:
     silent: tuple[Kind, ...] = ("silent",)
-    _, alerts = check((), dict.fromkeys(SUBJECTS, BAD))
+    _, alerts = decide_and_deliver((), dict.fromkeys(SUBJECTS, BAD))
     left = decide_alerts(alerts, dict.fromkeys(SUBJECTS, BAD), START, silent)
 
     assert ["silent"] == [each.code for each in left]
@@ -116,14 +120,14 @@ def test_unwanted_kinds_open_nothing_and_end_without_a_message() -> None:
 
 @settings(max_examples=100)
 @given(st.lists(looks, max_size=12))
-def test_any_sequence_opens_at_most_one_alert_for_a_subject_and_ends_each(
+def test_any_sequence_opens_at_most_one_alert_per_subject_and_ends_each(
     sequence: list[FoundProblems],
 ) -> None:
     alerts: Alerts = ()
     changes: list[tuple[Subject, str]] = []
     ids: Counter[str] = Counter()
     for hour, sight in enumerate([*sequence, dict.fromkeys(SUBJECTS, None)]):
-        messages, alerts = check(alerts, sight, hour)
+        messages, alerts = decide_and_deliver(alerts, sight, hour)
         changes += [
             (Subject(each.code, about), each.change)
             for each in messages
@@ -141,5 +145,5 @@ def test_any_sequence_opens_at_most_one_alert_for_a_subject_and_ends_each(
     assert set(ids.values()) <= {1}
 
 
-def told(messages: Iterable[Message]) -> list[tuple[str, datetime, str]]:
+def summarize_messages(messages: Iterable[Message]) -> list[tuple[str, datetime, str]]:
     return [(each.change, each.since, each.title) for each in messages]

@@ -1,4 +1,4 @@
-"""The commands: what is shown, sent and tried, for one account or all, and their exit statuses."""
+"""Alert commands: output, sent messages and exit statuses, for one account and for all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from connector.cli import COMMANDS, main
 from connector.operations.alert_check import check_alerts
 from connector.sandbox.server import Sandbox
-from tests.alerts.agency import RecordedAccount, settings_of
+from tests.alerts.agency import RecordedAccount, load_account_settings
 from tests.alerts.receivers import Receiver
 from tests.support.clock import Clock
 from tests.support.command import COUNTS, KEY, call, check_fields, variables
@@ -21,22 +21,24 @@ from tests.support.command import COUNTS, KEY, call, check_fields, variables
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """A webhook that takes everything."""
+    """Webhook that accepts every message."""
     with Receiver() as made:
         yield made
 
 
-def ago(**length: float) -> Clock:
-    """A clock that stands so long before now."""
+def clock_set_back(**length: float) -> Clock:
+    """Return a clock that is so long before now."""
     return Clock(datetime.now(UTC) - timedelta(**length))
 
 
-def told(receiver: Receiver) -> list[tuple[str, str, str]]:
-    """Return the received messages, shortened."""
+def summarize_messages(receiver: Receiver) -> list[tuple[str, str, str]]:
+    """Return the change, code and subject of each message that arrived."""
     return [(each["change"], each["code"], each["about"] or "") for each in receiver.received]
 
 
-def test_a_pull_tells_when_it_fails_and_when_it_is_well(tmp_path: Path, receiver: Receiver) -> None:
+def test_a_pull_sends_an_alert_when_it_fails_and_another_when_it_succeeds(
+    tmp_path: Path, receiver: Receiver
+) -> None:
     with Sandbox(counts=COUNTS, keys={"another": ("*",)}) as sandbox:
         wrong = variables(sandbox.base_url, tmp_path) | {
             "CONNECTOR_ALERT_WEBHOOK": receiver.address
@@ -45,7 +47,9 @@ def test_a_pull_tells_when_it_fails_and_when_it_is_well(tmp_path: Path, receiver
         shown = call(["alerts"], wrong)
         well = call(["pull", "jobs", "--json"], wrong | {"CONNECTOR_API_KEY": "another"})
 
-    assert [("opened", "pull_failed", ""), ("ended", "pull_failed", "")] == told(receiver)
+    assert [("opened", "pull_failed", ""), ("ended", "pull_failed", "")] == summarize_messages(
+        receiver
+    )
     assert [1, 1, 0] == [each.status for each in (*failed, well)]
     assert "done" == well.object["outcome"]
     assert (0, ["(unnamed)", "failed", "pull_failed", "-", "open"]) == (
@@ -59,7 +63,7 @@ def test_a_pull_tells_when_it_fails_and_when_it_is_well(tmp_path: Path, receiver
         assert [] == [f for f in tmp_path.rglob("*.*") if secret.encode() in f.read_bytes()]
 
 
-def test_commands_that_may_be_a_reason_check_alerts() -> None:
+def test_every_command_that_changes_data_checks_alerts() -> None:
     checking = []
     for name in COMMANDS:
         command = main.get_command(click.Context(main), name)
@@ -68,7 +72,7 @@ def test_commands_that_may_be_a_reason_check_alerts() -> None:
     assert ["pull", "sweep", "push", "resolve", "undo", "publish"] == checking
 
 
-def test_a_webhook_that_is_down_fails_no_pull(tmp_path: Path) -> None:
+def test_a_pull_succeeds_although_the_webhook_is_down(tmp_path: Path) -> None:
     with Receiver(503) as down, Sandbox(counts=COUNTS, keys={KEY: ("leads.read",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_ALERT_WEBHOOK": down.address}
         pulled = call(["pull", "jobs", "leads", "--json"], environ)
@@ -97,24 +101,24 @@ def test_a_webhook_that_is_down_fails_no_pull(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("age", "max_age", "expected"), [(25.0, "26h", 0), (27.0, "26h", 1), (27.0, "2d", 0)]
 )
-def test_watchdog_asks_the_files_when_something_was_proven(
+def test_status_max_age_fails_when_the_last_verification_is_older(
     tmp_path: Path, age: float, max_age: str, expected: int
 ) -> None:
-    """`status --max-age` needs no scheduler and no sink: it ends with 1, and a sentence, when what
-    is pulled was not proven for longer, and however well the runs since have ended.
+    """`status --max-age` needs neither a scheduler nor a sink. It ignores later runs that verified
+    nothing.
     """
-    clock = ago(hours=age)
-    agency = RecordedAccount(settings_of(tmp_path), clock)
-    agency.pull()
+    clock = clock_set_back(hours=age)
+    agency = RecordedAccount(load_account_settings(tmp_path), clock)
+    agency.record_pull()
     clock.pass_time(hours=age)
-    agency.pull("partial", unlike={"jobs": {"outcome": "partial", "proven": False}})
+    agency.record_pull("partial", unlike={"jobs": {"outcome": "partial", "proven": False}})
     called = call(["status", "--max-age", max_age], variables(None, tmp_path, None))
 
     assert expected == called.status
     assert (expected == 1) == (f"Not verified for more than {max_age}: jobs" in called.err)
 
 
-def test_watchdog_of_what_never_ran(tmp_path: Path) -> None:
+def test_status_max_age_fails_if_no_pull_ever_ran(tmp_path: Path) -> None:
     called = call(["status", "--max-age", "26h"], variables(None, tmp_path / "data", None))
 
     assert 1 == called.status
@@ -123,7 +127,7 @@ def test_watchdog_of_what_never_ran(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["26", "h", "0h", "-1h", "400d", "1.5h", "26 hours"])
-def test_an_age_that_is_none_is_wrong_usage(tmp_path: Path, wrong: str) -> None:
+def test_an_invalid_max_age_is_a_usage_error(tmp_path: Path, wrong: str) -> None:
     called = call(["status", "--max-age", wrong], variables(None, tmp_path, None))
 
     assert 2 == called.status
@@ -147,18 +151,22 @@ api_key_file = "gone.key"
 
 
 @pytest.fixture
-def three(tmp_path: Path, receiver: Receiver) -> Path:
-    """A project with three accounts: one is well, one silent, and one's settings are wrong."""
+def three_accounts(tmp_path: Path, receiver: Receiver) -> Path:
+    """Project with three accounts: one OK, one not verified recently, one with invalid settings."""
     (tmp_path / "connector.toml").write_text(ACCOUNTS, encoding="utf-8")
     (tmp_path / "webhook").write_text(receiver.address, encoding="utf-8")
     (tmp_path / "webhook").chmod(0o600)
     for name, hours in (("acme", 1.0), ("globex", 30.0)):
-        RecordedAccount(settings_of(tmp_path / "data", name), ago(hours=hours)).pull()
+        RecordedAccount(
+            load_account_settings(tmp_path / "data", name), clock_set_back(hours=hours)
+        ).record_pull()
     return tmp_path / "connector.toml"
 
 
-def test_status_over_all_accounts(three: Path, receiver: Receiver) -> None:
-    environ = {"CONNECTOR_CONFIG": str(three)}
+def test_status_all_shows_each_account_and_the_settings_error_of_one(
+    three_accounts: Path, receiver: Receiver
+) -> None:
+    environ = {"CONNECTOR_CONFIG": str(three_accounts)}
     shown = call(["status", "--all"], environ)
     watched = call(["status", "--all", "--max-age", "26h", "--json"], environ)
 
@@ -175,8 +183,8 @@ def test_status_over_all_accounts(three: Path, receiver: Receiver) -> None:
     assert "globex: Not verified for more than" in watched.err
 
 
-def test_alerts_of_all_accounts_are_sent_once(three: Path, receiver: Receiver) -> None:
-    environ = {"CONNECTOR_CONFIG": str(three)}
+def test_alerts_all_sends_each_alert_once(three_accounts: Path, receiver: Receiver) -> None:
+    environ = {"CONNECTOR_CONFIG": str(three_accounts)}
     shown = call(["alerts", "--all"], environ)
     assert [] == receiver.bodies
     sent = [call(["alerts", "--all", "--send"], environ) for _ in range(2)]
@@ -191,8 +199,12 @@ def test_alerts_of_all_accounts_are_sent_once(three: Path, receiver: Receiver) -
     assert all("initech: api_key_file (from " in each.err for each in (shown, *sent))
 
 
-def test_a_test_of_all_accounts_skips_none(three: Path, receiver: Receiver) -> None:
-    called = call(["alerts", "--test", "--all", "--json"], {"CONNECTOR_CONFIG": str(three)})
+def test_alerts_test_all_sends_a_message_for_every_valid_account(
+    three_accounts: Path, receiver: Receiver
+) -> None:
+    called = call(
+        ["alerts", "--test", "--all", "--json"], {"CONNECTOR_CONFIG": str(three_accounts)}
+    )
 
     assert 2 == called.status
     assert ["acme", "globex"] == [each["account"] for each in called.object["tests"]]
@@ -200,9 +212,12 @@ def test_a_test_of_all_accounts_skips_none(three: Path, receiver: Receiver) -> N
     assert "initech: api_key_file (from " in called.err
 
 
-def test_a_test_reaches_every_sink(three: Path, receiver: Receiver) -> None:
+def test_alerts_test_sends_a_message_to_every_sink(
+    three_accounts: Path, receiver: Receiver
+) -> None:
     called = call(
-        ["alerts", "--test", "--account", "acme", "--json"], {"CONNECTOR_CONFIG": str(three)}
+        ["alerts", "--test", "--account", "acme", "--json"],
+        {"CONNECTOR_CONFIG": str(three_accounts)},
     )
 
     assert 0 == called.status
@@ -212,15 +227,15 @@ def test_a_test_reaches_every_sink(three: Path, receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize("option", ["--send", "--test"])
-def test_alerts_that_go_nowhere_are_wrong_settings(tmp_path: Path, option: str) -> None:
+def test_sending_alerts_without_a_sink_is_a_usage_error(tmp_path: Path, option: str) -> None:
     called = call(["alerts", option], variables(None, tmp_path, None))
 
     assert 2 == called.status
     assert "CONNECTOR_ALERT_WEBHOOK_FILE" in called.err
 
 
-def test_kinds_that_are_not_wanted_are_not_sent(tmp_path: Path, receiver: Receiver) -> None:
-    settings = settings_of(tmp_path, alert_webhook=receiver.address, alert_kinds="failed")
+def test_disabled_alert_kinds_are_not_sent(tmp_path: Path, receiver: Receiver) -> None:
+    settings = load_account_settings(tmp_path, alert_webhook=receiver.address, alert_kinds="failed")
     assert () == check_alerts(settings).open
 
     wanted = replace(settings.alert_kinds, value=("silent",))

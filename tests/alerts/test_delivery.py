@@ -1,4 +1,4 @@
-"""Delivery: what is due arrives once, and is sent again by the next check if nobody took it."""
+"""Delivery: each message arrives once, and the next check sends it again if no sink accepted it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from connector.operations.alert_check import (
 from connector.operations.alerts import Message
 from connector.operations.delivery import Webhook, sinks_of
 from connector.settings.model import Settings
-from tests.alerts.agency import START, RecordedAccount, settings_of
+from tests.alerts.agency import START, RecordedAccount, load_account_settings
 from tests.alerts.receivers import Receiver
 from tests.support.clock import Clock
 
 
 class RecordingSink:
-    """A sink in this process that fails as often as it is told to, and keeps what arrives."""
+    """Sink that fails a configured number of times and records every message."""
 
     def __init__(self, name: str = "webhook") -> None:
         self.name = name
@@ -38,7 +38,7 @@ class RecordingSink:
         self.is_cut_off = False
 
     def send(self, message: Message) -> None:
-        """Keep it, or fail."""
+        """Record the message, or fail."""
         self.attempts += 1
         if self.fails:
             self.fails -= 1
@@ -55,22 +55,22 @@ def clock() -> Clock:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """An account that never pulled anything: it is silent."""
-    return settings_of(tmp_path, "acme")
+    """Account without any pull, so its `silent` alert is due."""
+    return load_account_settings(tmp_path, "acme")
 
 
-def check(settings: Settings, clock: Clock, *sinks: RecordingSink) -> AlertCheck:
+def run_alert_check(settings: Settings, clock: Clock, *sinks: RecordingSink) -> AlertCheck:
     return check_alerts(settings, sinks=sinks, now=clock)
 
 
-def test_a_message_that_nobody_took_is_sent_again_by_the_next_check(
+def test_a_message_that_no_sink_accepted_is_sent_again_by_the_next_check(
     settings: Settings, clock: Clock
 ) -> None:
     sink = RecordingSink()
     sink.fails = 2
     found = []
     for _ in range(4):
-        found.append(check(settings, clock, sink))
+        found.append(run_alert_check(settings, clock, sink))
         clock.pass_time(minutes=2)
 
     failure = "1 alert was not delivered since 2026-11-20 22:00:00Z: the webhook answered 503"
@@ -79,30 +79,30 @@ def test_a_message_that_nobody_took_is_sent_again_by_the_next_check(
     assert [("opened", "silent", START)] == [(e.change, e.code, e.at) for e in sink.arrived]
 
 
-def test_one_channel_that_takes_it_is_enough_and_the_other_is_reported(
+def test_one_accepting_sink_delivers_the_message_and_the_other_is_reported(
     settings: Settings, clock: Clock
 ) -> None:
     webhook, email = RecordingSink(), RecordingSink("email")
     webhook.fails = 1
-    first = check(settings, clock, webhook, email)
-    second = check(settings, clock, webhook, email)
+    first = run_alert_check(settings, clock, webhook, email)
+    second = run_alert_check(settings, clock, webhook, email)
 
     assert ("alerts reach one channel only: the webhook answered 503",) == first.failures
     assert (1, 0, ()) == (first.delivered, second.delivered, second.failures)
     assert (0, 1) == (len(webhook.arrived), len(email.arrived))
 
 
-def test_an_alert_that_has_ended_is_forgotten_once_its_end_is_delivered(
+def test_an_ended_alert_is_removed_once_its_end_is_delivered(
     settings: Settings, clock: Clock
 ) -> None:
     sink = RecordingSink()
-    check(settings, clock, sink)
-    RecordedAccount(settings, clock).pull()
+    run_alert_check(settings, clock, sink)
+    RecordedAccount(settings, clock).record_pull()
     sink.fails = 1
-    check(settings, clock, sink)
+    run_alert_check(settings, clock, sink)
     with Ledger(settings.folder) as ledger:
         waiting = read_alerts(ledger)
-        check(settings, clock, sink)
+        run_alert_check(settings, clock, sink)
         left = read_alerts(ledger)
 
     assert [("silent", "ended", None)] == [(e.code, e.change, e.sent_at) for e in waiting]
@@ -110,33 +110,33 @@ def test_an_alert_that_has_ended_is_forgotten_once_its_end_is_delivered(
     assert ["opened", "ended"] == [each.change for each in sink.arrived]
 
 
-def test_killed_between_sending_and_recording_sends_it_again_under_its_id(
+def test_a_check_killed_before_recording_sends_the_message_again_with_the_same_id(
     settings: Settings, clock: Clock
 ) -> None:
     sink = RecordingSink()
     sink.is_cut_off = True
     with pytest.raises(KeyboardInterrupt):
-        check(settings, clock, sink)
+        run_alert_check(settings, clock, sink)
     sink.is_cut_off = False
     for _ in range(3):
-        check(settings, clock, sink)
+        run_alert_check(settings, clock, sink)
 
     assert 2 == len(sink.arrived)
     assert 1 == len({each.id for each in sink.arrived})
 
 
-def test_one_check_at_a_time(settings: Settings, clock: Clock) -> None:
+def test_a_check_is_skipped_while_another_one_runs(settings: Settings, clock: Clock) -> None:
     sink = RecordingSink()
     settings.make_folder()
     with Ledger(settings.folder) as ledger:
         ledger.take_lease(ALERT_LEASE, LeaseOwner.of_this_process("another", "alerts"), clock.now)
-        done = check(settings, clock, sink)
+        done = run_alert_check(settings, clock, sink)
 
     assert done.is_skipped
     assert 0 == sink.attempts
 
 
-def test_without_a_sink_nothing_is_made(settings: Settings, clock: Clock) -> None:
+def test_a_check_without_a_sink_creates_no_files(settings: Settings, clock: Clock) -> None:
     assert 0 == check_alerts(settings, now=clock).delivered
     assert () == open_alerts(settings).failures
     assert not settings.folder.exists()
@@ -147,15 +147,15 @@ def test_without_a_sink_nothing_is_made(settings: Settings, clock: Clock) -> Non
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """A webhook that takes everything."""
+    """Webhook that accepts every message."""
     with Receiver() as made:
         yield made
 
 
-def test_generic_webhook_gets_the_whole_message(
+def test_a_generic_webhook_receives_every_field_of_the_message(
     tmp_path: Path, clock: Clock, receiver: Receiver
 ) -> None:
-    check_alerts(settings_of(tmp_path, alert_webhook=receiver.address), now=clock)
+    check_alerts(load_account_settings(tmp_path, alert_webhook=receiver.address), now=clock)
 
     (got,) = receiver.received
     assert {
@@ -184,8 +184,12 @@ def test_generic_webhook_gets_the_whole_message(
     ] == got["text"].splitlines()
 
 
-def test_slack_gets_a_text_without_markup(tmp_path: Path, clock: Clock, receiver: Receiver) -> None:
-    settings = settings_of(tmp_path, alert_webhook=receiver.address, alert_webhook_style="slack")
+def test_a_slack_webhook_receives_text_without_markup(
+    tmp_path: Path, clock: Clock, receiver: Receiver
+) -> None:
+    settings = load_account_settings(
+        tmp_path, alert_webhook=receiver.address, alert_webhook_style="slack"
+    )
     (sink,) = sinks_of(settings)
     sink.send(replace(trial_message(START), happened="<!channel> & <https://x|y>."))
 
@@ -195,10 +199,12 @@ def test_slack_gets_a_text_without_markup(tmp_path: Path, clock: Clock, receiver
 
 
 @pytest.mark.parametrize("status", [301, 307, 400, 404, 429, 500])
-def test_only_success_is_an_arrival(tmp_path: Path, status: int) -> None:
+def test_a_message_counts_as_delivered_only_after_a_2xx_response(
+    tmp_path: Path, status: int
+) -> None:
     with Receiver() as other, Receiver(status) as receiver:
         receiver.location = other.address
-        (sink,) = sinks_of(settings_of(tmp_path, alert_webhook=receiver.address))
+        (sink,) = sinks_of(load_account_settings(tmp_path, alert_webhook=receiver.address))
         with pytest.raises(NotDelivered) as caught:
             sink.send(trial_message(START))
 
@@ -206,11 +212,11 @@ def test_only_success_is_an_arrival(tmp_path: Path, status: int) -> None:
     assert [] == other.bodies
 
 
-def test_a_webhook_that_is_not_there_is_told_without_its_address(
+def test_an_unreachable_webhook_is_reported_without_its_address(
     tmp_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
-    (sink,) = sinks_of(settings_of(tmp_path, alert_webhook=receiver.address))
+    (sink,) = sinks_of(load_account_settings(tmp_path, alert_webhook=receiver.address))
     sink.send(trial_message(START))
     receiver.go_down()
     with pytest.raises(NotDelivered) as caught:
@@ -222,10 +228,12 @@ def test_a_webhook_that_is_not_there_is_told_without_its_address(
         assert secret not in repr(sink)
 
 
-def test_a_webhook_that_never_answers_costs_no_more_than_its_time(tmp_path: Path) -> None:
+def test_a_webhook_that_never_responds_is_given_up_after_the_timeout(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         with pytest.raises(NotDelivered) as caught:
-            Webhook(settings_of(tmp_path, alert_webhook=address), 0.05).send(trial_message(START))
+            Webhook(load_account_settings(tmp_path, alert_webhook=address), 0.05).send(
+                trial_message(START)
+            )
 
     assert "the webhook did not answer in 0.05 s" == str(caught.value)

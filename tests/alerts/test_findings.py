@@ -1,4 +1,4 @@
-"""Conditions of alerts: each alert is due when its page says so, and not before."""
+"""Conditions of alerts: each alert is due exactly when docs/ALERTS.md says so."""
 
 from __future__ import annotations
 
@@ -28,54 +28,56 @@ from connector.operations.findings import (
 )
 from connector.settings.values import read_age
 from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
-from tests.alerts.agency import DONE, START, RecordedAccount, settings_of
+from tests.alerts.agency import DONE, START, RecordedAccount, load_account_settings
 from tests.support.clock import Clock
 
 AGE = read_age("26h")
 
 
-def run(hours: float, outcome: str | None = "done", requests: int = 10, **unlike: Any) -> Run:
-    """A run that began so many hours before the start."""
+def make_run(hours: float, outcome: str | None = "done", requests: int = 10, **unlike: Any) -> Run:
+    """Return a run that started so many hours before the start."""
     began = START - timedelta(hours=hours)
     made = Run(f"run-{hours:g}", "pull", began, began, outcome, requests=requests)
     return replace(made, **unlike)
 
 
-def health(
+def make_health(
     *runs: Run,
     resources: Mapping[str, ResourceRun] | None = None,
     publications: tuple[Publication, ...] = (),
     scrubs: Mapping[str, int] | None = None,
 ) -> RunHealth:
-    """A health with these runs, newest first; resources are of the newest."""
+    """Return the health of these runs, newest first. The resources belong to the newest run."""
     done = {name: (runs[0].run_id, each) for name, each in (resources or {}).items()}
     first = runs[-1].started_at if runs else START
     return RunHealth(runs, scrubs or {}, first, done, {}, publications)
 
 
-def month_of(limit: int | None, used: int = 500, forecast: int | None = None) -> LedgerStatus:
-    """A month of November in which so many requests are used."""
+def make_quota(limit: int | None, used: int = 500, forecast: int | None = None) -> LedgerStatus:
+    """Return the quota of November with so many requests used."""
     period = Period(START.date().replace(day=1), START.date().replace(month=12, day=1))
     return LedgerStatus(MonthUse(period, used, limit, 50), 30, forecast, None, None, ())
 
 
-def seen(found: RunHealth | None = None, **snapshot: Any) -> dict[str, Problem | None]:
-    """The problems and their absences, by the names of their subjects."""
-    made = FileSnapshot(START, AGE, found or health(), **snapshot)
+def find_all(found: RunHealth | None = None, **snapshot: Any) -> dict[str, Problem | None]:
+    """Return every problem or its absence by subject."""
+    made = FileSnapshot(START, AGE, found or make_health(), **snapshot)
     return {":".join(filter(None, subject)): each for subject, each in find_problems(made).items()}
 
 
-def bad(found: RunHealth | None = None, **snapshot: Any) -> list[str]:
-    """The subjects that have problems."""
-    return [name for name, each in seen(found, **snapshot).items() if each is not None]
+def find_problem_subjects(found: RunHealth | None = None, **snapshot: Any) -> list[str]:
+    """Return the subjects that have problems."""
+    return [name for name, each in find_all(found, **snapshot).items() if each is not None]
 
 
 # -- pulls -----------------------------------------------------------------------------------------
 
 
-def test_a_pull_fails_since_the_first_of_those_in_a_row() -> None:
-    last = run(1, "failed", error_code="unreachable", message="no connection could be made")
-    found = seen(health(last, run(2, "interrupted"), run(3, "failed"), run(4)))["pull_failed"]
+def test_a_pull_failure_starts_at_the_first_of_the_consecutive_failures() -> None:
+    last = make_run(1, "failed", error_code="unreachable", message="no connection could be made")
+    found = find_all(
+        make_health(last, make_run(2, "interrupted"), make_run(3, "failed"), make_run(4))
+    )["pull_failed"]
 
     assert found is not None
     assert START - timedelta(hours=3) == found.since
@@ -95,16 +97,18 @@ def test_a_pull_fails_since_the_first_of_those_in_a_row() -> None:
         (None, ("", "")),
     ],
 )
-def test_the_apis_own_words_are_left_out(message: str | None, expected: tuple[str, str]) -> None:
+def test_texts_of_the_api_are_removed_from_messages(
+    message: str | None, expected: tuple[str, str]
+) -> None:
     assert expected == without_api_words(message)
 
 
-def test_a_run_under_way_says_nothing_and_one_that_was_cut_off_does(tmp_path: Path) -> None:
-    settings, clock = settings_of(tmp_path), Clock(START)
-    begun = RecordedAccount(settings, clock).pull("done", unlike={"jobs": {"proven": False}})
+def test_only_an_interrupted_run_is_reported_and_not_a_running_one(tmp_path: Path) -> None:
+    settings, clock = load_account_settings(tmp_path), Clock(START)
+    begun = RecordedAccount(settings, clock).record_pull("done", unlike={"jobs": {"proven": False}})
     owner = LeaseOwner.of_this_process(begun.run_id, "pull")
     with Ledger(settings.folder) as ledger, pytest.MonkeyPatch.context() as patch:
-        cut = replace(health(), runs=(replace(begun, outcome=None),))
+        cut = replace(make_health(), runs=(replace(begun, outcome=None),))
         patch.setattr("connector.warehouse.warehouse.Warehouse.health", lambda _: cut)
         ledger.take_lease("pull", owner, clock.now)
         under_way = read_snapshot(settings, clock.now)
@@ -116,27 +120,31 @@ def test_a_run_under_way_says_nothing_and_one_that_was_cut_off_does(tmp_path: Pa
     assert "pull interrupted" == found.title
 
 
-def test_a_pull_that_was_stopped_before_its_first_request_says_nothing() -> None:
-    assert "pull_failed" not in seen(health(run(1, "stopped", 0)))
-    assert None is seen(health(run(1, "stopped", 7)))["pull_failed"]
+def test_a_pull_stopped_before_its_first_request_leaves_the_alert_unchanged() -> None:
+    assert "pull_failed" not in find_all(make_health(make_run(1, "stopped", 0)))
+    assert None is find_all(make_health(make_run(1, "stopped", 7)))["pull_failed"]
 
 
-def test_one_cause_is_reported_once() -> None:
-    """A resource that failed with the error that ended the run has no alert of its own, and neither
-    has a pull that failed because it could not publish.
+def test_one_cause_is_reported_under_one_subject_only() -> None:
+    """A resource has no alert of its own if the same error ended the run. A pull has none if it
+    failed because publishing failed.
     """
     gone = replace(DONE, outcome="failed", proven=False, error_code="unreachable", message="gone")
-    failed = run(1, "failed", error_code="unreachable", message="gone")
+    failed = make_run(1, "failed", error_code="unreachable", message="gone")
     refused = Publication(
         *("p", START), run_id="run-1", outcome="refused", error_code="publishing_refused"
     )
-    unpublished = run(1, "failed", error_code="publishing_refused")
+    unpublished = make_run(1, "failed", error_code="publishing_refused")
 
-    found = health(failed, resources={"jobs": gone})
-    assert ["pull_failed"] == bad(found)
+    found = make_health(failed, resources={"jobs": gone})
+    assert ["pull_failed"] == find_problem_subjects(found)
     # A later pull of something else succeeded, and mends nothing of this resource.
-    assert ["not_proven:jobs"] == bad(replace(found, runs=(run(0.5), *found.runs)))
-    assert ["publication_failed"] == bad(health(unpublished, publications=(refused,)))
+    assert ["not_proven:jobs"] == find_problem_subjects(
+        replace(found, runs=(make_run(0.5), *found.runs))
+    )
+    assert ["publication_failed"] == find_problem_subjects(
+        make_health(unpublished, publications=(refused,))
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,10 +161,14 @@ def test_one_cause_is_reported_once() -> None:
         ),
     ],
 )
-def test_resources(unlike: Mapping[str, Any], expected: list[str]) -> None:
+def test_unverified_resources_and_refused_deletions_are_reported_per_resource(
+    unlike: Mapping[str, Any], expected: list[str]
+) -> None:
     done = replace(DONE, **unlike)
 
-    assert expected == bad(health(run(1, "partial"), resources={"jobs": done}))
+    assert expected == find_problem_subjects(
+        make_health(make_run(1, "partial"), resources={"jobs": done})
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,43 +183,47 @@ def test_resources(unlike: Mapping[str, Any], expected: list[str]) -> None:
         (301, [5000] + [100] * 8, True),
     ],
 )
-def test_cost_is_compared_with_the_median(last: int, before: list[int], is_dear: bool) -> None:
-    found = health(*(run(n, requests=n_of) for n, n_of in enumerate([last, *before])))
+def test_rising_cost_is_reported_by_comparison_with_the_median(
+    last: int, before: list[int], is_dear: bool
+) -> None:
+    found = make_health(*(make_run(n, requests=n_of) for n, n_of in enumerate([last, *before])))
 
-    assert (["cost_rising"] if is_dear else []) == bad(found, quota=month_of(10_000))
-    assert [] == bad(found, quota=month_of(100_000))
-    assert [] == bad(found, quota=month_of(None))
+    assert (["cost_rising"] if is_dear else []) == find_problem_subjects(
+        found, quota=make_quota(10_000)
+    )
+    assert [] == find_problem_subjects(found, quota=make_quota(100_000))
+    assert [] == find_problem_subjects(found, quota=make_quota(None))
 
 
-def test_scrubs_budgets_and_other_commands_are_no_cost_to_compare() -> None:
-    usual = [run(n + 1, requests=10) for n in range(8)]
+def test_reverification_limited_runs_and_other_commands_do_not_count_as_rising_cost() -> None:
+    usual = [make_run(n + 1, requests=10) for n in range(8)]
     for each in (
-        health(run(0, requests=400), *usual, scrubs={"run-0": 390}),
-        health(run(0, requests=400, command="sweep"), *usual),
-        health(run(0, requests=400, budget=400), *usual),
+        make_health(make_run(0, requests=400), *usual, scrubs={"run-0": 390}),
+        make_health(make_run(0, requests=400, command="sweep"), *usual),
+        make_health(make_run(0, requests=400, budget=400), *usual),
     ):
-        assert [] == bad(each, quota=month_of(1000))
+        assert [] == find_problem_subjects(each, quota=make_quota(1000))
 
 
 @pytest.mark.parametrize(
     ("seconds", "requests", "waited", "is_slow"),
     [(67.0, 35, 0.0, True), (67.0, 5, 0.0, False), (30.0, 35, 0.0, False), (67.0, 35, 60.0, False)],
 )
-def test_a_slow_api_is_reported_by_the_time_of_a_request(
+def test_a_slow_api_is_reported_by_the_seconds_per_request(
     seconds: float, requests: int, waited: float, is_slow: bool
 ) -> None:
-    usual = [run(n + 1, requests=10, seconds=1.0) for n in range(6)]
-    last = run(0, requests=requests, seconds=seconds, waited_seconds=waited)
+    usual = [make_run(n + 1, requests=10, seconds=1.0) for n in range(6)]
+    last = make_run(0, requests=requests, seconds=seconds, waited_seconds=waited)
 
-    assert (["api_slow"] if is_slow else []) == bad(health(last, *usual))
-    assert [] == bad(health(last, *usual[:4]))
+    assert (["api_slow"] if is_slow else []) == find_problem_subjects(make_health(last, *usual))
+    assert [] == find_problem_subjects(make_health(last, *usual[:4]))
 
 
 # -- pushes ----------------------------------------------------------------------------------------
 
 
-def batch(hours: float, outcome: str | None, refused: int = 0, **unlike: Any) -> PushRun:
-    """The last run at a file, so many hours before the start."""
+def make_push_run(hours: float, outcome: str | None, refused: int = 0, **unlike: Any) -> PushRun:
+    """Return the last run of a file's push, so many hours before the start."""
     began = START - timedelta(hours=hours)
     made = PushRun(f"b-{hours:g}", "leads", began, began, outcome, None, None, refused)
     return replace(made, **unlike)
@@ -217,26 +233,28 @@ def batch(hours: float, outcome: str | None, refused: int = 0, **unlike: Any) ->
     ("pushed", "expected"),
     [
         (PushHealth(), []),
-        (PushHealth((batch(1, "done"),)), []),
-        (PushHealth((batch(1, "failed"), batch(2, "done", 2))), ["push_failed"]),
-        (PushHealth((batch(1, None), batch(2, "done"))), ["push_failed"]),
-        (PushHealth((batch(1, "partial", 3),)), ["rows_rejected:leads"]),
+        (PushHealth((make_push_run(1, "done"),)), []),
+        (PushHealth((make_push_run(1, "failed"), make_push_run(2, "done", 2))), ["push_failed"]),
+        (PushHealth((make_push_run(1, None), make_push_run(2, "done"))), ["push_failed"]),
+        (PushHealth((make_push_run(1, "partial", 3),)), ["rows_rejected:leads"]),
         (
-            PushHealth((batch(1, "done"), batch(2, "partial", 3, resource="jobs"))),
+            PushHealth((make_push_run(1, "done"), make_push_run(2, "partial", 3, resource="jobs"))),
             ["rows_rejected:jobs"],
         ),
-        (PushHealth((batch(1, "done"), batch(2, "partial", 3))), []),
+        (PushHealth((make_push_run(1, "done"), make_push_run(2, "partial", 3))), []),
         (PushHealth(held=UnknownRows(2, START)), ["rows_in_doubt"]),
         (PushHealth(open=UnknownRows(2, START)), ["rows_in_doubt"]),
     ],
 )
-def test_pushes(pushed: PushHealth, expected: list[str]) -> None:
-    assert expected == bad(pushes=pushed, quota=month_of(None))
+def test_push_failures_rejected_rows_and_unknown_rows_are_reported(
+    pushed: PushHealth, expected: list[str]
+) -> None:
+    assert expected == find_problem_subjects(pushes=pushed, quota=make_quota(None))
 
 
-def test_a_push_is_not_repeated_by_the_next_pull() -> None:
-    failed = PushHealth((batch(1, "failed", error_code="no_answer", message="no answer"),))
-    found = seen(pushes=failed)["push_failed"]
+def test_the_action_for_a_failed_push_does_not_mention_the_next_pull() -> None:
+    failed = PushHealth((make_push_run(1, "failed", error_code="no_answer", message="no answer"),))
+    found = find_all(pushes=failed)["push_failed"]
 
     assert found is not None
     assert TryAgain.action == found.action
@@ -256,10 +274,10 @@ def test_a_push_is_not_repeated_by_the_next_pull() -> None:
         (950, 1000, 1200, {"quota_spent": True}),
     ],
 )
-def test_a_forecast_near_the_limit_does_not_alternate(
+def test_a_quota_forecast_near_the_limit_leaves_the_alert_unchanged(
     used: int, limit: int | None, forecast: int | None, expected: dict[str, bool]
 ) -> None:
-    found = seen(quota=month_of(limit, used, forecast))
+    found = find_all(quota=make_quota(limit, used, forecast))
 
     assert expected == {n: e is not None for n, e in found.items() if n.startswith("quota")}
 
@@ -273,11 +291,13 @@ def test_a_forecast_near_the_limit_does_not_alternate(
         (-2 * 86_400.0, "this machine's clock is 2 days behind the API's"),
     ],
 )
-def test_a_wrong_clock_is_measured_against_the_servers(ahead: float, title: str | None) -> None:
-    found = seen(ahead_seconds=ahead)["clock_wrong"]
+def test_a_clock_that_differs_from_the_servers_by_over_five_minutes_is_reported(
+    ahead: float, title: str | None
+) -> None:
+    found = find_all(ahead_seconds=ahead)["clock_wrong"]
 
     assert title == (found and found.title)
-    assert "clock_wrong" not in seen()
+    assert "clock_wrong" not in find_all()
 
 
 @pytest.mark.parametrize(
@@ -288,26 +308,26 @@ def test_a_wrong_clock_is_measured_against_the_servers(ahead: float, title: str 
         ({"jobs": 27.0, "leads": 90.0}, "Not verified for more than 26h: jobs, leads"),
     ],
 )
-def test_silence_is_the_age_of_the_oldest_proof(
+def test_silence_is_reported_by_the_oldest_verification(
     hours: dict[str, float | None], expected: str | None
 ) -> None:
     proven = {n: START - timedelta(hours=h) if h else None for n, h in hours.items()}
-    found = seen(replace(health(), proven_at=proven))["silent"]
+    found = find_all(replace(make_health(), proven_at=proven))["silent"]
 
     assert expected == (found and found.happened.partition(" (since")[0])
 
 
-def test_first_pull_has_time_and_none_at_all_has_not() -> None:
-    assert "silent" not in seen(health(run(25)))
-    assert ["silent"] == bad(health(run(27)))
-    assert ["silent"] == bad(replace(health(), first_run_at=None))
+def test_silence_is_reported_a_day_after_the_first_run_or_immediately_without_one() -> None:
+    assert "silent" not in find_all(make_health(make_run(25)))
+    assert ["silent"] == find_problem_subjects(make_health(make_run(27)))
+    assert ["silent"] == find_problem_subjects(replace(make_health(), first_run_at=None))
 
 
 # -- files and jobs --------------------------------------------------------------------------------
 
 
-def test_a_file_that_cannot_be_read_is_reported_and_the_rest_stays_unknown(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
+def test_an_unreadable_file_is_reported_and_other_subjects_stay_unchecked(tmp_path: Path) -> None:
+    settings = load_account_settings(tmp_path)
     settings.make_folder()
     (settings.folder / "work.duckdb").write_bytes(b"not a database" * 1000)
 
@@ -322,7 +342,7 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_rest_stays_unknown(tmp_p
     assert NotAWarehouse.action == sight["files_unusable"].action
 
 
-def test_no_action_asks_to_run_the_command_that_a_schedule_runs() -> None:
+def test_actions_mention_the_next_pull_instead_of_running_the_command_again() -> None:
     for action in (
         TryAgain.action,
         Unreachable.action,
@@ -334,17 +354,17 @@ def test_no_action_asks_to_run_the_command_that_a_schedule_runs() -> None:
         assert "next pull" in action_when_scheduled(action)
 
 
-def test_a_job_is_reported_only_if_the_connector_recorded_nothing() -> None:
+def test_a_failed_job_is_reported_only_if_the_connector_recorded_no_run() -> None:
     job = JobRun("pull", "d-1", START - timedelta(hours=2), failed=True)
-    silent, recorded = health(run(3)), health(run(1.9, "failed"))
+    silent, recorded = make_health(make_run(3)), make_health(make_run(1.9, "failed"))
 
-    assert seen(silent, jobs=[job])["job_failed:pull"] is not None
-    assert None is seen(recorded, jobs=[job])["job_failed:pull"]
-    assert None is seen(silent, jobs=[replace(job, failed=False)])["job_failed:pull"]
-    assert "job_failed:pull" not in seen(silent)
+    assert find_all(silent, jobs=[job])["job_failed:pull"] is not None
+    assert None is find_all(recorded, jobs=[job])["job_failed:pull"]
+    assert None is find_all(silent, jobs=[replace(job, failed=False)])["job_failed:pull"]
+    assert "job_failed:pull" not in find_all(silent)
     stands = AlertRecord(
         *("job_failed", "pull", job.started_at, START, "opened", START),
         *("job failed", "It failed.", "Look."),
     )
-    assert None is seen(recorded, alerts=[stands])["job_failed:pull"]
-    assert "job_failed:pull" not in seen(silent, alerts=[stands])
+    assert None is find_all(recorded, alerts=[stands])["job_failed:pull"]
+    assert "job_failed:pull" not in find_all(silent, alerts=[stands])

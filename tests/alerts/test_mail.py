@@ -1,4 +1,4 @@
-"""Email: handed in over a connection that is proven, and nothing the server says is repeated."""
+"""Email alerts: sent over a verified connection, and errors repeat no text of the server."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from connector.errors import NotDelivered
 from connector.operations.alert_check import check_alerts, trial_message
 from connector.operations.delivery import Email
 from connector.settings.values import Security
-from tests.alerts.agency import START, settings_of
-from tests.alerts.receivers import PostOffice
+from tests.alerts.agency import START, load_account_settings
+from tests.alerts.receivers import MailServer
 from tests.support.clock import Clock
 from tests.support.tls import PEM, server_context
 
@@ -25,16 +25,18 @@ PASSWORD = "planted password 4d1f"
 TO = ("ops@acme.example", "night@acme.example")
 
 
-def trust() -> ssl.SSLContext:
-    """A client's context that trusts that certificate."""
+def trust_test_certificate() -> ssl.SSLContext:
+    """Return a client's TLS context that trusts the server's certificate."""
     return ssl.create_default_context(cafile=str(PEM))
 
 
-def email(port: int, security: Security, password: str | None = None, **unlike: Any) -> Email:
+def make_email_sink(
+    port: int, security: Security, password: str | None = None, **unlike: Any
+) -> Email:
     given: dict[str, Any] = (
         {"alert_email_user": "connector", "alert_email_password": PASSWORD} if password else {}
     )
-    settings = settings_of(
+    settings = load_account_settings(
         *(Path("/srv"), "acme"),
         alert_email_to=", ".join(TO),
         alert_email_from="connector@acme.example",
@@ -43,15 +45,15 @@ def email(port: int, security: Security, password: str | None = None, **unlike: 
         alert_email_security=security,
         **given,
     )
-    return replace(Email(settings, 5.0, trust), **unlike)
+    return replace(Email(settings, 5.0, trust_test_certificate), **unlike)
 
 
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
-def test_a_letter_arrives_over_a_proven_connection(security: Security) -> None:
-    with PostOffice(
+def test_an_email_is_sent_over_a_verified_tls_connection(security: Security) -> None:
+    with MailServer(
         tls=server_context(), is_wrapped=security == "ssl", password=PASSWORD
     ) as office:
-        email(office.port, security, office.password).send(trial_message(START))
+        make_email_sink(office.port, security, office.password).send(trial_message(START))
 
     (letter,) = office.letters
     assert [True] == office.protected
@@ -65,11 +67,11 @@ def test_a_letter_arrives_over_a_proven_connection(security: Security) -> None:
 
 
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
-def test_a_server_that_nobody_vouches_for_gets_nothing(security: Security) -> None:
-    with PostOffice(
+def test_a_mail_server_with_an_untrusted_certificate_receives_nothing(security: Security) -> None:
+    with MailServer(
         tls=server_context(), is_wrapped=security == "ssl", password=PASSWORD
     ) as office:
-        distrusting = email(
+        distrusting = make_email_sink(
             office.port, security, office.password, trust=ssl.create_default_context
         )
         with pytest.raises(NotDelivered, match="was not reached"):
@@ -81,7 +83,7 @@ def test_a_server_that_nobody_vouches_for_gets_nothing(security: Security) -> No
     assert not {"AUTH", "MAIL"} & set(office.commands)
 
 
-def test_a_server_that_never_ends_its_answer_is_given_up() -> None:
+def test_a_mail_server_that_never_ends_its_response_is_given_up() -> None:
     given_up = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -93,7 +95,7 @@ def test_a_server_that_never_ends_its_answer_is_given_up() -> None:
 
         dripping = threading.Thread(target=drip)
         dripping.start()
-        sink = email(listener.getsockname()[1], "none", seconds=0.1)
+        sink = make_email_sink(listener.getsockname()[1], "none", seconds=0.1)
         try:
             with pytest.raises(NotDelivered, match=r"did not accept the message in 0\.3 s"):
                 sink.send(trial_message(START))
@@ -102,9 +104,9 @@ def test_a_server_that_never_ends_its_answer_is_given_up() -> None:
             dripping.join()
 
 
-def test_a_server_without_starttls_gets_nothing() -> None:
-    with PostOffice(password=PASSWORD) as office, pytest.raises(NotDelivered) as caught:
-        email(office.port, "starttls", office.password).send(trial_message(START))
+def test_a_mail_server_without_starttls_receives_no_password_and_no_email() -> None:
+    with MailServer(password=PASSWORD) as office, pytest.raises(NotDelivered) as caught:
+        make_email_sink(office.port, "starttls", office.password).send(trial_message(START))
 
     assert "does not offer STARTTLS or passwords on port" in str(caught.value)
     assert ["EHLO"] == office.commands[:1]
@@ -118,34 +120,36 @@ def test_a_server_without_starttls_gets_nothing() -> None:
         ({"answer_to_letter": "554 Annabel Quist is spam"}, "the mail server answered 554"),
     ],
 )
-def test_refusals_are_told_without_the_servers_words(unlike: dict[str, object], said: str) -> None:
-    refusing = PostOffice(**unlike)  # type: ignore[arg-type] # of a test
+def test_rejections_are_reported_without_the_mail_servers_text(
+    unlike: dict[str, object], said: str
+) -> None:
+    refusing = MailServer(**unlike)  # type: ignore[arg-type] # of a test
     with refusing as office, pytest.raises(NotDelivered) as caught:
-        email(office.port, "none", office.password).send(trial_message(START))
+        make_email_sink(office.port, "none", office.password).send(trial_message(START))
 
     assert said == str(caught.value)
 
 
-def test_a_wrong_password_is_told_and_not_shown() -> None:
+def test_a_wrong_password_is_reported_and_not_shown() -> None:
     with (
-        PostOffice(tls=server_context(), password="another") as office,
+        MailServer(tls=server_context(), password="another") as office,
         pytest.raises(NotDelivered) as caught,
     ):
-        email(office.port, "starttls", office.password).send(trial_message(START))
+        make_email_sink(office.port, "starttls", office.password).send(trial_message(START))
 
     assert "the mail server rejected the user name or the password (535)" == str(caught.value)
 
 
-def test_one_recipient_that_is_refused_keeps_no_other_from_the_letter() -> None:
-    with PostOffice(refused=TO[:1]) as office:
-        email(office.port, "none", office.password).send(trial_message(START))
+def test_a_rejected_recipient_does_not_keep_the_email_from_others() -> None:
+    with MailServer(refused=TO[:1]) as office:
+        make_email_sink(office.port, "none", office.password).send(trial_message(START))
 
     assert [[TO[1]]] == office.recipients
 
 
-def test_settings_lead_to_the_mail_server(tmp_path: Path) -> None:
-    with PostOffice() as office:
-        settings = settings_of(
+def test_a_check_sends_its_alert_to_the_configured_mail_server(tmp_path: Path) -> None:
+    with MailServer() as office:
+        settings = load_account_settings(
             tmp_path,
             alert_email_to=", ".join(TO),
             alert_email_from="connector@acme.example",

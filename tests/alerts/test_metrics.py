@@ -22,7 +22,7 @@ RUN = "from connector.cli import main; main()"
 
 @pytest.fixture(scope="module")
 def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """An account that was pulled, and had a row pushed."""
+    """Environment of an account with a pull and one pushed row."""
     folder = tmp_path_factory.mktemp("metrics")
     people = folder / "people.csv"
     people.write_text(
@@ -37,14 +37,14 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         yield given
 
 
-def lines_of(called: CommandResult) -> dict[str, float]:
-    """The samples of a text for Prometheus."""
+def read_samples(called: CommandResult) -> dict[str, float]:
+    """Return the samples of a Prometheus text."""
     samples = [each for each in called.out.splitlines() if not each.startswith("#")]
     return {name: float(value) for name, value in (each.rsplit(" ", 1) for each in samples)}
 
 
-def test_metrics_are_what_the_files_say(environ: dict[str, str]) -> None:
-    found = lines_of(call(["metrics"], environ))
+def test_metrics_have_the_values_that_the_files_record(environ: dict[str, str]) -> None:
+    found = read_samples(call(["metrics"], environ))
     status = call(["status", "--json"], environ).object
     month, runs = status["month"], status["runs"]
     account = 'connector_account=""'
@@ -58,7 +58,7 @@ def test_metrics_are_what_the_files_say(environ: dict[str, str]) -> None:
     assert sum(each["requests"] for each in runs) == sum(requests)
 
 
-def test_metrics_name_no_secret_and_no_person(environ: dict[str, str]) -> None:
+def test_metrics_contain_no_secret_and_no_personal_data(environ: dict[str, str]) -> None:
     text = call(["metrics"], environ).out
 
     assert {f"connector_{name}" for name in INSTRUMENTS} - {"connector_alerts_standing"} == set(
@@ -68,7 +68,7 @@ def test_metrics_name_no_secret_and_no_person(environ: dict[str, str]) -> None:
         assert secret not in text
 
 
-def test_without_the_extra_the_error_names_it(
+def test_metrics_without_the_package_fail_and_name_the_missing_extra(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
@@ -78,7 +78,7 @@ def test_without_the_extra_the_error_names_it(
     assert "docs/service/requirements/metrics.txt" in called.err
 
 
-def test_the_dashboard_and_the_rules_name_existing_metrics() -> None:
+def test_the_dashboard_and_alert_rules_use_existing_metrics_only() -> None:
     every = [(name, 1.0, {"connector_account": ""}) for name in INSTRUMENTS]
     printed = set(re.findall(r"^(connector_\w+)\{", prometheus_text(every), re.MULTILINE))
     dashboard = json.loads((SERVICE / "grafana-dashboard.json").read_text())
@@ -92,7 +92,7 @@ def test_the_dashboard_and_the_rules_name_existing_metrics() -> None:
     assert set() == set(re.findall(r"connector_\w+", " ".join(asked))) - printed - labels
 
 
-def test_other_commands_do_not_import_the_library(environ: dict[str, str]) -> None:
+def test_other_commands_do_not_import_the_prometheus_library(environ: dict[str, str]) -> None:
     code = "import sys; import connector.cli.pull, connector.cli.alerts; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

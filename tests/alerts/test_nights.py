@@ -1,4 +1,4 @@
-"""Every message of the nights, word for word: `nights.txt` is the table."""
+"""Messages of the nights, compared with the table in `nights.txt`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from connector.operations.findings import ALERTS
-from tests.alerts.__main__ import MESSAGES, rendered
+from tests.alerts.__main__ import MESSAGES, format_nights
 
 
 @pytest.mark.slow
-def test_each_night_has_exactly_these_messages(tmp_path: Path) -> None:
+def test_each_night_sends_exactly_the_messages_in_nights_txt(tmp_path: Path) -> None:
     nights = MESSAGES.read_text(encoding="utf-8").split("\n## ")
-    for expected, found in zip(nights, rendered(tmp_path), strict=True):
+    for expected, found in zip(nights, format_nights(tmp_path), strict=True):
         assert expected.strip() == found.strip(), "run python -m tests.alerts"
 
 
-def test_the_nights_have_every_alert() -> None:
+def test_the_nights_trigger_every_kind_of_alert() -> None:
     text = MESSAGES.read_text(encoding="utf-8")
 
     # The lakehouse has servers and tests of its own.

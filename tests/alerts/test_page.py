@@ -19,7 +19,7 @@ from tests.repository import ROOT
 PAGE = (ROOT / "docs" / "ALERTS.md").read_text(encoding="utf-8")
 
 
-def test_page_lists_every_alert_as_it_is_declared() -> None:
+def test_the_alerts_page_lists_every_alert_as_declared() -> None:
     table = next(t for t in read_tables(PAGE) if t.header[0] == "Alert")
     rows = [
         (quoted(row["Alert"])[0], row["Kind"], row["About"], row["Next action"])
@@ -29,7 +29,7 @@ def test_page_lists_every_alert_as_it_is_declared() -> None:
     assert [(each.code, each.kind, each.about, each.action) for each in ALERTS.values()] == rows
 
 
-def test_page_states_the_rules_as_they_are() -> None:
+def test_the_alerts_page_states_the_thresholds_of_the_code() -> None:
     told = " ".join(PAGE.split())
 
     assert f"{COST_FACTOR} times the median" in told
@@ -39,7 +39,7 @@ def test_page_states_the_rules_as_they_are() -> None:
     assert f"{CLOCK_SECONDS_MAX // 60} minutes" in told
 
 
-def test_every_alert_says_something() -> None:
+def test_every_alert_has_a_title_and_a_text() -> None:
     assert set(KINDS) == {each.kind for each in ALERTS.values()}
     for each in ALERTS.values():
         assert not each.over.endswith(".")

@@ -1,4 +1,4 @@
-"""Dagster's two sensors: every account is checked, and a run that left no trace is told of."""
+"""Dagster's two alert sensors: they check every account and report unrecorded failed runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from pipelines.accounts import PARTITION_TAG, Account
 from pipelines.definitions import definitions
 from pipelines.sensors import alerts_sensor, failure_alerts_sensor
-from tests.alerts.agency import RecordedAccount, settings_of
+from tests.alerts.agency import RecordedAccount, load_account_settings
 from tests.alerts.receivers import Receiver
 from tests.support.clock import Clock
 
@@ -31,31 +31,31 @@ billing_day = 99
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """A webhook that takes everything."""
+    """Webhook that accepts every message."""
     with Receiver() as made:
         yield made
 
 
 @pytest.fixture
 def account(tmp_path: Path, receiver: Receiver) -> Account:
-    """Two accounts: one is well, and the settings of the other are wrong."""
+    """Two accounts: one OK, one with invalid settings."""
     (tmp_path / "connector.toml").write_text(ACCOUNTS, encoding="utf-8")
     (tmp_path / "webhook").write_text(receiver.address, encoding="utf-8")
     (tmp_path / "webhook").chmod(0o600)
     clock = Clock(datetime.now(UTC) - timedelta(hours=1))
-    RecordedAccount(settings_of(tmp_path / "data", "acme"), clock).pull()
+    RecordedAccount(load_account_settings(tmp_path / "data", "acme"), clock).record_pull()
     return Account(environ={}, cwd=tmp_path)
 
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    """A Dagster that keeps nothing once it is closed."""
+    """In-memory Dagster instance."""
     with dg.DagsterInstance.ephemeral() as made:
         yield made
 
 
-def look(account: Account, instance: dg.DagsterInstance) -> str:
-    """Run the sensor, and return what it reports."""
+def run_alert_sensor(account: Account, instance: dg.DagsterInstance) -> str:
+    """Run the alert sensor and return its skip message."""
     with dg.build_sensor_context(
         instance=instance, resources={"account": account}, sensor_name=alerts_sensor.name
     ) as context:
@@ -64,8 +64,8 @@ def look(account: Account, instance: dg.DagsterInstance) -> str:
     return str(skipped.skip_message)
 
 
-def failed_run(instance: dg.DagsterInstance, **tags: str) -> dg.DagsterRun:
-    """A run of the pull job that failed before it did anything."""
+def record_failed_run(instance: dg.DagsterInstance, **tags: str) -> dg.DagsterRun:
+    """Record a run of the pull job that failed before it started a step."""
 
     @dg.op
     def breaks() -> None:
@@ -78,10 +78,10 @@ def failed_run(instance: dg.DagsterInstance, **tags: str) -> dg.DagsterRun:
     return pull.execute_in_process(instance=instance, raise_on_error=False).dagster_run
 
 
-def test_sensor_checks_every_account(
+def test_the_alert_sensor_checks_every_account(
     account: Account, instance: dg.DagsterInstance, receiver: Receiver
 ) -> None:
-    said = [look(account, instance) for _ in range(2)]
+    said = [run_alert_sensor(account, instance) for _ in range(2)]
 
     assert "Messages sent: 1; open alerts: 1. globex: billing_day is 99" in said[0]
     assert "Messages sent: 0; open alerts: 1." in said[1]
@@ -90,15 +90,15 @@ def test_sensor_checks_every_account(
     assert "it must be a whole number from 1 to 31" in got["happened"]
 
 
-def test_a_run_that_left_no_trace_is_told_once(
+def test_a_failed_run_that_the_connector_did_not_record_is_reported_once(
     account: Account, instance: dg.DagsterInstance, receiver: Receiver
 ) -> None:
-    failed_run(instance, **{PARTITION_TAG: "globex"})
-    failed_run(instance)
+    record_failed_run(instance, **{PARTITION_TAG: "globex"})
+    record_failed_run(instance)
     # Of the settings of the other account.
-    assert "Messages sent: 1" in look(account, instance)
-    failed_run(instance, **{PARTITION_TAG: "acme"})
-    said = [look(account, instance) for _ in range(2)]
+    assert "Messages sent: 1" in run_alert_sensor(account, instance)
+    record_failed_run(instance, **{PARTITION_TAG: "acme"})
+    said = [run_alert_sensor(account, instance) for _ in range(2)]
 
     assert ["Messages sent: 1; open alerts: 2.", "Messages sent: 0; open alerts: 2."] == [
         each[:33] for each in said
@@ -107,10 +107,10 @@ def test_a_run_that_left_no_trace_is_told_once(
     assert ("acme", "job_failed", "nightly_pull") == (got["account"], got["code"], got["about"])
 
 
-def test_failure_sensor_checks_at_once(
+def test_the_failure_sensor_sends_alerts_immediately(
     account: Account, instance: dg.DagsterInstance, receiver: Receiver
 ) -> None:
-    run = failed_run(instance, **{PARTITION_TAG: "acme"})
+    run = record_failed_run(instance, **{PARTITION_TAG: "acme"})
     (event,) = [
         each.dagster_event
         for each in instance.all_logs(run.run_id)
@@ -129,7 +129,7 @@ def test_failure_sensor_checks_at_once(
     assert ["job_failed", "settings_wrong"] == [each["code"] for each in receiver.received]
 
 
-def test_sensors_are_off_until_they_are_switched_on() -> None:
+def test_alert_sensors_are_stopped_by_default() -> None:
     sensors = {each.name: each for each in definitions.sensors or ()}
 
     for each in (alerts_sensor, failure_alerts_sensor):

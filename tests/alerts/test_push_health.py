@@ -1,4 +1,4 @@
-"""What the journal says of pushes, read from rows as the journal keeps them."""
+"""Push health read from rows of the journal."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from connector.ledger.push_plan import PushPlan, PushPolicy
 from tests.alerts.agency import START
 
 
-def test_an_empty_journal_says_nothing(tmp_path: Path) -> None:
+def test_an_empty_journal_reports_no_push_runs(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
         assert PushHealth() == Journal(ledger).push_health()
 
 
-def test_the_last_run_of_each_resource_comes_first_and_rows_are_counted(tmp_path: Path) -> None:
+def test_push_health_lists_the_last_run_per_resource_and_counts_unknown_rows(
+    tmp_path: Path,
+) -> None:
     with Ledger(tmp_path) as ledger:
         now = START
         for n, resource in enumerate(("jobs", "leads", "jobs")):

@@ -1,4 +1,4 @@
-"""An account that continues after its backup, for the tests of backups."""
+"""Account that continues after its backup, for the tests of backups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRITES = ("POST", "PUT", "DELETE")
 
 
 class BackedUpAccount(SandboxAccount):
-    """An account with backups, which continues after each of them."""
+    """Account with backups, which continues after each of them."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         super().__init__(sandbox, folder)
@@ -47,7 +47,7 @@ class BackedUpAccount(SandboxAccount):
         return PushFile("candidates", self.write_csv(name, rows), mode="create")
 
     def change_platform(self) -> None:
-        """Change the server as users do in a day."""
+        """Change the server as its users do in a day."""
         self.change_two_candidates()
         job = sorted(self.sandbox.store.records("jobs"))[0]
         self.sandbox.store.delete("jobs", job)

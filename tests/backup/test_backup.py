@@ -1,4 +1,4 @@
-"""A backup is whole, closed to others and without a key; a file that is none changes nothing."""
+"""Backups are complete, private and without a key. A damaged or foreign file changes nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ADDRESS = "https://acme.example"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """An account's folder with something of everything in it, and things that are none of ours."""
+    """Account's folder with every kind of file of the connector, and foreign files."""
     settings = load_settings({}, variables(ADDRESS, tmp_path / "data"), tmp_path)
     folder = settings.folder
     Warehouse(folder).prepare()
@@ -63,14 +63,14 @@ def settings(tmp_path: Path) -> Settings:
     return settings
 
 
-def made_of(settings: Settings, hours: int = 0) -> BackupResult:
-    """A backup beside the data folder."""
+def make_backup_beside(settings: Settings, hours: int = 0) -> BackupResult:
+    """Make a backup beside the data folder."""
     to = settings.data_dir.value.parent / "backups"
     return make_backup(settings, to, now=lambda: AT + timedelta(hours=hours))
 
 
-def state(folder: Path) -> dict[str, bytes]:
-    """Everything in a folder, byte for byte; the ledger's own log apart."""
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of every file in a folder, except the log of the ledger."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -78,10 +78,12 @@ def state(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_backup_is_closed_to_others_whatever_the_umask(settings: Settings) -> None:
+def test_a_backup_and_a_restore_are_private_to_the_owner_under_any_umask(
+    settings: Settings,
+) -> None:
     former = os.umask(0)
     try:
-        made = made_of(settings)
+        made = make_backup_beside(settings)
         data = settings.data_dir.value
         data.rename(data.with_name("former"))
         restore(settings, made.file)
@@ -95,8 +97,8 @@ def test_a_backup_is_closed_to_others_whatever_the_umask(settings: Settings) -> 
     assert {} == wide
 
 
-def test_a_backup_holds_what_belongs_to_it_and_no_key(settings: Settings) -> None:
-    made = made_of(settings)
+def test_a_backup_contains_every_file_of_the_connector_and_no_key(settings: Settings) -> None:
+    made = make_backup_beside(settings)
     with tarfile.open(made.file) as tar:
         names = set(tar.getnames())
 
@@ -114,9 +116,9 @@ def test_a_backup_holds_what_belongs_to_it_and_no_key(settings: Settings) -> Non
     assert (AT, made.file) == (last.made_at, last.file)
 
 
-def test_so_many_backups_are_kept_and_no_other_file(settings: Settings) -> None:
+def test_keep_deletes_older_backups_and_no_other_file(settings: Settings) -> None:
     to = settings.data_dir.value.parent / "backups"
-    first, second = made_of(settings), made_of(settings, 1)
+    first, second = make_backup_beside(settings), make_backup_beside(settings, 1)
     others = [to / "connector-acme-20200101T000000Z.tar", to / "connector-unnamed-mine.tar"]
     for each in others:
         each.write_bytes(b"")
@@ -126,8 +128,8 @@ def test_so_many_backups_are_kept_and_no_other_file(settings: Settings) -> None:
     assert sorted([*others, second.file, third.file]) == sorted(to.iterdir())
 
 
-def damaged(content: bytes) -> dict[str, bytes]:
-    """A backup, damaged in every way: cut off, with a byte changed, or another file."""
+def damage_backup(content: bytes) -> dict[str, bytes]:
+    """Return damaged copies of a backup: truncated, with one byte changed, or another file."""
     found = {
         "empty": b"",
         "no tar": b"work.duckdb" * 1000,
@@ -142,12 +144,14 @@ def damaged(content: bytes) -> dict[str, bytes]:
     return found
 
 
-def test_a_damaged_backup_changes_nothing(settings: Settings, tmp_path: Path) -> None:
-    content = made_of(settings).file.read_bytes()
-    before = state(settings.folder)
+def test_a_damaged_backup_is_rejected_and_changes_nothing(
+    settings: Settings, tmp_path: Path
+) -> None:
+    content = make_backup_beside(settings).file.read_bytes()
+    before = read_files(settings.folder)
     path = tmp_path / "damaged.tar"
     told = {}
-    for name, bad in damaged(content).items():
+    for name, bad in damage_backup(content).items():
         path.write_bytes(bad)
         for act in (check_backup, lambda p: restore(settings, p, RestoreOptions(replaces=True))):
             try:
@@ -157,11 +161,11 @@ def test_a_damaged_backup_changes_nothing(settings: Settings, tmp_path: Path) ->
             told[name] = "was believed"
 
     assert {} == told
-    assert before == state(settings.folder)
+    assert before == read_files(settings.folder)
 
 
-def hostile(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> None:
-    """A tar with a manifest that fits, and a member whose name leads elsewhere."""
+def write_hostile_backup(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> None:
+    """Write a tar with a valid manifest and a member whose name points outside the folder."""
     manifest = {
         "made_at": AT.isoformat(),
         "account": None,
@@ -201,21 +205,23 @@ def hostile(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> None:
         ("seeds/device", tarfile.CHRTYPE),
     ],
 )
-def test_a_backup_leads_nowhere_else(
+def test_a_backup_with_a_member_outside_the_folder_is_rejected(
     name: str, kind: bytes, settings: Settings, tmp_path: Path
 ) -> None:
     path = tmp_path / "hostile.tar"
-    hostile(path, name, kind)
-    before = state(tmp_path)
+    write_hostile_backup(path, name, kind)
+    before = read_files(tmp_path)
 
     with pytest.raises(BackupError, check=has_code("backup_damaged")):
         restore(settings, path, RestoreOptions(replaces=True))
 
-    assert before == state(tmp_path)
+    assert before == read_files(tmp_path)
 
 
-def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_path: Path) -> None:
-    made = made_of(settings)
+def test_a_restore_over_existing_files_leases_or_another_account_is_refused(
+    settings: Settings, tmp_path: Path
+) -> None:
+    made = make_backup_beside(settings)
     replaces = RestoreOptions(replaces=True)
     with pytest.raises(Misused, match="already contains the files of an account"):
         restore(settings, made.file)
@@ -230,18 +236,18 @@ def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_pat
         restore(acme, made.file, replaces)
     with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
         other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
-    later = made_of(settings, 1)
+    later = make_backup_beside(settings, 1)
     with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
         other.execute("UPDATE erasures SET erasure = 'e2'")
     with pytest.raises(BackupError, match="is not the ledger of this backup"):
         restore(settings, later.file, replaces)
 
 
-def test_the_newer_ledger_wins(settings: Settings) -> None:
-    first = made_of(settings)
+def test_a_restore_keeps_the_newer_ledger_unless_told_otherwise(settings: Settings) -> None:
+    first = make_backup_beside(settings)
     with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
         other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
-    later = made_of(settings, 1)
+    later = make_backup_beside(settings, 1)
 
     def restored(made: BackupResult, *, takes_ledger: bool = False) -> bool:
         options = RestoreOptions(replaces=True, takes_ledger=takes_ledger)
@@ -255,8 +261,8 @@ def test_the_newer_ledger_wins(settings: Settings) -> None:
     assert restored(later)
 
 
-def test_a_receipt_that_cannot_be_read_stops_a_restore(settings: Settings, tmp_path: Path) -> None:
-    made = made_of(settings)
+def test_an_unreadable_receipt_stops_a_restore(settings: Settings, tmp_path: Path) -> None:
+    made = make_backup_beside(settings)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "erasure-2.json").write_text("{")
@@ -278,17 +284,19 @@ def test_a_backup_of_a_newer_version_is_refused(
         connection.execute("UPDATE sync.schema_version SET version = 99")
     with monkeypatch.context() as newer:
         newer.setattr(schema, "SCHEMA_VERSION", 99)
-        made = made_of(settings)
-    before = state(settings.folder)
+        made = make_backup_beside(settings)
+    before = read_files(settings.folder)
 
     with pytest.raises(NotAWarehouse, match="written by a newer version"):
         restore(settings, made.file, RestoreOptions(replaces=True))
 
-    assert before == state(settings.folder)
+    assert before == read_files(settings.folder)
 
 
 @pytest.mark.parametrize("to", [".", "backups", "seeds/x"])
-def test_a_backup_is_not_kept_in_what_it_is_of(settings: Settings, to: str) -> None:
+def test_a_backup_inside_the_data_folder_or_of_an_empty_one_is_refused(
+    settings: Settings, to: str
+) -> None:
     with pytest.raises(Misused, match="is inside the folder that is backed up"):
         make_backup(settings, settings.folder / to)
     empty = load_settings({}, variables(ADDRESS, settings.folder / "none"), settings.folder)
@@ -296,11 +304,9 @@ def test_a_backup_is_not_kept_in_what_it_is_of(settings: Settings, to: str) -> N
         make_backup(empty, settings.folder.parent / "backups")
 
 
-def test_what_waited_in_the_inbox_is_not_pushed_by_itself(settings: Settings) -> None:
-    """A file that waited when the backup was made may have been pushed since: it is put aside and
-    named, and orders and reports are where they were.
-    """
-    made = made_of(settings)
+def test_a_restore_moves_waiting_inbox_files_aside_and_names_them(settings: Settings) -> None:
+    """A waiting file may have been pushed since the backup was made. Orders and reports stay."""
+    made = make_backup_beside(settings)
     data = settings.data_dir.value
     data.rename(data.with_name("former"))
 
@@ -314,7 +320,9 @@ def test_what_waited_in_the_inbox_is_not_pushed_by_itself(settings: Settings) ->
     assert done.waiting[0].read_text(encoding="utf-8").startswith("Email")
 
 
-def test_the_commands_say_what_was_done(tmp_path: Path, settings: Settings) -> None:
+def test_backup_and_restore_print_their_results_and_never_the_key(
+    tmp_path: Path, settings: Settings
+) -> None:
     environ = variables(ADDRESS, settings.folder)
     to = tmp_path / "kept"
     made = call(["backup", str(to), "--keep", "3", "--json"], environ)
@@ -338,10 +346,10 @@ def test_the_commands_say_what_was_done(tmp_path: Path, settings: Settings) -> N
 
 
 @pytest.mark.parametrize("step", ["_exchange", "_add", "_restore_inbox"])
-def test_a_restore_that_was_cut_off_is_run_again(
+def test_an_interrupted_restore_succeeds_when_it_is_run_again(
     step: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = made_of(settings)
+    made = make_backup_beside(settings)
     work = Warehouse(settings.folder).work
     before = work.read_bytes()
 
@@ -364,7 +372,7 @@ def test_a_restore_that_was_cut_off_is_run_again(
         assert () == ledger.leases()
 
 
-def test_the_newest_backup_of_a_folder_is_used(tmp_path: Path) -> None:
+def test_the_newest_backup_of_the_account_in_a_folder_is_found(tmp_path: Path) -> None:
     names = ("connector-unnamed-20261101T000000Z.tar", "connector-unnamed-20261102T000000Z.tar")
     for name in (*names, "connector-acme-20261103T000000Z.tar", "notes.txt"):
         (tmp_path / name).touch()
@@ -377,7 +385,7 @@ def test_the_newest_backup_of_a_folder_is_used(tmp_path: Path) -> None:
         newest_backup(tmp_path, "globex")
 
 
-def test_a_backup_that_does_not_exist_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_unreadable_backup_is_reported_with_the_next_step(tmp_path: Path) -> None:
     with pytest.raises(BackupError, match="does not exist") as caught:
         check_backup(newest_backup(tmp_path / "nothing", None))
     assert (

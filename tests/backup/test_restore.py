@@ -1,4 +1,4 @@
-"""Restoring yesterday's backup and pulling gives an exact copy, and nothing is written twice."""
+"""Restoring yesterday's backup and pulling gives an exact copy, and no record is created twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PERSON = {"first_name": "Olwen", "last_name": NAME, "email": EMAIL, "employment_
 
 @pytest.fixture
 def account(tmp_path: Path) -> Iterator[BackedUpAccount]:
-    """An account that was pulled."""
+    """Account with one pull."""
     with Sandbox(counts=COUNTS) as sandbox:
         account = BackedUpAccount(sandbox, tmp_path)
         sandbox.store.create("candidates", PERSON)
@@ -36,10 +36,11 @@ def account(tmp_path: Path) -> Iterator[BackedUpAccount]:
         yield account
 
 
-def test_yesterdays_backup_and_a_pull_are_an_exact_copy(account: BackedUpAccount) -> None:
-    """Work file lost, ledger whole: after the restore and a pull the copy is exact, deletions
-    among it; the ledger that was here stays, so that what was pushed since is known and not sent
-    again, and no request that was spent is forgotten.
+def test_a_restore_after_a_lost_work_file_and_a_pull_give_an_exact_copy(
+    account: BackedUpAccount,
+) -> None:
+    """The existing ledger is kept, so pushed rows are not sent again and spent requests stay
+    counted.
     """
     account.push(account.write_candidates("first.csv", "a@new.example"))
     made = account.back_up()
@@ -70,7 +71,7 @@ def test_yesterdays_backup_and_a_pull_are_an_exact_copy(account: BackedUpAccount
     assert [{"n": 5}] == pushed
 
 
-def test_after_a_lost_disk_nothing_is_created_twice(account: BackedUpAccount) -> None:
+def test_a_restore_after_a_lost_disk_creates_no_record_twice(account: BackedUpAccount) -> None:
     made = account.back_up()
     account.change_platform()
     late = account.write_candidates("late.csv", "b@new.example", "c@new.example")
@@ -102,7 +103,7 @@ def test_after_a_lost_disk_nothing_is_created_twice(account: BackedUpAccount) ->
 
 
 @pytest.mark.parametrize("lost", ["work file", "disk"])
-def test_whoever_was_erased_after_the_backup_is_erased_again(
+def test_a_restore_repeats_erasures_that_are_newer_than_the_backup(
     account: BackedUpAccount, lost: str
 ) -> None:
     made = account.back_up()
@@ -126,7 +127,7 @@ def test_whoever_was_erased_after_the_backup_is_erased_again(
     assert [{"n": COUNTS["candidates"] + 1}] == counted
 
 
-def test_a_backup_made_while_a_pull_goes_on_is_whole(tmp_path: Path) -> None:
+def test_a_backup_made_during_a_pull_restores_to_an_exact_copy(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         account = BackedUpAccount(sandbox, tmp_path)
         made = []

@@ -1,4 +1,4 @@
-"""The command itself: its commands, their help and their examples, and how mistakes are told."""
+"""The command line: commands, their help and examples, and how errors are printed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.repository import ROOT
 from tests.support.command import RUN, call
 
 
-def command(name: str) -> click.Command:
-    """The command of that name, or, after a space, of that name in a group."""
+def load_command(name: str) -> click.Command:
+    """Return the command of that name, or of that name in a group after a space."""
     found: click.Command = main
     for word in name.split():
         assert isinstance(found, click.Group)
@@ -29,17 +29,17 @@ def command(name: str) -> click.Command:
     return found
 
 
-def called_names() -> list[str]:
-    """Every command that does something: those of a group instead of the group."""
+def list_command_names() -> list[str]:
+    """Return the names of all commands, with those of a group instead of the group."""
     names = []
     for name in COMMANDS:
-        found = command(name)
+        found = load_command(name)
         below = list(found.commands) if isinstance(found, click.Group) else []
         names += [f"{name} {each}" for each in below] or [name]
     return names
 
 
-def test_help_lists_every_command_and_imports_none() -> None:
+def test_help_lists_every_command_without_importing_any() -> None:
     program = (
         "import sys; from connector.cli import main\n"
         "try: main(['--help'], prog_name='connector')\n"
@@ -57,7 +57,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
     assert "[]" == shown.splitlines()[-1]
 
 
-@pytest.mark.parametrize("name", called_names())
+@pytest.mark.parametrize("name", list_command_names())
 def test_every_command_has_help_with_an_example(name: str) -> None:
     words = name.split()
     called = call([*words, "--help"], {})
@@ -65,7 +65,7 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
     assert 0 == called.status
     assert len(words) > 1 or COMMANDS[name].rstrip(".").split()[0] in called.out
     assert f"connector {name}" in called.out
-    found = command(name)
+    found = load_command(name)
     if isinstance(found, Command):
         for example in found.examples:
             typed = shlex.split(re.split(r" [|>]", example)[0])
@@ -73,9 +73,9 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
             found.make_context(name, typed[1 + len(words) :])
 
 
-@pytest.mark.parametrize("name", called_names())
+@pytest.mark.parametrize("name", list_command_names())
 def test_help_has_no_sentence_of_more_than_thirty_words(name: str) -> None:
-    found = command(name)
+    found = load_command(name)
     texts = [found.help or "", *(getattr(each, "help", None) or "" for each in found.params)]
     sentences = [
         sentence
@@ -87,25 +87,25 @@ def test_help_has_no_sentence_of_more_than_thirty_words(name: str) -> None:
     assert [] == [each for each in sentences if len(each.split()) > 30]
 
 
-@pytest.mark.parametrize("name", [name for name in called_names() if name != "sandbox"])
-def test_every_command_speaks_json_and_debugs(name: str) -> None:
-    options = {option for each in command(name).params for option in each.opts}
+@pytest.mark.parametrize("name", [name for name in list_command_names() if name != "sandbox"])
+def test_every_command_has_the_options_json_and_debug(name: str) -> None:
+    options = {option for each in load_command(name).params for option in each.opts}
 
     assert {"--json", "--debug"} <= options
     assert (name not in ("demo", "service-files")) == ("--account" in options)
 
 
 @pytest.mark.parametrize("arguments", [["pul"], ["pull", "--jsno"], ["status", "jobs"]])
-def test_wrong_usage_is_exit_2(arguments: list[str]) -> None:
+def test_wrong_usage_exits_with_status_2(arguments: list[str]) -> None:
     called = call(arguments, {})
 
     assert (2, "") == (called.status, called.out)
     assert arguments[-1] in called.err
 
 
-@pytest.mark.parametrize("name", called_names())
-def test_what_is_required_is_asked_for(name: str) -> None:
-    found = command(name)
+@pytest.mark.parametrize("name", list_command_names())
+def test_a_missing_argument_is_named_in_the_error(name: str) -> None:
+    found = load_command(name)
     required = [each for each in found.params if each.required]
     for each in required:
         assert isinstance(found, Command)
@@ -124,7 +124,9 @@ def test_what_is_required_is_asked_for(name: str) -> None:
         assert f"Missing {each.param_type_name} '{named}'" in called.err
 
 
-def test_mistake_of_ours_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unexpected_exception_is_printed_as_one_sentence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     @click.command(cls=Command, examples=())
     def broken(session: Session) -> int:
         raise ZeroDivisionError("jane@example.com")
@@ -139,7 +141,7 @@ def test_mistake_of_ours_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> No
     assert "Traceback" not in shown.err
 
 
-def test_log_is_shown_with_the_key_masked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_debug_log_is_printed_with_the_key_masked(capsys: pytest.CaptureFixture[str]) -> None:
     secret = "planted-key-77"
     logger = logging.getLogger("connector.somewhere")
     root = logging.getLogger("connector")
@@ -161,7 +163,7 @@ def test_log_is_shown_with_the_key_masked(capsys: pytest.CaptureFixture[str]) ->
     assert secret not in shown.out + shown.err
 
 
-def test_a_command_whose_extra_is_not_installed_names_it() -> None:
+def test_a_command_without_its_extra_names_the_missing_package() -> None:
     code = f"import sys; sys.modules['argon2'] = None; {RUN}"
     ended = subprocess.run(
         [sys.executable, "-c", code, "page"], capture_output=True, text=True, check=False

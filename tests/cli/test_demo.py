@@ -1,4 +1,4 @@
-"""`connector demo`: what it shows, what it leaves, what it never replaces, and that it ends."""
+"""`connector demo`: its output, its files, what it never replaces, and its exit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from connector.cli.demo import COUNTS, MARKER, QUESTIONS, make_folder, run_sandbox
 from connector.errors import SettingsError
 from connector.warehouse.published_file import query
-from tests.pipelines.running import instance_in
+from tests.pipelines.running import open_instance
 from tests.repository import ROOT
 from tests.support.command import call, check_fields, start
 
@@ -33,15 +33,15 @@ demo.COUNTS = {FEW}
 """
 
 
-def listens(base_url: str) -> bool:
-    """Return True if a server listens at the address."""
+def is_listening(base_url: str) -> bool:
+    """Return True if a process listens at the address."""
     parts = urlsplit(base_url)
     with socket.socket() as caller:
         return caller.connect_ex((str(parts.hostname), parts.port or 0)) == 0
 
 
 @pytest.mark.slow
-def test_demo_pulls_asks_and_ends(tmp_path: Path) -> None:
+def test_the_demo_pulls_queries_and_exits(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     asked = ["demo", "--keep", "--json", "--data-dir", str(folder)]
     with start(asked, {}, SMALLER) as process:
@@ -52,7 +52,7 @@ def test_demo_pulls_asks_and_ends(tmp_path: Path) -> None:
                 line = process.stderr.readline()
                 assert line, said
                 said += line
-            assert listens(ready[1])
+            assert is_listening(ready[1])
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=60)
         finally:
@@ -61,7 +61,7 @@ def test_demo_pulls_asks_and_ends(tmp_path: Path) -> None:
     shown = json.loads(out)
     check_fields("demo", "", shown)
     assert 0 == process.returncode
-    assert not listens(ready[1])
+    assert not is_listening(ready[1])
     assert FEW == {name: each["live"] for name, each in shown["resources"].items()}
     assert [len(QUESTIONS), True] == [
         len(shown["answers"]),
@@ -70,7 +70,7 @@ def test_demo_pulls_asks_and_ends(tmp_path: Path) -> None:
     landed = query(Path(shown["published"]), "SELECT count(*) FROM landing.candidates").rows
     assert ((FEW["candidates"],),) == landed
     assert 0 < shown["models"] < shown["checks"]
-    with instance_in(folder / "dagster") as instance:
+    with open_instance(folder / "dagster") as instance:
         (run,) = instance.get_runs()
         assert (shown["dagster"]["run_id"], True) == (run.run_id, run.is_success)
         assert not instance.telemetry_enabled
@@ -79,14 +79,14 @@ def test_demo_pulls_asks_and_ends(tmp_path: Path) -> None:
     assert [MARKER] == [path.name for path in folder.iterdir()]
 
 
-def test_twin_ends_with_the_block() -> None:
+def test_the_demo_server_stops_when_its_block_ends() -> None:
     with run_sandbox() as base_url:
-        assert listens(base_url)
+        assert is_listening(base_url)
 
-    assert not listens(base_url)
+    assert not is_listening(base_url)
 
 
-def test_twin_does_not_outlive_a_killed_parent() -> None:
+def test_the_demo_server_stops_when_its_parent_is_killed() -> None:
     program = (
         "import os, signal\n"
         "from connector.cli.demo import run_sandbox\n"
@@ -101,11 +101,11 @@ def test_twin_does_not_outlive_a_killed_parent() -> None:
 
     assert -signal.SIGKILL == killed.returncode
     until = time.monotonic() + END_SECONDS_MAX
-    while listens(base_url):
+    while is_listening(base_url):
         assert time.monotonic() < until, "the sandbox is still there"
 
 
-def test_folder_of_an_earlier_demo_is_replaced(tmp_path: Path) -> None:
+def test_the_folder_of_an_earlier_demo_is_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     make_folder(folder)
     (folder / "work.duckdb").write_text("old")
@@ -116,8 +116,8 @@ def test_folder_of_an_earlier_demo_is_replaced(tmp_path: Path) -> None:
     assert 0o700 == folder.stat().st_mode & 0o777
 
 
-def make_other(path: Path) -> None:
-    """A folder with something in it."""
+def make_foreign_folder(path: Path) -> None:
+    """Make a folder with a foreign file in it."""
     path.mkdir()
     (path / "thesis.txt").write_text("years of work")
 
@@ -127,13 +127,15 @@ def make_file(path: Path) -> None:
 
 
 def make_link(path: Path) -> None:
-    """A link to a folder that a demo made."""
+    """Make a link to the folder of an earlier demo."""
     make_folder(path.with_name("elsewhere"))
     path.symlink_to(path.with_name("elsewhere"))
 
 
-@pytest.mark.parametrize("make", [make_other, make_file, make_link])
-def test_nothing_of_somebody_else_is_replaced(tmp_path: Path, make: object) -> None:
+@pytest.mark.parametrize("make", [make_foreign_folder, make_file, make_link])
+def test_the_demo_never_replaces_foreign_files_folders_or_links(
+    tmp_path: Path, make: object
+) -> None:
     assert callable(make)
     folder = tmp_path / "precious"
     make(folder)

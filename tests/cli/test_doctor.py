@@ -1,4 +1,4 @@
-"""`connector doctor`: what it finds well, what it finds wrong, and what it says to do."""
+"""`connector doctor`: its checks, their states and the actions it suggests."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 SCOPES = ("jobs", "candidates", "companies", "bookings", "leads", "content")
 
 
-def states(called: CommandResult) -> dict[str, str]:
-    """Each check with its state."""
+def read_states(called: CommandResult) -> dict[str, str]:
+    """Return the state of each check."""
     return {check["name"]: check["state"] for check in called.object["checks"]}
 
 
-def test_all_is_well(tmp_path: Path) -> None:
+def test_doctor_reports_no_failure_for_a_working_account(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}, rate_limit=500) as sandbox:
         environ = variables(sandbox.base_url, folder)
@@ -35,8 +35,10 @@ def test_all_is_well(tmp_path: Path) -> None:
         spent = [served.path for served in sandbox.log]
 
     assert (0, 0) == (called.status, shown.status)
-    assert {"alerts": "warning"} == {n: s for n, s in states(called).items() if s != "ok"}
-    assert [f"scope {scope}.read" for scope in SCOPES] == [n for n in states(called) if "." in n]
+    assert {"alerts": "warning"} == {n: s for n, s in read_states(called).items() if s != "ok"}
+    assert [f"scope {scope}.read" for scope in SCOPES] == [
+        n for n in read_states(called) if "." in n
+    ]
     assert 2 * len(SCOPES) == len(spent)
     assert 6 == called.object["requests"]
     assert "500 requests a minute" in shown.out
@@ -44,7 +46,7 @@ def test_all_is_well(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_warnings_are_an_exit_status_with_strict(tmp_path: Path) -> None:
+def test_doctor_strict_exits_with_3_on_warnings(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text(KEY)
     key.chmod(0o644)
@@ -74,16 +76,16 @@ def test_warnings_are_an_exit_status_with_strict(tmp_path: Path) -> None:
         (2**31, 2**43, "ok"),
     ],
 )
-def test_a_nearly_full_disk_is_found(
+def test_doctor_reports_a_nearly_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, total: int, state: str
 ) -> None:
     usage = SimpleNamespace(free=free, total=total)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
 
-    assert state == states(call(["doctor", "--json"], variables(None, tmp_path, None)))["room"]
+    assert state == read_states(call(["doctor", "--json"], variables(None, tmp_path, None)))["room"]
 
 
-def test_settings_are_shown_with_their_origins(tmp_path: Path) -> None:
+def test_doctor_shows_each_setting_with_its_origin(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         called = call(["doctor"], environ)
@@ -93,50 +95,52 @@ def test_settings_are_shown_with_their_origins(tmp_path: Path) -> None:
     assert ["billing_day", "1", "default"] == called.row("billing_day")
 
 
-def test_missing_scope_is_a_warning(tmp_path: Path) -> None:
+def test_doctor_warns_of_a_missing_scope(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("jobs.read",)}) as sandbox:
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
 
     assert 0 == called.status
-    assert "ok" == states(called)["scope jobs.read"]
-    assert "warning" == states(called)["scope content.read"]
+    assert "ok" == read_states(called)["scope jobs.read"]
+    assert "warning" == read_states(called)["scope content.read"]
     actions = {check["name"]: check["action"] for check in called.object["checks"]}
     assert "Give the key the scope 'leads.read'" in actions["scope leads.read"]
 
 
-def test_key_that_is_refused(tmp_path: Path) -> None:
+def test_doctor_fails_on_a_rejected_key(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={"another": ("*",)}) as sandbox:
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
 
     assert (1, 1) == (called.status, called.object["requests"])
-    assert ("ok", "failed") == (states(called)["address"], states(called)["key"])
+    assert ("ok", "failed") == (read_states(called)["address"], read_states(called)["key"])
 
 
-def test_nothing_is_set(tmp_path: Path) -> None:
+def test_doctor_without_settings_fails_and_checks_no_address(tmp_path: Path) -> None:
     called = call(["doctor", "--json"], variables(None, tmp_path, None))
 
     assert 2 == called.status
-    assert ("failed", "not checked") == (states(called)["settings"], states(called)["address"])
-    assert "ok" == states(called)["data folder"]
+    assert ("failed", "not checked") == (
+        read_states(called)["settings"],
+        read_states(called)["address"],
+    )
+    assert "ok" == read_states(called)["data folder"]
 
 
-def test_nobody_listens(tmp_path: Path) -> None:
-    """An address where nobody listens fails, and the key is not judged."""
+def test_doctor_fails_on_an_unreachable_address_and_does_not_check_the_key(tmp_path: Path) -> None:
     called = call(["doctor", "--json"], variables("http://127.0.0.1:9", tmp_path))
 
     assert 1 == called.status
-    assert ("failed", "not checked") == (states(called)["address"], states(called)["key"])
+    assert ("failed", "not checked") == (read_states(called)["address"], read_states(called)["key"])
 
 
-def test_page_of_a_website(tmp_path: Path) -> None:
+def test_doctor_fails_if_the_address_is_that_of_a_website(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         sandbox.faults.add(HtmlPage(status=200), times=None)
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
 
-    assert (1, "failed") == (called.status, states(called)["address"])
+    assert (1, "failed") == (called.status, read_states(called)["address"])
 
 
-def test_clock_that_differs_is_told(tmp_path: Path) -> None:
+def test_doctor_warns_of_a_clock_that_differs_from_the_servers(tmp_path: Path) -> None:
     with Sandbox(
         counts=COUNTS, keys={KEY: ("*",)}, clock=lambda: datetime.now(UTC) + timedelta(minutes=10)
     ) as sandbox:
@@ -147,15 +151,15 @@ def test_clock_that_differs_is_told(tmp_path: Path) -> None:
     assert "behind the API" in clock["found"]
 
 
-def test_limit_that_is_not_told(tmp_path: Path) -> None:
+def test_doctor_warns_if_the_server_shows_no_rate_limit(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         sandbox.faults.add(WrongRateHeaders(), times=None)
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
 
-    assert (0, "warning") == (called.status, states(called)["limits"])
+    assert (0, "warning") == (called.status, read_states(called)["limits"])
 
 
-def test_data_folder_that_is_a_file(tmp_path: Path) -> None:
+def test_doctor_fails_if_the_data_folder_is_a_file(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.write_text("")
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
@@ -163,12 +167,12 @@ def test_data_folder_that_is_a_file(tmp_path: Path) -> None:
 
     assert 1 == called.status
     found = {check["name"]: check["found"] for check in called.object["checks"]}
-    assert "failed" == states(called)["data folder"]
+    assert "failed" == read_states(called)["data folder"]
     assert str(folder) in found["data folder"]
 
 
-def damaged(tmp_path: Path) -> Path:
-    """A data folder with a log that cannot be read back; returns the log."""
+def write_damaged_log(tmp_path: Path) -> Path:
+    """Write a data folder whose log cannot be read. Returns the path of the log."""
     folder = tmp_path / "data"
     Warehouse(folder).prepare()
     work, log = folder / "work.duckdb", folder / "work.duckdb.wal"
@@ -182,8 +186,8 @@ def damaged(tmp_path: Path) -> Path:
     return log
 
 
-def test_a_damaged_log_is_found_and_nothing_is_changed(tmp_path: Path) -> None:
-    log = damaged(tmp_path)
+def test_doctor_reports_a_damaged_log_and_leaves_it_unchanged(tmp_path: Path) -> None:
+    log = write_damaged_log(tmp_path)
     before = log.read_bytes()
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         called = call(["doctor", "--json"], variables(sandbox.base_url, log.parent))
@@ -195,8 +199,8 @@ def test_a_damaged_log_is_found_and_nothing_is_changed(tmp_path: Path) -> None:
     assert before == log.read_bytes()
 
 
-def test_a_damaged_log_is_set_aside_and_kept(tmp_path: Path) -> None:
-    log = damaged(tmp_path)
+def test_doctor_repair_moves_a_damaged_log_aside(tmp_path: Path) -> None:
+    log = write_damaged_log(tmp_path)
     before = log.read_bytes()
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, log.parent)
@@ -214,8 +218,8 @@ def test_a_damaged_log_is_set_aside_and_kept(tmp_path: Path) -> None:
     assert "Nothing was changed" in check["found"]
 
 
-def test_no_log_is_set_aside_while_another_has_the_file(tmp_path: Path) -> None:
-    log = damaged(tmp_path)
+def test_a_damaged_log_stays_while_another_process_uses_the_file(tmp_path: Path) -> None:
+    log = write_damaged_log(tmp_path)
     holder = (
         "import fcntl, sys; held = open(sys.argv[1], 'r+b'); fcntl.lockf(held, fcntl.LOCK_EX); "
         "print('held', flush=True); sys.stdin.readline()"
@@ -234,7 +238,7 @@ def test_no_log_is_set_aside_while_another_has_the_file(tmp_path: Path) -> None:
     assert log.exists()
 
 
-def test_its_requests_are_counted(tmp_path: Path) -> None:
+def test_requests_of_doctor_count_towards_the_monthly_quota(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "jobs"], environ)

@@ -18,25 +18,25 @@ from generate.json_fields import JSON_FIELDS
 from tests.support.command import COUNTS, KEY, call, check_fields, start, variables
 
 
-def with_json(group: click.Group, above: str = "") -> Iterator[str]:
-    """Each command that has --json."""
+def list_json_commands(group: click.Group, above: str = "") -> Iterator[str]:
+    """Return each command that has the option --json."""
     context = click.Context(group)
     for name in group.list_commands(context):
         found = group.get_command(context, name)
         if isinstance(found, click.Group):
-            yield from with_json(found, f"{above}{name} ")
+            yield from list_json_commands(found, f"{above}{name} ")
         elif found is not None and any("--json" in each.opts for each in found.get_params(context)):
             yield f"{above}{name}"
 
 
-def test_every_command_with_json_lists_its_fields() -> None:
+def test_the_json_fields_of_every_command_are_documented() -> None:
     # The sandbox prints one line when it is ready, and has no object.
-    assert {*with_json(main)} - {"sandbox"} == {*JSON_FIELDS}
+    assert {*list_json_commands(main)} - {"sandbox"} == {*JSON_FIELDS}
 
 
 @pytest.fixture(scope="module")
-def pulled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment of an account that was pulled and planned once."""
+def pulled_environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Environment of an account with one pull and one planned push."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path_factory.mktemp("json") / "data")
         check_fields("status", "", call(["status", "--json"], environ).object)
@@ -67,22 +67,24 @@ MONTH = {"CONNECTOR_MONTHLY_REQUESTS": "500"}
         ("alerts", "", "alerts", {}),
     ],
 )
-def test_reading_commands_print_the_listed_fields(
-    pulled: dict[str, str], command: str, option: str, words: str, more: dict[str, str]
+def test_reading_commands_print_the_documented_json_fields(
+    pulled_environ: dict[str, str], command: str, option: str, words: str, more: dict[str, str]
 ) -> None:
-    check_fields(command, option, call([*words.split(), "--json"], pulled | more).object)
+    check_fields(command, option, call([*words.split(), "--json"], pulled_environ | more).object)
 
 
 @pytest.mark.parametrize("words", ["pull nothing", "restore nowhere.tar --check"])
-def test_a_command_that_fails_prints_its_error(pulled: dict[str, str], words: str) -> None:
-    found = call([*words.split(), "--json"], pulled).object
+def test_a_failed_command_prints_its_error_as_json(
+    pulled_environ: dict[str, str], words: str
+) -> None:
+    found = call([*words.split(), "--json"], pulled_environ).object
 
     assert ["error"] == [*found]
     assert {"code", "message", "action"} <= found["error"].keys()
 
 
 @pytest.mark.slow
-def test_writing_commands_print_the_listed_fields(tmp_path: Path) -> None:
+def test_writing_commands_print_the_documented_json_fields(tmp_path: Path) -> None:
     people, held, firms = (tmp_path / f"{name}.csv" for name in ("people", "held", "firms"))
     head = "first_name,last_name,email,employment_type\n"
     people.write_text(f"{head}Eve,Orr,eve@people.example,permanent\n", encoding="utf-8")
@@ -133,7 +135,7 @@ def test_writing_commands_print_the_listed_fields(tmp_path: Path) -> None:
         check("publish", f"publish --parquet {tmp_path / 'lake'} {workbook}")
 
 
-def test_the_page_prints_where_it_is_served(tmp_path: Path) -> None:
+def test_the_page_command_prints_its_address_as_json(tmp_path: Path) -> None:
     environ = variables("http://127.0.0.1:9", tmp_path / "data")
     with start(["page", "--port", "0", "--json"], environ) as page:
         assert page.stdout is not None

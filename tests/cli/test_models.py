@@ -1,4 +1,4 @@
-"""`connector models`: what it lists, builds, tests and writes, and how it ends."""
+"""`connector models`: its lists, builds, tests, seeds and exit statuses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from connector.catalog.lead import Lead
 from connector.publishing.project_loader import load_project
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.pull_commands import Commit, Found
+from connector.warehouse.pull_commands import Commit, FoundDetail
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import call
 from tests.support.command import variables as without_models
@@ -23,38 +23,38 @@ NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with one lead landed and everything built and published."""
+    """Data folder with one loaded lead and every model built and published."""
     folder = tmp_path_factory.mktemp("models")
-    land(folder)
-    built = call(["models", "build", "--json"], variables(folder))
+    load_lead(folder)
+    built = call(["models", "build", "--json"], make_environ(folder))
     assert 0 == built.status, built.err
     return folder
 
 
-def variables(folder: Path) -> dict[str, str]:
-    """The settings of a call that builds models."""
+def make_environ(folder: Path) -> dict[str, str]:
+    """Return the settings of a command that builds models."""
     return {**without_models(None, folder), "CONNECTOR_MODELS": "on"}
 
 
-def land(folder: Path) -> Warehouse:
-    """A warehouse in which one lead has landed."""
+def load_lead(folder: Path) -> Warehouse:
+    """Load one lead into a new warehouse."""
     warehouse = Warehouse(folder)
     warehouse.prepare()
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
     lead = Lead({"id": "lead-1", "email": "a@b.example", "lead_status_id": "status-1", **stamps})
-    commit = Commit(records=(Found(lead, NOW),))
+    commit = Commit(records=(FoundDetail(lead, NOW),))
     warehouse.commit(Stream(CATALOG["leads"]), commit, "run-1", NOW)
     return warehouse
 
 
-def rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
-    """Query the published file."""
+def query_rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
+    """Return the rows of a query of the published file."""
     with duckdb.connect(str(Warehouse(folder).published), read_only=True) as connection:
         return connection.execute(sql).fetchall()
 
 
-def test_a_list_needs_no_data(tmp_path: Path) -> None:
-    listed = call(["models", "list", "--json"], variables(tmp_path))
+def test_models_list_works_without_data(tmp_path: Path) -> None:
+    listed = call(["models", "list", "--json"], make_environ(tmp_path))
     shown = {each["name"]: each for each in listed.object["models"]}
     (job_id,) = (c for c in shown["stg_jobs"]["columns"] if c["name"] == "job_id")
 
@@ -65,17 +65,17 @@ def test_a_list_needs_no_data(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_build_publishes(folder: Path) -> None:
-    tested = call(["models", "test", "--json"], variables(folder))
+def test_models_build_publishes_the_models(folder: Path) -> None:
+    tested = call(["models", "test", "--json"], make_environ(folder))
     failed = {each["name"]: each for each in tested.object["checks"] if not each["passed"]}
 
-    assert [(1,)] == rows(folder, "SELECT count(*) FROM staging.stg_leads")
+    assert [(1,)] == query_rows(folder, "SELECT count(*) FROM staging.stg_leads")
     assert 0 == tested.status
     assert ["status-1"] == failed["unmapped_lead_statuses"]["examples"]
 
 
-def test_a_selection_is_built_and_the_rest_copied(folder: Path) -> None:
-    built = call(["models", "build", "sum_coverage"], variables(folder))
+def test_models_build_with_a_selection_builds_it_and_copies_the_others(folder: Path) -> None:
+    built = call(["models", "build", "sum_coverage"], make_environ(folder))
 
     assert 0 == built.status
     assert "no" == built.row("sum_coverage")[-1]
@@ -83,10 +83,10 @@ def test_a_selection_is_built_and_the_rest_copied(folder: Path) -> None:
     assert "Published" in built.err
 
 
-def test_seeds_are_shown_and_written(folder: Path) -> None:
-    shown = call(["models", "seeds"], variables(folder))
-    first = call(["models", "seeds", "--write", "--json"], variables(folder))
-    again = call(["models", "seeds", "--write"], variables(folder))
+def test_models_seeds_shows_and_writes_the_missing_rows(folder: Path) -> None:
+    shown = call(["models", "seeds"], make_environ(folder))
+    first = call(["models", "seeds", "--write", "--json"], make_environ(folder))
+    again = call(["models", "seeds", "--write"], make_environ(folder))
     file = folder / "seeds" / "lead_statuses.csv"
 
     assert ["lead_statuses", "status-1"] == shown.row("lead_statuses")
@@ -96,25 +96,25 @@ def test_seeds_are_shown_and_written(folder: Path) -> None:
     assert "already has these values and was not changed" in again.err
 
 
-def test_a_wrong_word_is_told(folder: Path) -> None:
+def test_an_unknown_model_is_a_usage_error(folder: Path) -> None:
     for arguments in (["models", "build", "fct_placemnts"], ["models", "list", "fct_placemnts"]):
-        called = call(arguments, variables(folder))
+        called = call(arguments, make_environ(folder))
         assert (2, True) == (called.status, "Did you mean 'fct_placements'?" in called.err)
-    called = call(["models", "seeds", "peple", "--write"], variables(folder))
+    called = call(["models", "seeds", "peple", "--write"], make_environ(folder))
     assert (2, True) == (called.status, "Did you mean 'people'?" in called.err)
 
 
-def test_without_a_published_file_it_says_what_to_do(tmp_path: Path) -> None:
+def test_models_test_without_a_published_file_says_what_to_run(tmp_path: Path) -> None:
     for command in ("test", "seeds"):
-        called = call(["models", command], variables(tmp_path))
+        called = call(["models", command], make_environ(tmp_path))
         assert (1, True) == (called.status, "nothing has been published yet" in called.err)
 
 
 @pytest.mark.slow
-def test_a_check_that_blocks_ends_with_1(tmp_path: Path) -> None:
-    with open_file(land(tmp_path).work) as connection:
+def test_models_build_exits_with_1_if_a_blocking_check_fails(tmp_path: Path) -> None:
+    with open_file(load_lead(tmp_path).work) as connection:
         connection.execute("INSERT INTO landing.leads FROM landing.leads")
-    built = call(["models", "build"], variables(tmp_path))
+    built = call(["models", "build"], make_environ(tmp_path))
 
     assert 1 == built.status
     assert (

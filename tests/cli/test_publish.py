@@ -1,4 +1,4 @@
-"""`connector publish`, and how pulls, pushes and status tell of what is published, or is not."""
+"""`connector publish`, and how pulls, pushes and status report the published file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.support.command import KEY, call, variables
 
 @pytest.fixture
 def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount:
-    """An agency with one job, and models of its own."""
+    """Agency with one job, and with models of its own."""
     made = PublishingAccount(tmp_path)
     made.use_project(monkeypatch)
     made.land("jobs", {"id": "j1", "title": "Nurse"})
     return made
 
 
-def test_publish_builds_and_exports(agency: PublishingAccount, tmp_path: Path) -> None:
+def test_publish_builds_models_and_exports_them(agency: PublishingAccount, tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     called = call(["publish"], agency.given)
     told = call(
@@ -39,7 +39,7 @@ def test_publish_builds_and_exports(agency: PublishingAccount, tmp_path: Path) -
     assert ((0,),) == query(agency.file, gone).rows
 
 
-def test_hashing_without_a_key_is_refused(agency: PublishingAccount) -> None:
+def test_publish_with_hashed_columns_but_no_hash_key_is_refused(agency: PublishingAccount) -> None:
     called = call(["publish", "--personal", "hash"], agency.given)
 
     assert 2 == called.status
@@ -47,7 +47,9 @@ def test_hashing_without_a_key_is_refused(agency: PublishingAccount) -> None:
     assert not agency.file.exists()
 
 
-def test_refusal_is_told_by_publish_and_by_status(agency: PublishingAccount) -> None:
+def test_a_refused_publication_is_reported_by_publish_and_by_status(
+    agency: PublishingAccount,
+) -> None:
     agency.land(
         "sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": "2026-03-04T05:06:07Z"}
     )
@@ -66,7 +68,7 @@ def test_refusal_is_told_by_publish_and_by_status(agency: PublishingAccount) -> 
     assert "2026-03-04T05:06:07+00:00" == published["true_of"]
 
 
-def test_pull_that_is_refused_has_failed_and_says_why(
+def test_a_pull_whose_publication_is_refused_fails_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     PublishingAccount(tmp_path).use_project(monkeypatch)

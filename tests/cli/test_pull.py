@@ -1,4 +1,4 @@
-"""`connector pull` against a sandbox: what it prints, what it lands, and every way it can end."""
+"""`connector pull` against a sandbox: its output, the loaded records, and every exit status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.command import COUNTS, KEY, call, start, variables
 NO_LEADS = tuple(f"{each}.read" for each in ("jobs", "candidates", "companies", "bookings"))
 
 
-def test_pull_lands_all_and_the_next_has_nothing_to_do(tmp_path: Path) -> None:
+def test_a_pull_loads_all_records_and_the_next_one_finds_no_changes(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         first, second = call(["pull"], environ), call(["pull"], environ)
@@ -40,7 +40,7 @@ def test_pull_lands_all_and_the_next_has_nothing_to_do(tmp_path: Path) -> None:
     assert "Nothing to publish: recruitment.duckdb is up to date." in second.err
 
 
-def test_status_knows_that_the_published_file_is_up_to_date(tmp_path: Path) -> None:
+def test_status_shows_that_the_published_file_is_up_to_date(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         first, second = call(["pull", "--json"], environ), call(["pull", "--json"], environ)
@@ -56,7 +56,7 @@ def test_status_knows_that_the_published_file_is_up_to_date(tmp_path: Path) -> N
     assert "the latest records are not published. The last attempt (" not in shown.err
 
 
-def test_pull_takes_the_resources_that_are_named(tmp_path: Path) -> None:
+def test_a_pull_reads_only_the_named_resources(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         called = call(["pull", "leads", "jobs", "leads"], variables(sandbox.base_url, tmp_path))
         paths = {served.path.split("/")[3] for served in sandbox.log}
@@ -65,7 +65,7 @@ def test_pull_takes_the_resources_that_are_named(tmp_path: Path) -> None:
     assert {"jobs", "leads"} == paths
 
 
-def test_json_is_one_object_with_the_report(tmp_path: Path) -> None:
+def test_pull_json_prints_one_object_with_the_result_per_resource(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         called = call(["pull", "--json"], variables(sandbox.base_url, tmp_path))
         requests = len(sandbox.log)
@@ -78,7 +78,7 @@ def test_json_is_one_object_with_the_report(tmp_path: Path) -> None:
     assert (run.run_id, "pull") == (called.object["run_id"], run.command)
 
 
-def test_key_without_a_scope_leaves_that_resource_out(tmp_path: Path) -> None:
+def test_a_pull_skips_a_resource_whose_scope_the_key_lacks(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: (*NO_LEADS, "content.read")}) as sandbox:
         called = call(["pull"], variables(sandbox.base_url, tmp_path))
 
@@ -89,7 +89,7 @@ def test_key_without_a_scope_leaves_that_resource_out(tmp_path: Path) -> None:
     assert "Partly done (6 of 7 resources): " in called.err
 
 
-def test_spent_month_stops_and_the_next_pull_goes_on(tmp_path: Path) -> None:
+def test_a_pull_stops_at_the_monthly_quota_and_ignore_quota_continues_it(tmp_path: Path) -> None:
     with Sandbox(
         counts=COUNTS, keys={KEY: ("*",)}, monthly_limit=12, behaviours={"month_reset": "month"}
     ) as sandbox:
@@ -114,7 +114,7 @@ def test_spent_month_stops_and_the_next_pull_goes_on(tmp_path: Path) -> None:
     assert "12" == resumed.row("candidates")[8]
 
 
-def test_rows_that_differ_from_the_total_are_told(tmp_path: Path) -> None:
+def test_a_pull_warns_if_its_row_count_differs_from_the_apis_total(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 30}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "jobs"], environ)
@@ -143,7 +143,9 @@ BAD_INPUTS: dict[str, tuple[list[str], dict[str, str], tuple[int, str, str]]] = 
 
 @pytest.mark.parametrize("is_json", [False, True], ids=["text", "json"])
 @pytest.mark.parametrize("case", BAD_INPUTS)
-def test_bad_input_is_a_sentence(tmp_path: Path, case: str, *, is_json: bool) -> None:
+def test_invalid_arguments_and_settings_are_reported_as_one_sentence(
+    tmp_path: Path, case: str, *, is_json: bool
+) -> None:
     arguments, changed, (status, code, said) = BAD_INPUTS[case]
     with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
@@ -163,7 +165,7 @@ def test_bad_input_is_a_sentence(tmp_path: Path, case: str, *, is_json: bool) ->
         assert said in called.err
 
 
-def test_page_of_a_website_is_not_taken_for_the_api(tmp_path: Path) -> None:
+def test_a_pull_from_a_website_fails_and_publishes_nothing(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         sandbox.faults.add(HtmlPage(status=200), times=None)
         called = call(["pull"], variables(sandbox.base_url, tmp_path))
@@ -175,12 +177,12 @@ def test_page_of_a_website_is_not_taken_for_the_api(tmp_path: Path) -> None:
 
 
 def write_text(path: Path) -> None:
-    """A file that is no database."""
+    """Write a file that is not a database."""
     path.write_text("Dear reader, " * 1000)
 
 
-def write_foreign(path: Path) -> None:
-    """Write a database that is not the connector's."""
+def write_foreign_database(path: Path) -> None:
+    """Write the database of another program."""
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE sales AS SELECT 42 AS amount")
 
@@ -188,10 +190,10 @@ def write_foreign(path: Path) -> None:
 @pytest.mark.parametrize("command", ["pull", "status", "doctor"])
 @pytest.mark.parametrize(
     ("write", "said"),
-    [(write_text, "not a DuckDB database"), (write_foreign, "another program")],
+    [(write_text, "not a DuckDB database"), (write_foreign_database, "another program")],
     ids=["text", "database"],
 )
-def test_file_of_somebody_else_is_left_alone(
+def test_a_foreign_work_file_is_reported_and_left_unchanged(
     tmp_path: Path, command: str, write: Callable[[Path], None], said: str
 ) -> None:
     work = tmp_path / "work.duckdb"
@@ -206,7 +208,7 @@ def test_file_of_somebody_else_is_left_alone(
     assert before == work.read_bytes()
 
 
-def test_data_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
+def test_a_data_folder_that_is_a_file_is_named_in_the_error(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.write_text("")
     with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
@@ -217,7 +219,7 @@ def test_data_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
     assert "CONNECTOR_DATA_DIR" in called.err
 
 
-def test_interrupt_keeps_what_has_landed(tmp_path: Path) -> None:
+def test_an_interrupted_pull_keeps_loaded_records_and_the_next_continues(tmp_path: Path) -> None:
     reached, go_on = Event(), Event()
 
     def between(store: Store) -> None:
@@ -241,7 +243,7 @@ def test_interrupt_keeps_what_has_landed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_all_accounts_are_pulled_and_one_that_cannot_be_stops_no_other(tmp_path: Path) -> None:
+def test_pull_all_continues_with_other_accounts_when_one_fails(tmp_path: Path) -> None:
     environ = variables(None, tmp_path / "data") | {"CONNECTOR_MODELS": "off"}
     del environ["CONNECTOR_API_KEY"]
     config, key = tmp_path / "connector.toml", tmp_path / "key"
@@ -288,7 +290,7 @@ def test_all_accounts_are_pulled_and_one_that_cannot_be_stops_no_other(tmp_path:
 
 
 @pytest.mark.slow
-def test_pull_warns_once_of_own_models_that_are_not_declared(tmp_path: Path) -> None:
+def test_a_pull_warns_once_of_custom_models_missing_in_schema_yml(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
     (own / "titles.sql").write_text("select id, title from {{ source('landing', 'jobs') }}\n")

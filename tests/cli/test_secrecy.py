@@ -1,4 +1,4 @@
-"""The key appears in no output, log, file or process list, whatever the commands are asked."""
+"""The key appears in no output, log, file or process list of any command."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from connector.sandbox.store import Store
 from tests.support.command import COUNTS, KEY, call, start, variables
 
 
-def command_lines() -> str:
-    """The command lines of every process, as anybody on this machine may read them."""
+def read_command_lines() -> str:
+    """Return the command lines of all processes, as any user of this machine can read them."""
     lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -25,11 +25,13 @@ def command_lines() -> str:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="there is no /proc here")
 @pytest.mark.parametrize("is_accepted", [True, False], ids=["accepted", "refused"])
-def test_the_key_is_nowhere(tmp_path: Path, *, is_accepted: bool) -> None:
+def test_the_key_is_in_no_output_log_file_or_process_list(
+    tmp_path: Path, *, is_accepted: bool
+) -> None:
     seen = []
 
     def between(store: Store) -> None:
-        seen.append(command_lines())
+        seen.append(read_command_lines())
 
     keys = {KEY if is_accepted else "another": ("*",)}
     texts: list[str] = []

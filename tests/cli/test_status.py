@@ -1,4 +1,4 @@
-"""`connector status`: what it shows before, after and while records land, and that it is free."""
+"""`connector status`: its output before, during and after a pull. It sends no requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from connector.warehouse.warehouse import Warehouse
 from tests.support.command import COUNTS, KEY, CommandResult, call, start, variables
 
 
-def test_status_before_anything_landed_says_what_to_do(tmp_path: Path) -> None:
+def test_status_before_the_first_pull_says_what_to_run(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     environ = variables(None, folder, None)
 
@@ -30,7 +30,7 @@ def test_status_before_anything_landed_says_what_to_do(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_where_accounts_are_named_one_is_chosen_and_nothing_is_made(tmp_path: Path) -> None:
+def test_status_requires_an_account_if_several_exist_and_creates_no_files(tmp_path: Path) -> None:
     project = tmp_path / "connector.toml"
     address = 'base_url = "http://127.0.0.1:9"\n'
     project.write_text(f"[accounts.acme]\n{address}[accounts.globex]\n{address}")
@@ -50,7 +50,7 @@ def test_where_accounts_are_named_one_is_chosen_and_nothing_is_made(tmp_path: Pa
     assert call(["status"], both).err.endswith("Run 'connector pull'.\n")
 
 
-def test_status_shows_where_each_resource_stands(tmp_path: Path) -> None:
+def test_status_shows_the_state_of_each_resource(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         run_id = call(["pull", "--json"], environ).object["run_id"]
@@ -69,7 +69,7 @@ def test_status_shows_where_each_resource_stands(tmp_path: Path) -> None:
     assert told.object["published"]["age_seconds"] < 60
 
 
-def test_status_says_why_a_resource_is_behind(tmp_path: Path) -> None:
+def test_status_shows_why_a_resource_is_not_up_to_date(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("jobs.read",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "jobs", "leads"], environ)
@@ -80,9 +80,7 @@ def test_status_says_why_a_resource_is_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("manner", ["shrunk", "refused", "cut off"])
-def test_status_never_says_that_nothing_is_to_do_where_something_failed(
-    tmp_path: Path, manner: str
-) -> None:
+def test_status_after_a_failure_always_shows_a_next_step(tmp_path: Path, manner: str) -> None:
     with Sandbox(counts={"candidates": 60}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "candidates"], environ)
@@ -107,7 +105,7 @@ def test_status_never_says_that_nothing_is_to_do_where_something_failed(
 
 
 @pytest.mark.slow
-def test_status_works_while_a_pull_runs(tmp_path: Path) -> None:
+def test_status_works_during_a_pull(tmp_path: Path) -> None:
     seen: list[CommandResult] = []
 
     def between(store: Store) -> None:
@@ -129,11 +127,11 @@ def test_status_works_while_a_pull_runs(tmp_path: Path) -> None:
     ("seconds", "expected"),
     [(-5, "0 s"), (59, "59 s"), (90, "2 min"), (7200, "2 h"), (200_000, "2 d")],
 )
-def test_age_is_in_its_largest_unit(seconds: int, expected: str) -> None:
+def test_an_age_is_shown_in_its_largest_unit(seconds: int, expected: str) -> None:
     assert expected == describe_age(timedelta(seconds=seconds))
 
 
-def test_status_says_that_nothing_is_to_do(tmp_path: Path) -> None:
+def test_status_says_that_no_action_is_needed(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_MONTHLY_REQUESTS": "2000"}
         call(["pull"], environ)
@@ -152,7 +150,7 @@ def test_status_says_that_nothing_is_to_do(tmp_path: Path) -> None:
     assert date.fromisoformat(month["begins"]) <= datetime.now(UTC).date()
 
 
-def test_status_says_how_far_a_first_load_is(tmp_path: Path) -> None:
+def test_status_shows_the_progress_of_a_first_load(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 230}, keys={KEY: ("*",)}, rate_limit=600) as sandbox:
         environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_MONTHLY_REQUESTS": "1000"}
         pulled = call(["pull", "candidates", "--max-requests", "26"], environ)
@@ -174,7 +172,7 @@ def test_status_says_how_far_a_first_load_is(tmp_path: Path) -> None:
     assert 600 == told.object["limit_per_minute"]
 
 
-def test_status_says_what_was_never_pulled(tmp_path: Path) -> None:
+def test_status_names_resources_that_were_never_pulled(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "jobs"], environ)
@@ -186,7 +184,7 @@ def test_status_says_what_was_never_pulled(tmp_path: Path) -> None:
     assert "(monthly_requests is not set)" in called.out
 
 
-def test_one_outage_is_one_warning_and_what_was_not_started_says_so(
+def test_an_outage_is_one_warning_and_later_resources_are_shown_as_not_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "BACKOFF_SECONDS_MIN", 0.0)

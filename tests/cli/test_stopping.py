@@ -22,8 +22,10 @@ LATENCY = Latency(0.02)
 """Of every answer, so that a pull is still under way when it is stopped."""
 
 
-def send_at(sandbox: Sandbox, request: int, number: signal.Signals) -> list[subprocess.Popen[str]]:
-    """Send the signal during that request, to the process that is put into the list."""
+def send_signal_at(
+    sandbox: Sandbox, request: int, number: signal.Signals
+) -> list[subprocess.Popen[str]]:
+    """Send the signal to the listed process during that request."""
     started: list[subprocess.Popen[str]] = []
     served = 0
 
@@ -39,12 +41,12 @@ def send_at(sandbox: Sandbox, request: int, number: signal.Signals) -> list[subp
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_pull_that_is_stopped_keeps_the_records_that_it_has_read(
+def test_a_pull_stopped_by_a_signal_keeps_its_loaded_records(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     with Sandbox(counts={"candidates": 300}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
-        started = send_at(sandbox, STOPPED_AFTER, number)
+        started = send_signal_at(sandbox, STOPPED_AFTER, number)
         process = start(["pull", "candidates"], environ)
         started.append(process)
         out, err = process.communicate(timeout=60)
@@ -61,10 +63,10 @@ def test_a_pull_that_is_stopped_keeps_the_records_that_it_has_read(
     assert read.total() - 300 <= CONNECTIONS + 1
 
 
-def test_a_background_job_that_ignores_ctrl_c_can_be_stopped(tmp_path: Path) -> None:
+def test_a_background_job_that_ignores_sigint_stops_at_sigterm(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 300}, keys={KEY: ("*",)}) as sandbox:
         ignoring = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-        started = send_at(sandbox, 10, signal.SIGTERM)
+        started = send_signal_at(sandbox, 10, signal.SIGTERM)
         process = start(["pull", "jobs"], variables(sandbox.base_url, tmp_path), before=ignoring)
         started.append(process)
         _, err = process.communicate(timeout=60)
@@ -108,10 +110,10 @@ print("SIGINT is still ignored")
     assert ["stopped", "SIGINT is still ignored"] == shown.stdout.splitlines()
 
 
-def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
+def test_an_ignored_sighup_stays_ignored(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 60}, keys={KEY: ("*",)}) as sandbox:
         ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
-        started = send_at(sandbox, 10, signal.SIGHUP)
+        started = send_signal_at(sandbox, 10, signal.SIGHUP)
         process = start(["pull", "jobs"], variables(sandbox.base_url, tmp_path), before=ignoring)
         started.append(process)
         process.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""The terminal: data and talk apart, bars and colours for people alone, and no text obeyed."""
+"""The terminal: separate streams for data and messages, bars and colours, escaped text."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from connector.log import neutralise
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 
 
-class TerminalStreams:
-    """A terminal over two files of its own, and what was written to each."""
+class TerminalWithFiles:
+    """Terminal that writes to two files, and their contents."""
 
     def __init__(self, *, is_json: bool = False, encoding: str = "utf-8") -> None:
         self._out, self._err = io.BytesIO(), io.BytesIO()
@@ -33,18 +33,18 @@ class TerminalStreams:
 
     @property
     def out(self) -> str:
-        """Text on standard output."""
+        """Text written to standard output."""
         return self._out.getvalue().decode(self._encoding)
 
     @property
     def err(self) -> str:
-        """Text on standard error."""
+        """Text written to standard error."""
         return self._err.getvalue().decode(self._encoding)
 
 
 @contextmanager
-def watched() -> Iterator[tuple[TextIO, int]]:
-    """A stream that is a real terminal, and the end at which a person would read."""
+def open_terminal() -> Iterator[tuple[TextIO, int]]:
+    """Open a pseudo-terminal: the stream to write to, and the end that a user reads."""
     reader, writer = pty.openpty()
     with os.fdopen(writer, "w", encoding="utf-8") as stream:
         yield stream, reader
@@ -52,7 +52,7 @@ def watched() -> Iterator[tuple[TextIO, int]]:
 
 
 def read_screen(reader: int) -> str:
-    """Return the text written to the terminal so far."""
+    """Return the text that was written to the terminal so far."""
     os.set_blocking(reader, False)
     chunks = []
     try:
@@ -77,12 +77,12 @@ def read_screen(reader: int) -> str:
         ("Łukasz 山田 é 👩\u200d💻 سلام", "Łukasz 山田 é 👩\u200d💻 سلام"),
     ],
 )
-def test_unsafe_characters_become_visible(text: str, shown: str) -> None:
+def test_unsafe_characters_are_shown_as_escapes(text: str, shown: str) -> None:
     assert shown == neutralise(text)
 
 
-def test_without_a_watcher_one_tab_separates_columns_and_empty_cells_show() -> None:
-    streams = TerminalStreams()
+def test_a_piped_table_separates_columns_with_tabs_and_keeps_empty_cells() -> None:
+    streams = TerminalWithFiles()
 
     streams.terminal.print_table(
         ["name", "n", "is open"], [["candidates", 3, True], ["jobs", None, False], ["", 10, ""]]
@@ -97,11 +97,11 @@ def test_without_a_watcher_one_tab_separates_columns_and_empty_cells_show() -> N
     assert "" == streams.err
 
 
-def test_table_text_is_neutralised_with_and_without_a_watcher() -> None:
+def test_control_characters_in_a_table_are_escaped_on_terminals_and_in_pipes() -> None:
     row = [f"{ESCAPE}Anna", "[red]x[/red] :smile:", "a\nb"]
-    plain = TerminalStreams()
+    plain = TerminalWithFiles()
     plain.terminal.print_table(["a", "b", "c"], [row])
-    with watched() as (stream, reader):
+    with open_terminal() as (stream, reader):
         Terminal(stream, stream, {"NO_COLOR": "1", "COLUMNS": "100"}).print_table("abc", [row])
         screen = read_screen(reader)
 
@@ -114,11 +114,9 @@ def test_table_text_is_neutralised_with_and_without_a_watcher() -> None:
         assert "\x1b]" not in text
 
 
-def test_watched_table_is_drawn_and_no_color_is_respected() -> None:
-    """A person sees a drawn table, in colours unless NO_COLOR says otherwise."""
-
+def test_a_table_on_a_terminal_is_drawn_in_colour_unless_no_color_is_set() -> None:
     def draw(environ: dict[str, str]) -> str:
-        with watched() as (stream, reader):
+        with open_terminal() as (stream, reader):
             Terminal(stream, stream, {"COLUMNS": "60", **environ}).warn("careful")
             Terminal(stream, stream, {"COLUMNS": "60", **environ}).print_table(["a"], [["1"]])
             return read_screen(reader)
@@ -136,10 +134,10 @@ def test_watched_table_is_drawn_and_no_color_is_respected() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80])
-def test_a_table_fits_the_terminal_and_no_cell_is_cut(width: int) -> None:
+def test_a_table_fits_the_terminal_width_without_cutting_cells(width: int) -> None:
     columns = ["resource", *(f"column {n} of many" for n in range(9))]
     row = ["candidates", *(f"cell-{n}-{'x' * n}" for n in range(9))]
-    with watched() as (stream, reader):
+    with open_terminal() as (stream, reader):
         environ = {"NO_COLOR": "1", "TERM": "xterm", "COLUMNS": str(width)}
         Terminal(stream, stream, environ).print_table(columns, [row])
         screen = re.sub(r"\x1b\[[0-9;]*m", "", read_screen(reader))
@@ -150,11 +148,11 @@ def test_a_table_fits_the_terminal_and_no_cell_is_cut(width: int) -> None:
     assert sum("candidates" in line for line in lines) == sum("resource" in line for line in lines)
 
 
-def test_progress_is_a_bar_for_a_person_alone() -> None:
-    streams = TerminalStreams()
+def test_a_progress_bar_is_drawn_on_terminals_only() -> None:
+    streams = TerminalWithFiles()
     with streams.terminal.progress("jobs", 2) as meter:
         meter.show("companies", total=3, steps=1)
-    with watched() as (stream, reader):
+    with open_terminal() as (stream, reader):
         out = io.StringIO()
         terminal = Terminal(out, stream, {"TERM": "xterm", "COLUMNS": "80"})
         with terminal.progress(f"jobs{ESCAPE}", 2) as meter:
@@ -168,8 +166,8 @@ def test_progress_is_a_bar_for_a_person_alone() -> None:
     assert "\x1b]0;owned" not in screen
 
 
-def test_talk_goes_to_standard_error() -> None:
-    streams = TerminalStreams()
+def test_messages_go_to_standard_error() -> None:
+    streams = TerminalWithFiles()
 
     streams.terminal.say(f"pulling {ESCAPE}")
     streams.terminal.warn("half\nopen")
@@ -179,8 +177,8 @@ def test_talk_goes_to_standard_error() -> None:
     assert "pulling \\x1b[2J\\x1b]0;owned\\x07\nWarning: half\\nopen.\n" == streams.err
 
 
-def test_json_is_one_object_and_nothing_else() -> None:
-    streams = TerminalStreams(is_json=True)
+def test_json_output_is_exactly_one_object() -> None:
+    streams = TerminalWithFiles(is_json=True)
 
     streams.terminal.print_table(["a"], [[1]])
     streams.terminal.print_line("b")
@@ -191,14 +189,14 @@ def test_json_is_one_object_and_nothing_else() -> None:
     assert not [c for c in streams.out if neutralise(c) != c and c != "\n"]
 
 
-def test_json_loses_nothing() -> None:
+def test_json_output_keeps_every_value_exactly() -> None:
     value = {"text": "".join(map(chr, range(0x300))) + '\\"\u2066', "list": [1, None, True]}
 
     assert value == json.loads(to_json(value))
 
 
-def test_failure_says_what_happened_and_what_to_do() -> None:
-    streams = TerminalStreams()
+def test_an_error_is_printed_with_its_cause_and_action() -> None:
+    streams = TerminalWithFiles()
     error = UnknownName("resource", f"job{ESCAPE}", ["jobs", "leads"])
 
     status = streams.terminal.fail(error)
@@ -211,8 +209,8 @@ def test_failure_says_what_happened_and_what_to_do() -> None:
     assert "  Use one of: jobs, leads." == second
 
 
-def test_failure_with_json_is_an_object_as_well() -> None:
-    streams = TerminalStreams(is_json=True)
+def test_an_error_with_json_is_printed_as_an_object() -> None:
+    streams = TerminalWithFiles(is_json=True)
 
     status = streams.terminal.fail(BudgetSpent("The run's limit of 10 requests is spent"))
 
@@ -228,10 +226,10 @@ def test_failure_with_json_is_an_object_as_well() -> None:
     assert "[budget_spent]" in streams.err
 
 
-def test_stream_of_few_characters_shows_numbers() -> None:
+def test_a_stream_with_a_small_encoding_prints_codes_of_other_characters() -> None:
     streams, told = (
-        TerminalStreams(encoding="ascii"),
-        TerminalStreams(encoding="ascii", is_json=True),
+        TerminalWithFiles(encoding="ascii"),
+        TerminalWithFiles(encoding="ascii", is_json=True),
     )
 
     streams.terminal.print_table(["name"], [["Łukasz"]])

@@ -1,4 +1,4 @@
-"""Runs without anybody watching: quiet on success, fields in the log, and one bar per phase."""
+"""Unattended runs: quiet on success, run and account in the log, and one bar per phase."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 
 @pytest.fixture(scope="module")
 def pulls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CommandResult]:
-    """Pulls of one account in several forms, and one that is refused."""
+    """Output of successful pulls in several forms, and of a refused pull."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path_factory.mktemp("data"))
         environ["CONNECTOR_MODELS"] = "off"
@@ -27,20 +27,18 @@ def pulls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CommandResult]:
         }
 
 
-def test_quiet_prints_nothing_on_success_and_the_error_on_failure(
-    pulls: dict[str, CommandResult],
-) -> None:
+def test_quiet_prints_only_errors(pulls: dict[str, CommandResult]) -> None:
     assert (0, "", "") == (pulls["quiet"].status, pulls["quiet"].out, pulls["quiet"].err)
     assert (1, "") == (pulls["refused"].status, pulls["refused"].out)
     assert "Error: GET /api/v1/" in pulls["refused"].err
     assert "Check CONNECTOR_API_KEY" in pulls["refused"].err
 
 
-def test_reverifying_reports_what_it_found(pulls: dict[str, CommandResult]) -> None:
+def test_a_pull_with_reverify_reports_the_verified_records(pulls: dict[str, CommandResult]) -> None:
     assert "No changes. 5 records re-verified, no differences (" in pulls["reverify"].err
 
 
-def test_log_lines_have_the_run_as_fields(pulls: dict[str, CommandResult]) -> None:
+def test_json_log_lines_contain_the_run_and_the_account(pulls: dict[str, CommandResult]) -> None:
     lines = [json.loads(line) for line in pulls["json"].err.splitlines()]
     (resource,) = [line for line in lines if "resource" in line]
 
@@ -50,14 +48,14 @@ def test_log_lines_have_the_run_as_fields(pulls: dict[str, CommandResult]) -> No
     assert any(line["message"].startswith("No changes") and line["requests"] for line in lines)
 
 
-class Bar(ProgressMeter):
-    """A meter that keeps how far each phase came."""
+class RecordedBar(ProgressMeter):
+    """Progress meter that records how far each phase came."""
 
     def __init__(self) -> None:
         self.phases: list[list[int]] = []
 
     def begin(self, doing: str, total: int | None = None) -> None:
-        """Begin a phase."""
+        """Start a phase."""
         self.phases.append([0, total or 0])
 
     def show(
@@ -68,8 +66,8 @@ class Bar(ProgressMeter):
         phase[:] = phase[0] + (steps or 0), phase[1] if total is None else total
 
 
-def test_each_phase_has_a_bar_that_never_passes_its_end() -> None:
-    bar = Bar()
+def test_the_progress_bar_of_each_phase_never_exceeds_its_total() -> None:
+    bar = RecordedBar()
     follow = RunProgress(bar)
     for name, count in (("jobs", 40), ("candidates", 300)):
         follow(Progress(name))

@@ -1,4 +1,4 @@
-"""A client to test with: a clock that only waiting moves, no chance, and one call per operation."""
+"""Client for tests: a simulated clock, no randomness, and one call per operation."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ ID = "5d1c"
 Call = Callable[[Client], Awaitable[Any]]
 
 
-def records(client: Client, name: str, parent: str | None = None) -> RecordEndpoint[Any]:
-    """The operations of a resource on declared records."""
+def get_endpoint(client: Client, name: str, parent: str | None = None) -> RecordEndpoint[Any]:
+    """Return the operations of a resource on typed records."""
     return RecordEndpoint(client, CATALOG[name].record, parent)
 
 
 READS: Mapping[str, Call] = {
-    "list": lambda client: records(client, "jobs").list(search="anna@example.com"),
-    "get": lambda client: records(client, "candidates").get(ID),
+    "list": lambda client: get_endpoint(client, "jobs").list(search="anna@example.com"),
+    "get": lambda client: get_endpoint(client, "candidates").get(ID),
 }
 WRITES: Mapping[str, Call] = {
-    "create": lambda client: records(client, "companies").create(
+    "create": lambda client: get_endpoint(client, "companies").create(
         {"name": "A", "email": "anna@example.com"}
     ),
-    "update": lambda client: records(client, "jobs").update(ID, {"title": "B"}),
-    "delete": lambda client: records(client, "content_items", "news").delete(ID),
-    "convert": lambda client: records(client, "leads").convert(ID),
+    "update": lambda client: get_endpoint(client, "jobs").update(ID, {"title": "B"}),
+    "delete": lambda client: get_endpoint(client, "content_items", "news").delete(ID),
+    "convert": lambda client: get_endpoint(client, "leads").convert(ID),
 }
 
 
-class Diary(Observer):
-    """An observer that keeps what it is told."""
+class RecordingObserver(Observer):
+    """Observer that records every event."""
 
     def __init__(self) -> None:
         self.sent: list[Request] = []
@@ -56,8 +56,8 @@ class Diary(Observer):
         self.waits.append(why)
 
 
-def client_of(base_url: str, clock: ClientClock | None = None, **options: Any) -> Client:
-    """A client whose waits take no time."""
+def make_client(base_url: str, clock: ClientClock | None = None, **options: Any) -> Client:
+    """Return a client whose waits take no time."""
     clock = clock or ClientClock()
     terms: dict[str, Any] = {"clock": clock, "sleep": clock.wait, "chance": lambda: 0.0, **options}
     return Client(base_url, KEY, **terms)

@@ -1,7 +1,4 @@
-"""A server of one line of script: it does with each request what the test says, on a real socket.
-
-For what the sandbox, which speaks proper HTTP, cannot do: half headers, endless bodies, silence.
-"""
+"""Server on a real socket that replies to each request as the test defines."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ PARTS_MAX = 10_000
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """One request as it came; header names in lower case."""
+    """A request as it arrived, with header names in lower case."""
 
     method: str
     target: str
@@ -31,7 +28,7 @@ class ReceivedRequest:
 
 
 class Peer:
-    """Listens while its `async with` block lasts; the last reply serves all further requests."""
+    """Server during an `async with` block. The last reply serves all later requests."""
 
     def __init__(self, *replies: Reply, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[ReceivedRequest] = []
@@ -68,7 +65,7 @@ class Peer:
         self._tasks.add(task)
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while True:
-                self.requests.append(await _read(reader))
+                self.requests.append(await _read_request(reader))
                 self.is_asked.set()
                 reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
                 self.under_way += 1
@@ -84,7 +81,7 @@ class Peer:
         self._tasks.discard(task)
 
 
-async def _read(reader: asyncio.StreamReader) -> ReceivedRequest:
+async def _read_request(reader: asyncio.StreamReader) -> ReceivedRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     method, target, _ = head[0].split(" ")
     pairs = (line.split(": ", 1) for line in head[1:] if line)
@@ -96,8 +93,8 @@ async def _read(reader: asyncio.StreamReader) -> ReceivedRequest:
 # -- replies -------------------------------------------------------------------------------------
 
 
-def sends(data: bytes) -> Reply:
-    """Send these bytes and keep the connection."""
+def send_bytes(data: bytes) -> Reply:
+    """Return a reply that sends these bytes and keeps the connection open."""
 
     async def reply(writer: asyncio.StreamWriter) -> None:
         writer.write(data)
@@ -105,8 +102,8 @@ def sends(data: bytes) -> Reply:
     return reply
 
 
-def breaks_off(data: bytes = b"") -> Reply:
-    """Send these bytes, then close the connection."""
+def send_and_close(data: bytes = b"") -> Reply:
+    """Return a reply that sends these bytes and closes the connection."""
 
     async def reply(writer: asyncio.StreamWriter) -> None:
         writer.write(data)
@@ -116,8 +113,8 @@ def breaks_off(data: bytes = b"") -> Reply:
     return reply
 
 
-def endless(head: bytes) -> Reply:
-    """Send a head, and parts of a body for as long as somebody listens."""
+def send_endless_body(head: bytes) -> Reply:
+    """Return a reply that sends a head, and parts of a body as long as the client reads."""
 
     async def reply(writer: asyncio.StreamWriter) -> None:
         writer.write(head)
@@ -128,13 +125,13 @@ def endless(head: bytes) -> Reply:
     return reply
 
 
-async def silent(writer: asyncio.StreamWriter) -> None:
-    """Say nothing, and keep the connection open."""
+async def send_nothing(writer: asyncio.StreamWriter) -> None:
+    """Send nothing, and keep the connection open."""
     await asyncio.Event().wait()
 
 
-def waits_for(event: asyncio.Event, then: Reply) -> Reply:
-    """Reply once the event has come."""
+def reply_after(event: asyncio.Event, then: Reply) -> Reply:
+    """Return a reply that is sent after the event."""
 
     async def reply(writer: asyncio.StreamWriter) -> None:
         await event.wait()
@@ -143,10 +140,10 @@ def waits_for(event: asyncio.Event, then: Reply) -> Reply:
     return reply
 
 
-def http(
+def make_response(
     status: int, body: bytes = b"", headers: Mapping[str, str] | None = None, *, cut: int = 0
 ) -> bytes:
-    """An answer; `cut` bytes are announced and left out."""
+    """Return the bytes of a response; `cut` bytes are announced but missing."""
     fields = {"Content-Type": "application/json", "Content-Length": str(len(body))}
     if status == 204:
         fields = {}
@@ -155,13 +152,13 @@ def http(
     return head + b"\r\n\r\n" + body[: len(body) - cut]
 
 
-def answers(status: int, document: Any, headers: Mapping[str, str] | None = None) -> Reply:
-    """Send an answer with a JSON body."""
-    return sends(http(status, json.dumps(document).encode(), headers))
+def send_json(status: int, document: Any, headers: Mapping[str, str] | None = None) -> Reply:
+    """Return a reply that sends a JSON document."""
+    return send_bytes(make_response(status, json.dumps(document).encode(), headers))
 
 
-def envelope(items: list[dict[str, Any]], **pagination: int) -> dict[str, Any]:
-    """A list's answer (API 4.1), of one page unless told otherwise."""
+def wrap_page(items: list[dict[str, Any]], **pagination: int) -> dict[str, Any]:
+    """Return the document of a list (API 4.1), with one page by default."""
     numbers = {"page": 1, "per_page": 100, "total": len(items), "total_pages": 1}
     return {"data": items, "pagination": {**numbers, **pagination}}
 
@@ -169,6 +166,6 @@ def envelope(items: list[dict[str, Any]], **pagination: int) -> dict[str, Any]:
 RECORD = {"id": "5d1c", "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
 """The least that a record's answer holds."""
 
-found = answers(200, {"data": RECORD})
-created = answers(201, {"data": RECORD, "message": "Made."})
-listed = answers(200, envelope([RECORD]))
+found = send_json(200, {"data": RECORD})
+created = send_json(201, {"data": RECORD, "message": "Made."})
+listed = send_json(200, wrap_page([RECORD]))

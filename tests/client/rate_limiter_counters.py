@@ -1,7 +1,5 @@
-"""How servers count requests: fixed windows, windows begun by a request, sliding ones, a month.
-
-Independent of the sandbox and of the limiter: a shared mistake would cancel out. Times are
-seconds of the server's steady clock; a clock that is wrong is the world's affair.
+"""How servers count requests: fixed windows, windows started by a request, sliding windows, and a
+month.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ MINUTE = 60.0
 
 
 class Counter(Protocol):
-    """A limit of requests a minute."""
+    """Rate limit in requests per minute."""
 
     limit: int
     busiest: int
@@ -67,7 +65,7 @@ class FixedWindow:
 
 @dataclass
 class FirstRequestWindow:
-    """A window begins with the first request after the last one has ended."""
+    """Windows that start with the first request after the end of the last window."""
 
     limit: int
     busiest: int = 0
@@ -95,7 +93,9 @@ class FirstRequestWindow:
 
 @dataclass
 class SlidingWindow:
-    """The last 60 seconds, at any moment; it resets when `reset` is free again: one, or all."""
+    """The last 60 seconds at any time. At `reset` either the oldest request or all requests have
+    left the window.
+    """
 
     limit: int
     reset: Literal["one", "all"] = "one"

@@ -1,4 +1,4 @@
-"""The limiter played by hand, for tests of single rules."""
+"""Rate limiter with manually recorded responses, for tests of single rules."""
 
 from __future__ import annotations
 
@@ -9,48 +9,50 @@ NOW = 1_700_000_000.0
 
 
 class ManualLimiter:
-    """A limiter that a test calls at given times; the server's clock runs with ours."""
+    """Limiter that a test calls at given times. The server's clock equals the client's."""
 
     def __init__(self, *, reserve: int = 0, limit: int = 10) -> None:
         self.limiter = RateLimiter(reserve=reserve)
         self._limit = limit
 
     def seconds(self, now: float) -> float:
-        """Ask for one that must wait for a while."""
-        seconds = self.wait(now).seconds
+        """Request a ticket that must wait, and return the seconds."""
+        seconds = self.expect_wait(now).seconds
         assert seconds is not None
         return seconds
 
-    def go(self, now: float) -> Ticket:
-        """Send one that must be let go."""
+    def acquire(self, now: float) -> Ticket:
+        """Request a ticket that must be granted immediately."""
         went = self.limiter.acquire(now)
         assert isinstance(went, Go), went
         return went.ticket
 
-    def go_all(self, now: float) -> list[Ticket]:
-        """Send all that are let go."""
+    def acquire_all(self, now: float) -> list[Ticket]:
+        """Request tickets until one must wait, and return the granted tickets."""
         tickets = []
         while isinstance(went := self.limiter.acquire(now), Go):
             tickets.append(went.ticket)
         return tickets
 
-    def wait(self, now: float) -> Wait:
-        """Ask for one that must wait."""
+    def expect_wait(self, now: float) -> Wait:
+        """Request a ticket that must wait."""
         wait = self.limiter.acquire(now)
         assert isinstance(wait, Wait), wait
         return wait
 
-    def heard(
+    def record_success(
         self, now: float, ticket: Ticket, remaining: int | None, reset: float | None = 50, /
     ) -> None:
-        """Answer with this `Remaining`; `reset` is in seconds of our clock."""
+        """Record a successful response with this `Remaining`; `reset` is in seconds of the client's
+        clock.
+        """
         moment = None if reset is None else NOW + reset
         rate = RateHeaders(None if remaining is None else self._limit, remaining, moment)
         self.limiter.record_response(now, ticket, rate, NOW + now)
 
-    def refused(
+    def record_429(
         self, now: float, ticket: Ticket, reset: float | None = None, /, *, jitter: float = 0
     ) -> None:
-        """Answer with a 429; without a `reset`, it has no figures."""
+        """Record a 429 response. Without a `reset`, it has no figures."""
         rate = RateHeaders() if reset is None else RateHeaders(self._limit, 0, NOW + reset)
         self.limiter.record_refusal(now, ticket, rate, NOW + now, jitter)

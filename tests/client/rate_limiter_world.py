@@ -32,9 +32,8 @@ EPOCH = 1_700_000_000.0
 
 @dataclass
 class Network:
-    """Each way takes `seconds` on average; one in twenty takes ten times as long.
-
-    A `loss` share of the requests, and as many of the answers, never arrive; the client gives
+    """Network in which each direction takes `seconds` on average, and in one of twenty cases ten
+    times as long. A `loss` share of the requests and of the responses is lost. The client gives
     up after `deadline_seconds`.
     """
 
@@ -74,7 +73,7 @@ class ShownRate:
 
 @dataclass
 class LimiterRun:
-    """Result of a run; times are the client's."""
+    """Result of a run, with times of the client's clock."""
 
     answered: int = 0
     refused_at: list[float] = field(default_factory=list)
@@ -89,10 +88,9 @@ class LimiterRun:
 
 
 class LimiterWorld:
-    """`workers` send `requests` under one limiter, until all are answered or the month is spent.
-
-    `others` are moments at which somebody else sends a request with the same key. What is refused
-    or lost is sent again.
+    """Simulation in which `workers` send `requests` under one limiter, until all have responses or
+    the month is used up. Other clients of the key send requests at the times in `others`.
+    Rejected and lost requests are sent again.
     """
 
     def __init__(
@@ -120,7 +118,7 @@ class LimiterWorld:
             self._at(0.0, partial(self._ask, worker=worker))
 
     def run(self) -> LimiterRun:
-        """Let everything happen, in the order of its moments."""
+        """Process all events in the order of their times."""
         while self._queue and not self._is_over():
             moment, _, act = heapq.heappop(self._queue)
             act(moment)
@@ -250,8 +248,8 @@ KINDS: dict[str, Callable[[int, float], Counter]] = {
 """Counters by name, made of a limit and the phase of their windows in seconds."""
 
 
-def sole_client(kind: str, seed: int) -> LimiterRun:
-    """Three windows of 60 requests by four workers of the only client of a key."""
+def run_single_client(kind: str, seed: int) -> LimiterRun:
+    """Run three windows of 60 requests with four workers of the only client of a key."""
     chance = random.Random(f"{kind} {seed}")
     counter = KINDS[kind](60, chance.uniform(0, MINUTE))
     return LimiterWorld(RateLimiter(), counter, requests=180, seed=seed).run()

@@ -1,4 +1,4 @@
-"""The bounds of one attempt: time, size and memory, whatever the other side does."""
+"""Limits of one attempt: time, size and memory, whatever the server sends."""
 
 from __future__ import annotations
 
@@ -13,31 +13,39 @@ from connector.client.client import Limits
 from connector.errors_api import AnswerTooLarge, InDoubt, NoAnswer, NotTheApi, Unreachable
 from connector.sandbox.faults import Drip
 from connector.sandbox.server import Sandbox
-from tests.client.calls import KEY, WRITES, Diary, client_of, records
-from tests.client.peer import RECORD, Peer, Reply, endless, http, sends, silent
+from tests.client.calls import KEY, WRITES, RecordingObserver, get_endpoint, make_client
+from tests.client.peer import (
+    RECORD,
+    Peer,
+    Reply,
+    make_response,
+    send_bytes,
+    send_endless_body,
+    send_nothing,
+)
 
 BODY = json.dumps({"data": RECORD}).encode()
 GZIP = {"Content-Encoding": "gzip"}
 
 
-async def raw_of(reply: Reply, body_bytes_max: int) -> dict[str, object]:
-    """The record that comes of getting that reply with that cap."""
+async def get_record(reply: Reply, body_bytes_max: int) -> dict[str, object]:
+    """Return the record that a client with this size limit gets from the reply."""
     limits = Limits(body_bytes_max=body_bytes_max)
-    async with Peer(reply) as peer, client_of(peer.base_url, limits=limits) as client:
-        return dict((await records(client, "jobs").get("5d1c")).raw)
+    async with Peer(reply) as peer, make_client(peer.base_url, limits=limits) as client:
+        return dict((await get_endpoint(client, "jobs").get("5d1c")).raw)
 
 
-def test_a_slow_drip_ends_at_the_deadline() -> None:
-    diary = Diary()
+def test_a_slowly_dripping_response_fails_at_the_deadline() -> None:
+    diary = RecordingObserver()
     with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
         id = next(iter(sandbox.store.records("jobs")))
         sandbox.faults.add(Drip(0.25), times=None)
 
         async def act() -> None:
             limits = Limits(deadline_seconds=0.6, attempts_max=1)
-            async with client_of(sandbox.base_url, limits=limits, observer=diary) as client:
+            async with make_client(sandbox.base_url, limits=limits, observer=diary) as client:
                 with pytest.raises(NoAnswer, match=r"no complete answer in time, of 0\.6 s"):
-                    await records(client, "jobs").get(id)
+                    await get_endpoint(client, "jobs").get(id)
 
         asyncio.run(act())
 
@@ -45,10 +53,10 @@ def test_a_slow_drip_ends_at_the_deadline() -> None:
 
 
 @pytest.mark.parametrize("call", WRITES)
-def test_silence_leaves_a_write_in_doubt_at_the_deadline(call: str) -> None:
+def test_a_write_without_a_response_is_in_doubt_after_the_deadline(call: str) -> None:
     async def act() -> None:
         limits = Limits(deadline_seconds=0.2)
-        async with Peer(silent) as peer, client_of(peer.base_url, limits=limits) as client:
+        async with Peer(send_nothing) as peer, make_client(peer.base_url, limits=limits) as client:
             with pytest.raises(InDoubt, match=r"no complete answer in time, of 0\.2 s"):
                 await WRITES[call](client)
 
@@ -56,12 +64,12 @@ def test_silence_leaves_a_write_in_doubt_at_the_deadline(call: str) -> None:
 
 
 @pytest.mark.parametrize("call", WRITES)
-def test_a_deadline_before_anything_was_sent_is_no_doubt(call: str) -> None:
+def test_a_write_that_could_not_connect_in_time_is_not_in_doubt(call: str) -> None:
     async def act() -> None:
         limits = Limits(deadline_seconds=0.1)
-        async with Peer(silent) as peer:
+        async with Peer(send_nothing) as peer:
             address = peer.base_url.replace("http:", "https:")
-            async with client_of(address, limits=limits) as client:
+            async with make_client(address, limits=limits) as client:
                 with pytest.raises(Unreachable, match=r"no connection in time, of 0\.1 s"):
                     await WRITES[call](client)
 
@@ -69,20 +77,20 @@ def test_a_deadline_before_anything_was_sent_is_no_doubt(call: str) -> None:
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_the_cap_is_exact(is_packed: bool) -> None:
+def test_a_response_one_byte_over_the_size_limit_is_rejected(is_packed: bool) -> None:
     body = gzip.compress(BODY) if is_packed else BODY
-    reply = sends(http(200, body, GZIP if is_packed else {}))
+    reply = send_bytes(make_response(200, body, GZIP if is_packed else {}))
 
-    assert RECORD == asyncio.run(raw_of(reply, len(BODY)))
+    assert RECORD == asyncio.run(get_record(reply, len(BODY)))
     with pytest.raises(AnswerTooLarge, match=f"more than {len(BODY) - 1} bytes"):
-        asyncio.run(raw_of(reply, len(BODY) - 1))
+        asyncio.run(get_record(reply, len(BODY) - 1))
 
 
-def test_packed_answers_are_asked_for_and_read() -> None:
+def test_gzip_responses_are_requested_and_decompressed() -> None:
     async def act() -> None:
-        async with Peer(sends(http(200, gzip.compress(BODY), GZIP))) as peer:
-            async with client_of(peer.base_url) as client:
-                assert RECORD == (await records(client, "jobs").get("5d1c")).raw
+        async with Peer(send_bytes(make_response(200, gzip.compress(BODY), GZIP))) as peer:
+            async with make_client(peer.base_url) as client:
+                assert RECORD == (await get_endpoint(client, "jobs").get("5d1c")).raw
             headers = peer.requests[0].headers
         assert "gzip" == headers["accept-encoding"]
         assert "application/json" == headers["content-type"] == headers["accept"]
@@ -92,23 +100,28 @@ def test_packed_answers_are_asked_for_and_read() -> None:
 
 
 @pytest.mark.parametrize("fault", ["bomb", "bomb in a bomb", "endless"])
-def test_no_answer_fills_the_memory(fault: str) -> None:
+def test_bombs_and_endless_responses_are_rejected_within_a_memory_limit(fault: str) -> None:
     cap = 1_000_000
     bomb = gzip.compress(bytes(200 * cap))
     replies = {
-        "bomb": sends(http(200, bomb, GZIP)),
-        "bomb in a bomb": sends(http(200, gzip.compress(bomb), {"Content-Encoding": "gzip, gzip"})),
-        "endless": endless(b"HTTP/1.1 200 OK\r\n\r\n"),
+        "bomb": send_bytes(make_response(200, bomb, GZIP)),
+        "bomb in a bomb": send_bytes(
+            make_response(200, gzip.compress(bomb), {"Content-Encoding": "gzip, gzip"})
+        ),
+        "endless": send_endless_body(b"HTTP/1.1 200 OK\r\n\r\n"),
     }
 
     async def act() -> None:
         limits = Limits(body_bytes_max=cap)
-        async with Peer(replies[fault]) as peer, client_of(peer.base_url, limits=limits) as client:
+        async with (
+            Peer(replies[fault]) as peer,
+            make_client(peer.base_url, limits=limits) as client,
+        ):
             expected = (
                 "unknown compression" if fault == "bomb in a bomb" else "more than 1000000 bytes"
             )
             with pytest.raises(NotTheApi, match=expected):
-                await records(client, "jobs").get("5d1c")
+                await get_endpoint(client, "jobs").get("5d1c")
 
     tracemalloc.start()
     try:

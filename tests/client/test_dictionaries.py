@@ -1,4 +1,4 @@
-"""The client alone: plain dictionaries, and the examples of docs/CLIENT.md."""
+"""The public client: plain dictionaries, and the examples of docs/CLIENT.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNTS = {"jobs": 120, "candidates": 3, "leads": 2, "content_types": 2, "content
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_every_example_of_the_page_runs(
+def test_every_example_of_the_client_page_runs(
     example: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
@@ -30,7 +30,7 @@ def test_every_example_of_the_page_runs(
     assert capsys.readouterr().out.strip()
 
 
-def test_records_are_plain_dictionaries() -> None:
+def test_the_public_client_returns_plain_dictionaries() -> None:
     async def act(sandbox: Sandbox) -> None:
         async with Client(sandbox.base_url, sandbox.key) as api:
             jobs: list[dict[str, Any]] = [job async for job in api.jobs.list(sort="created_at")]
@@ -54,7 +54,7 @@ def test_records_are_plain_dictionaries() -> None:
         asyncio.run(act(sandbox))
 
 
-def test_a_resource_that_does_not_exist_is_an_attribute_error() -> None:
+def test_an_unknown_resource_raises_an_attribute_error() -> None:
     client = Client("http://127.0.0.1:9", "key")
 
     with pytest.raises(AttributeError, match=r"no resource 'job'. Resources: .*jobs"):

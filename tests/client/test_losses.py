@@ -1,6 +1,5 @@
-"""Lost and unreadable answers: a write is never sent twice, a read is repeated within its bounds.
-
-Each fault is made on a real socket; the server counts what it was sent.
+"""Lost and unreadable responses: a write is never sent twice, and reads are repeated within limits.
+Each fault happens on a real socket, and the server counts the requests that it received.
 """
 
 from __future__ import annotations
@@ -28,72 +27,83 @@ from connector.errors_api import (
     UnreadableAnswer,
     ValidationFailed,
 )
-from tests.client.calls import READS, WRITES, Diary, client_of, records
+from tests.client.calls import READS, WRITES, RecordingObserver, get_endpoint, make_client
 from tests.client.peer import (
     RECORD,
     Peer,
     Reply,
-    answers,
-    breaks_off,
     created,
-    endless,
-    envelope,
     found,
-    http,
     listed,
-    sends,
-    silent,
+    make_response,
+    send_and_close,
+    send_bytes,
+    send_endless_body,
+    send_json,
+    send_nothing,
+    wrap_page,
 )
 from tests.support.clock import ClientClock
 
 HTML = b"<!doctype html><h1>Bad Gateway</h1>"
-ANSWER = http(200, json.dumps({"data": RECORD}).encode())
+ANSWER = make_response(200, json.dumps({"data": RECORD}).encode())
 LIMITS = Limits(deadline_seconds=0.3, body_bytes_max=200_000)
 GZIP = {"Content-Encoding": "gzip"}
 
 LOST: Mapping[str, Reply] = {
-    "closed before a byte": breaks_off(),
-    "closed within the status": breaks_off(ANSWER[:12]),
-    "closed within the headers": breaks_off(ANSWER[:40]),
-    "closed after the headers": breaks_off(ANSWER[: ANSWER.index(b"\r\n\r\n") + 4]),
-    "closed within the body": breaks_off(ANSWER[:-5]),
-    "chunks without an end": breaks_off(
-        http(200, b"", {"Transfer-Encoding": "chunked"}).replace(b"Content-Length: 0\r\n", b"")
+    "closed before a byte": send_and_close(),
+    "closed within the status": send_and_close(ANSWER[:12]),
+    "closed within the headers": send_and_close(ANSWER[:40]),
+    "closed after the headers": send_and_close(ANSWER[: ANSWER.index(b"\r\n\r\n") + 4]),
+    "closed within the body": send_and_close(ANSWER[:-5]),
+    "chunks without an end": send_and_close(
+        make_response(200, b"", {"Transfer-Encoding": "chunked"}).replace(
+            b"Content-Length: 0\r\n", b""
+        )
         + b'5\r\n{"dat'
     ),
-    "silence": silent,
-    "not http": breaks_off(b"SSH-2.0-OpenSSH_9.6\r\n"),
-    "ten thousand headers": breaks_off(http(200, b"{}", {f"X-{n}": "abc" for n in range(10_000)})),
+    "silence": send_nothing,
+    "not http": send_and_close(b"SSH-2.0-OpenSSH_9.6\r\n"),
+    "ten thousand headers": send_and_close(
+        make_response(200, b"{}", {f"X-{n}": "abc" for n in range(10_000)})
+    ),
 }
 """Ends without a whole answer: a read may be repeated."""
 
 FAILED: Mapping[str, Reply] = {
-    "500": answers(500, {"error": "server_error", "message": "Oh."}),
-    "502 of a proxy": sends(http(502, HTML)),
-    "503": sends(http(503)),
-    "504": sends(http(504, HTML)),
+    "500": send_json(500, {"error": "server_error", "message": "Oh."}),
+    "502 of a proxy": send_bytes(make_response(502, HTML)),
+    "503": send_bytes(make_response(503)),
+    "504": send_bytes(make_response(504, HTML)),
 }
 """Failures of the server: a read may be repeated."""
 
 UNREADABLE: Mapping[str, tuple[Reply, type[ConnectorError]]] = {
-    "html": (sends(http(200, HTML)), UnreadableAnswer),
-    "half a json": (sends(http(200, b'{"data": {"id": "5')), UnreadableAnswer),
-    "nan": (sends(http(200, b'{"data": NaN}')), UnreadableAnswer),
-    "deep": (sends(http(200, b"[" * 100_000)), UnreadableAnswer),
-    "empty": (sends(http(200)), UnreadableAnswer),
-    "no object": (sends(http(200, b"[]")), UnreadableAnswer),
-    "202": (sends(http(202, b"{}")), UnreadableAnswer),
-    "no gzip": (sends(http(200, ANSWER, GZIP)), UnreadableAnswer),
-    "brotli": (sends(http(200, b"{}", {"Content-Encoding": "br"})), UnreadableAnswer),
-    "endless": (endless(b"HTTP/1.1 200 OK\r\n\r\n"), AnswerTooLarge),
-    "300 headers": (sends(http(200, b"{}", {f"X-{n}": "" for n in range(300)})), AnswerTooLarge),
-    "302": (sends(http(302, b"", {"Location": "https://other.example/x?y"})), Redirected),
-    "307": (sends(http(307, b"", {"Location": "/login"})), Redirected),
+    "html": (send_bytes(make_response(200, HTML)), UnreadableAnswer),
+    "half a json": (send_bytes(make_response(200, b'{"data": {"id": "5')), UnreadableAnswer),
+    "nan": (send_bytes(make_response(200, b'{"data": NaN}')), UnreadableAnswer),
+    "deep": (send_bytes(make_response(200, b"[" * 100_000)), UnreadableAnswer),
+    "empty": (send_bytes(make_response(200)), UnreadableAnswer),
+    "no object": (send_bytes(make_response(200, b"[]")), UnreadableAnswer),
+    "202": (send_bytes(make_response(202, b"{}")), UnreadableAnswer),
+    "no gzip": (send_bytes(make_response(200, ANSWER, GZIP)), UnreadableAnswer),
+    "brotli": (send_bytes(make_response(200, b"{}", {"Content-Encoding": "br"})), UnreadableAnswer),
+    "endless": (send_endless_body(b"HTTP/1.1 200 OK\r\n\r\n"), AnswerTooLarge),
+    "300 headers": (
+        send_bytes(make_response(200, b"{}", {f"X-{n}": "" for n in range(300)})),
+        AnswerTooLarge,
+    ),
+    "302": (
+        send_bytes(make_response(302, b"", {"Location": "https://other.example/x?y"})),
+        Redirected,
+    ),
+    "307": (send_bytes(make_response(307, b"", {"Location": "/login"})), Redirected),
 }
 """Answers that are no answers of this API."""
 
 PAGES_OF_PROXIES: Mapping[str, Reply] = {
-    str(status): sends(http(status, HTML)) for status in (400, 401, 403, 404, 413, 422)
+    str(status): send_bytes(make_response(status, HTML))
+    for status in (400, 401, 403, 404, 413, 422)
 }
 """Refusals that are not in the API's words: they prove nothing about a write."""
 
@@ -105,11 +115,13 @@ REFUSED: Mapping[int, type[ConnectorError]] = {
 }
 
 
-def ends(call: str, *replies: Reply, limits: Limits = LIMITS) -> tuple[ConnectorError | None, int]:
-    """The error in which a call ends, if any, and how many requests the server was sent."""
+def call_with_replies(
+    call: str, *replies: Reply, limits: Limits = LIMITS
+) -> tuple[ConnectorError | None, int]:
+    """Return the error of a call, if any, and the number of requests that the server received."""
 
     async def act() -> tuple[ConnectorError | None, int]:
-        async with Peer(*replies) as peer, client_of(peer.base_url, limits=limits) as client:
+        async with Peer(*replies) as peer, make_client(peer.base_url, limits=limits) as client:
             try:
                 await {**READS, **WRITES}[call](client)
             except ConnectorError as error:
@@ -123,10 +135,12 @@ def ends(call: str, *replies: Reply, limits: Limits = LIMITS) -> tuple[Connector
 @pytest.mark.parametrize(
     "fault", [*LOST, *FAILED, *UNREADABLE, *(f"page {each}" for each in PAGES_OF_PROXIES)]
 )
-def test_a_write_is_never_sent_twice(call: str, fault: str) -> None:
+def test_a_write_with_a_lost_or_unreadable_response_is_never_sent_twice(
+    call: str, fault: str
+) -> None:
     replies = {**LOST, **FAILED, **{name: each for name, (each, _) in UNREADABLE.items()}}
     replies |= {f"page {name}": each for name, each in PAGES_OF_PROXIES.items()}
-    error, requests = ends(call, replies[fault], created)
+    error, requests = call_with_replies(call, replies[fault], created)
 
     assert InDoubt is type(error)
     assert 1 == requests
@@ -134,35 +148,41 @@ def test_a_write_is_never_sent_twice(call: str, fault: str) -> None:
 
 @pytest.mark.parametrize("call", ["create", "update", "convert"])
 @pytest.mark.parametrize("data", [None, {}, [], {"title": "A"}, {"id": None}])
-def test_a_write_without_a_record_in_its_answer_is_in_doubt(call: str, data: object) -> None:
-    assert (InDoubt, 1) == outcome_of(*ends(call, answers(201, {"data": data, "message": "Made."})))
+def test_a_write_whose_response_has_no_record_is_in_doubt(call: str, data: object) -> None:
+    assert (InDoubt, 1) == error_type_and_requests(
+        *call_with_replies(call, send_json(201, {"data": data, "message": "Made."}))
+    )
 
 
 @pytest.mark.parametrize("call", ["create", "update", "convert"])
-def test_a_204_is_no_answer_to_a_write_with_a_record(call: str) -> None:
-    assert (InDoubt, 1) == outcome_of(*ends(call, sends(http(204))))
-    assert (None, 1) == ends("delete", sends(http(204)))
+def test_a_204_leaves_a_create_or_update_in_doubt_and_confirms_a_delete(call: str) -> None:
+    assert (InDoubt, 1) == error_type_and_requests(
+        *call_with_replies(call, send_bytes(make_response(204)))
+    )
+    assert (None, 1) == call_with_replies("delete", send_bytes(make_response(204)))
 
 
 @pytest.mark.parametrize("call", WRITES)
 @pytest.mark.parametrize("status", REFUSED)
-def test_a_refusal_in_the_apis_words_is_no_doubt(call: str, status: int) -> None:
-    reply = answers(status, {"error": "no", "message": "That cannot be."})
+def test_a_write_rejected_by_the_api_is_not_in_doubt(call: str, status: int) -> None:
+    reply = send_json(status, {"error": "no", "message": "That cannot be."})
 
-    assert (REFUSED[status], 1) == outcome_of(*ends(call, reply))
+    assert (REFUSED[status], 1) == error_type_and_requests(*call_with_replies(call, reply))
 
 
 @pytest.mark.parametrize("call", [*READS, *WRITES])
 @pytest.mark.parametrize("reset", [{}, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "30"}])
-def test_what_was_refused_for_its_pace_is_sent_again(call: str, reset: dict[str, str]) -> None:
+def test_every_request_rejected_with_429_is_sent_again(call: str, reset: dict[str, str]) -> None:
     success = listed if call == "list" else found
 
-    assert (None, 3) == ends(call, *[answers(429, {}, reset)] * 2, success)
+    assert (None, 3) == call_with_replies(call, *[send_json(429, {}, reset)] * 2, success)
 
 
-def test_refusals_for_pace_end_within_bounds() -> None:
+def test_repeated_429s_end_after_the_maximum_of_attempts() -> None:
     limits = Limits(attempts_max=4, retry_seconds_max=10_000.0)
-    error, requests = ends("get", answers(429, {}, {"X-RateLimit-Reset": "5"}), limits=limits)
+    error, requests = call_with_replies(
+        "get", send_json(429, {}, {"X-RateLimit-Reset": "5"}), limits=limits
+    )
 
     assert isinstance(error, RateLimited)
     assert error.reset_in_seconds is not None
@@ -171,29 +191,33 @@ def test_refusals_for_pace_end_within_bounds() -> None:
 
 @pytest.mark.parametrize("call", READS)
 @pytest.mark.parametrize("fault", [*LOST, *FAILED])
-def test_a_read_is_repeated_until_it_succeeds(call: str, fault: str) -> None:
+def test_a_failed_read_is_repeated_until_it_succeeds(call: str, fault: str) -> None:
     reply = {**LOST, **FAILED}[fault]
 
-    assert (None, 3) == ends(call, reply, reply, listed if call == "list" else found)
+    assert (None, 3) == call_with_replies(call, reply, reply, listed if call == "list" else found)
 
 
 @pytest.mark.parametrize("fault", ["closed within the body", "500"])
-def test_a_read_is_repeated_a_bounded_number_of_times(fault: str) -> None:
+def test_a_failed_read_is_repeated_up_to_the_maximum_of_attempts(fault: str) -> None:
     expected = NoAnswer if fault in LOST else ServerFailed
     reply = {**LOST, **FAILED}[fault]
 
-    assert (expected, 3) == outcome_of(*ends("get", reply, limits=Limits(attempts_max=3)))
-    assert (expected, 1) == outcome_of(*ends("get", reply, limits=Limits(attempts_max=1)))
+    assert (expected, 3) == error_type_and_requests(
+        *call_with_replies("get", reply, limits=Limits(attempts_max=3))
+    )
+    assert (expected, 1) == error_type_and_requests(
+        *call_with_replies("get", reply, limits=Limits(attempts_max=1))
+    )
 
 
-def test_repeats_wait_longer_each_time_and_not_beyond_their_bound() -> None:
+def test_waits_between_repeats_grow_up_to_their_limit() -> None:
     async def waits(chance: float, limits: Limits) -> list[float]:
         clock = ClientClock()
         terms = {"chance": lambda: chance, "limits": limits}
         async with Peer(FAILED["500"]) as peer:
-            async with client_of(peer.base_url, clock, **terms) as client:
+            async with make_client(peer.base_url, clock, **terms) as client:
                 with pytest.raises(ServerFailed):
-                    await records(client, "jobs").get("5d1c")
+                    await get_endpoint(client, "jobs").get("5d1c")
             assert len(clock.waits) + 1 == len(peer.requests)
         return clock.waits
 
@@ -205,13 +229,11 @@ def test_repeats_wait_longer_each_time_and_not_beyond_their_bound() -> None:
 
 
 @pytest.mark.parametrize("fault", UNREADABLE)
-def test_a_read_that_was_answered_by_something_else_is_repeated_if_that_may_help(
-    fault: str,
-) -> None:
+def test_a_read_with_an_unreadable_response_is_repeated_but_not_a_redirect(fault: str) -> None:
     reply, expected = UNREADABLE[fault]
     requests = FEW_ATTEMPTS_MAX if expected is UnreadableAnswer else 1
 
-    assert (expected, requests) == outcome_of(*ends("get", reply))
+    assert (expected, requests) == error_type_and_requests(*call_with_replies("get", reply))
 
 
 @pytest.mark.parametrize(
@@ -221,29 +243,33 @@ def test_a_read_that_was_answered_by_something_else_is_repeated_if_that_may_help
         ({"data": []}, "get"),
         ({"data": None, "pagination": {}}, "list"),
         ({"data": [RECORD]}, "list"),
-        (envelope([RECORD], page=7), "list"),
+        (wrap_page([RECORD], page=7), "list"),
     ],
 )
-def test_a_read_of_another_shape_is_refused(document: object, call: str) -> None:
-    assert (UnreadableAnswer, FEW_ATTEMPTS_MAX) == outcome_of(*ends(call, answers(200, document)))
+def test_a_read_with_an_unexpected_document_is_rejected(document: object, call: str) -> None:
+    assert (UnreadableAnswer, FEW_ATTEMPTS_MAX) == error_type_and_requests(
+        *call_with_replies(call, send_json(200, document))
+    )
 
 
 @pytest.mark.parametrize("status", [402, 405, 418])
-def test_an_undocumented_status_is_said_to_be(status: int) -> None:
-    reply = answers(status, {"message": "What?"})
+def test_an_undocumented_status_raises_unexpected_status(status: int) -> None:
+    reply = send_json(status, {"message": "What?"})
 
-    assert (UnexpectedStatus, 1) == outcome_of(*ends("get", reply))
-    assert (InDoubt, 1) == outcome_of(*ends("create", reply))
-    assert (InDoubt, 1) == outcome_of(*ends("create", sends(http(status, HTML))))
+    assert (UnexpectedStatus, 1) == error_type_and_requests(*call_with_replies("get", reply))
+    assert (InDoubt, 1) == error_type_and_requests(*call_with_replies("create", reply))
+    assert (InDoubt, 1) == error_type_and_requests(
+        *call_with_replies("create", send_bytes(make_response(status, HTML)))
+    )
 
 
 @pytest.mark.parametrize("call", [*READS, *WRITES])
-def test_what_could_not_connect_is_tried_thrice(call: str) -> None:
+def test_a_request_that_cannot_connect_is_tried_three_times(call: str) -> None:
     async def act() -> list[float]:
-        async with Peer(silent) as peer:
+        async with Peer(send_nothing) as peer:
             address = peer.base_url
-        clock, diary = ClientClock(), Diary()
-        async with client_of(address, clock, observer=diary) as client:
+        clock, diary = ClientClock(), RecordingObserver()
+        async with make_client(address, clock, observer=diary) as client:
             with pytest.raises(Unreachable, match="cannot be reached"):
                 await {**READS, **WRITES}[call](client)
         assert [None] * 3 == diary.statuses
@@ -253,7 +279,7 @@ def test_what_could_not_connect_is_tried_thrice(call: str) -> None:
 
 
 @pytest.mark.parametrize("call", WRITES)
-def test_what_could_not_connect_succeeds_once_somebody_listens(call: str) -> None:
+def test_a_write_that_could_not_connect_is_sent_once_the_server_listens(call: str) -> None:
     async def act() -> int:
         async with Peer(found) as peer:
             pass
@@ -261,7 +287,7 @@ def test_what_could_not_connect_succeeds_once_somebody_listens(call: str) -> Non
         async def open_the_door(seconds: float) -> None:
             await peer.__aenter__()
 
-        async with client_of(peer.base_url, sleep=open_the_door) as client:
+        async with make_client(peer.base_url, sleep=open_the_door) as client:
             await WRITES[call](client)
         await peer.__aexit__()
         return len(peer.requests)
@@ -269,8 +295,7 @@ def test_what_could_not_connect_succeeds_once_somebody_listens(call: str) -> Non
     assert 1 == asyncio.run(act())
 
 
-def outcome_of(
+def error_type_and_requests(
     error: ConnectorError | None, requests: int
 ) -> tuple[type[ConnectorError] | None, int]:
-    """Return how a call ended: the kind of its error."""
     return None if error is None else type(error), requests

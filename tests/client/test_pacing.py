@@ -1,4 +1,4 @@
-"""One pace for all requests of a client: who waits for what, and that nobody waits for ever."""
+"""One rate limiter for all requests of a client: who waits for what, and no wait is endless."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ from connector.client.request import Request
 from connector.errors_api import BudgetSpent, QuotaSpent, RateLimited, ServerFailed
 from connector.pulls.outcome import RequestTally
 from connector.sandbox.server import Sandbox
-from tests.client.calls import KEY, Diary, client_of, records
-from tests.client.peer import RECORD, Peer, Reply, answers, found, silent, waits_for
+from tests.client.calls import KEY, RecordingObserver, get_endpoint, make_client
+from tests.client.peer import RECORD, Peer, Reply, found, reply_after, send_json, send_nothing
 from tests.support.clock import ClientClock
 
 DEADLINE_SECONDS = 20
 START = datetime(2026, 3, 4, 5, 6, 0, tzinfo=UTC)
 
 
-async def get(client: Client) -> None:
-    """One request, which ends well within a test's patience."""
+async def get_job(client: Client) -> None:
+    """Send one request that must succeed in time."""
     async with asyncio.timeout(DEADLINE_SECONDS):
-        await records(client, "jobs").get("5d1c")
+        await get_endpoint(client, "jobs").get("5d1c")
 
 
 @pytest.mark.parametrize("connections", [1, 3])
-def test_no_more_are_under_way_than_connections(connections: int) -> None:
+def test_requests_in_flight_never_exceed_the_connections(connections: int) -> None:
     async def act() -> None:
         told = {"X-RateLimit-Limit": "1000", "X-RateLimit-Remaining": "900"}
-        reply = answers(200, {"data": RECORD}, {**told, "X-RateLimit-Reset": "50"})
+        reply = send_json(200, {"data": RECORD}, {**told, "X-RateLimit-Reset": "50"})
         are_under_way = asyncio.Event()
         # The first is answered at once: before it, the pace knows nothing and sends but one.
-        async with Peer(reply, meets(connections, are_under_way, reply)) as peer:
+        async with Peer(reply, reply_when_concurrent(connections, are_under_way, reply)) as peer:
             abroad = InFlightCounter()
-            async with client_of(peer.base_url, connections=connections, observer=abroad) as client:
-                await get(client)
-                await asyncio.gather(*(get(client) for _ in range(20)))
+            async with make_client(
+                peer.base_url, connections=connections, observer=abroad
+            ) as client:
+                await get_job(client)
+                await asyncio.gather(*(get_job(client) for _ in range(20)))
             assert are_under_way.is_set()
             assert connections == peer.under_way_max == abroad.at_once_max
             assert 21 == len(peer.requests)
@@ -46,8 +48,8 @@ def test_no_more_are_under_way_than_connections(connections: int) -> None:
     asyncio.run(act())
 
 
-class InFlightCounter(Diary):
-    """Counts the requests that have been sent and not been answered."""
+class InFlightCounter(RecordingObserver):
+    """Observer that counts the requests in flight."""
 
     at_once_max = 0
 
@@ -56,8 +58,8 @@ class InFlightCounter(Diary):
         self.at_once_max = max(self.at_once_max, len(self.sent) - len(self.statuses))
 
 
-def meets(count: int, met: asyncio.Event, then: Reply) -> Reply:
-    """Reply once so many requests have been under way together."""
+def reply_when_concurrent(count: int, met: asyncio.Event, then: Reply) -> Reply:
+    """Return a reply that is sent once so many requests are in flight together."""
     waiting = 0
 
     async def reply(writer: asyncio.StreamWriter) -> None:
@@ -71,7 +73,7 @@ def meets(count: int, met: asyncio.Event, then: Reply) -> Reply:
     return reply
 
 
-def test_concurrent_requests_share_one_pace() -> None:
+def test_concurrent_requests_share_one_rate_limiter() -> None:
     clock = ClientClock()
 
     def now() -> datetime:
@@ -81,27 +83,27 @@ def test_concurrent_requests_share_one_pace() -> None:
         id = next(iter(sandbox.store.records("jobs")))
 
         async def act() -> None:
-            async with client_of(sandbox.base_url, clock, connections=4) as client:
+            async with make_client(sandbox.base_url, clock, connections=4) as client:
                 async with asyncio.timeout(DEADLINE_SECONDS):
-                    await asyncio.gather(*(records(client, "jobs").get(id) for _ in range(40)))
+                    await asyncio.gather(*(get_endpoint(client, "jobs").get(id) for _ in range(40)))
 
         asyncio.run(act())
         assert [200] * 40 == [each.status for each in sandbox.log]
         assert sum(clock.waits) >= 3 * 60
 
 
-def test_clients_may_share_a_pace() -> None:
+def test_two_clients_can_share_a_rate_limiter() -> None:
     told = {"X-RateLimit-Limit": "1", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
 
     async def act() -> None:
         clock, limiter = ClientClock(), RateLimiter()
-        diaries = Diary(), Diary()
-        async with Peer(answers(200, {"data": {"id": "5d1c"}}, told)) as peer:
+        diaries = RecordingObserver(), RecordingObserver()
+        async with Peer(send_json(200, {"data": {"id": "5d1c"}}, told)) as peer:
             for diary in diaries:
-                async with client_of(
+                async with make_client(
                     peer.base_url, clock, limiter=limiter, observer=diary
                 ) as client:
-                    await get(client)
+                    await get_job(client)
         assert [] == diaries[0].waits
         assert ["window"] == diaries[1].waits
         assert 40 <= sum(clock.waits) <= 120
@@ -109,50 +111,52 @@ def test_clients_may_share_a_pace() -> None:
     asyncio.run(act())
 
 
-async def waited_after(status: int, said: dict[str, str]) -> float:
-    """Seconds between an answer with these headers and its repeat."""
+async def measure_wait_after(status: int, said: dict[str, str]) -> float:
+    """Return the seconds between a response with these headers and the repeated request."""
     clock = ClientClock()
     async with (
-        Peer(answers(status, {}, {"Date": "Sat, 21 Nov 2026 10:00:00 GMT", **said}), found) as peer,
-        client_of(peer.base_url, clock) as client,
+        Peer(
+            send_json(status, {}, {"Date": "Sat, 21 Nov 2026 10:00:00 GMT", **said}), found
+        ) as peer,
+        make_client(peer.base_url, clock) as client,
     ):
-        await get(client)
+        await get_job(client)
         assert 2 == len(peer.requests)
     return sum(clock.waits)
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_is_kept_where_it_is_to_be_believed(status: int) -> None:
+def test_a_plausible_retry_after_is_respected(status: int) -> None:
     async def act() -> None:
-        unsaid = await waited_after(status, {})
+        unsaid = await measure_wait_after(status, {})
         for said, seconds in (("30", 30), ("Sat, 21 Nov 2026 10:00:45 GMT", 45)):
-            waited = await waited_after(status, {"Retry-After": said})
+            waited = await measure_wait_after(status, {"Retry-After": said})
             assert seconds <= waited <= seconds + 15
         for said in ("-5", "soon", "Sat, 21 Nov 2026 09:00:00 GMT"):
-            assert unsaid == await waited_after(status, {"Retry-After": said})
+            assert unsaid == await measure_wait_after(status, {"Retry-After": said})
 
     asyncio.run(act())
 
 
 @pytest.mark.parametrize(("status", "error"), [(429, QuotaSpent), (503, ServerFailed)])
-def test_a_retry_after_beyond_the_minute_is_not_waited_for(
+def test_a_retry_after_of_more_than_a_minute_fails_without_a_wait(
     status: int, error: type[Exception]
 ) -> None:
     async def act() -> None:
         clock = ClientClock()
         async with (
-            Peer(answers(status, {}, {"Retry-After": "3600"}), found) as peer,
-            client_of(peer.base_url, clock) as client,
+            Peer(send_json(status, {}, {"Retry-After": "3600"}), found) as peer,
+            make_client(peer.base_url, clock) as client,
         ):
             with pytest.raises(error):
-                await get(client)
+                await get_job(client)
             assert 1 == len(peer.requests)
         assert not any(clock.waits)
 
     asyncio.run(act())
 
 
-def test_waits_that_overlap_are_counted_once() -> None:
+def test_overlapping_waits_are_counted_once() -> None:
     told = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
     tally, held = RequestTally(), list[float]()
     tally.report_wait = held.append
@@ -160,59 +164,59 @@ def test_waits_that_overlap_are_counted_once() -> None:
     async def act() -> None:
         clock = ClientClock()
         async with (
-            Peer(answers(200, {"data": RECORD}, told), found) as peer,
-            client_of(peer.base_url, clock, observer=tally) as client,
+            Peer(send_json(200, {"data": RECORD}, told), found) as peer,
+            make_client(peer.base_url, clock, observer=tally) as client,
         ):
-            await get(client)
+            await get_job(client)
             begun = clock.now
-            await asyncio.gather(*(get(client) for _ in range(3)))
+            await asyncio.gather(*(get_job(client) for _ in range(3)))
         assert 0 < tally.waited_seconds <= clock.now - begun
         assert max(held) >= 40
 
     asyncio.run(act())
 
 
-def test_waiting_in_the_queue_forbids_no_repeat() -> None:
+def test_time_in_the_queue_does_not_count_against_retries() -> None:
     told = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "50"}
 
     async def act() -> None:
         clock = ClientClock()
-        last = answers(200, {"data": RECORD}, told)
-        async with Peer(last, answers(500, {}, {}), found) as peer:
+        last = send_json(200, {"data": RECORD}, told)
+        async with Peer(last, send_json(500, {}, {}), found) as peer:
             limits = Limits(retry_seconds_max=52.0)
-            async with client_of(peer.base_url, clock, limits=limits) as client:
-                await get(client)
-                await get(client)
+            async with make_client(peer.base_url, clock, limits=limits) as client:
+                await get_job(client)
+                await get_job(client)
             assert 3 == len(peer.requests)
         assert sum(clock.waits) >= 50
 
         clock = ClientClock()
         async with Peer(last, found) as peer:
             limits = Limits(retry_seconds_max=45.0)
-            async with client_of(peer.base_url, clock, limits=limits) as client:
-                await get(client)
+            async with make_client(peer.base_url, clock, limits=limits) as client:
+                await get_job(client)
                 with pytest.raises(
                     RateLimited,
                     match="was not sent, because the wait for the rate limit is too long",
                 ):
-                    await get(client)
+                    await get_job(client)
             assert 1 == len(peer.requests)
         assert [] == clock.waits
 
     asyncio.run(act())
 
 
-def test_a_client_does_not_wait_for_ever_for_anothers_answer() -> None:
+def test_a_client_stops_waiting_for_the_response_of_another_client() -> None:
     async def act() -> None:
         limiter, gate = RateLimiter(), asyncio.Event()
-        async with Peer(waits_for(gate, found), found) as peer:
+        async with Peer(reply_after(gate, found), found) as peer:
             async with (
-                client_of(peer.base_url, limiter=limiter) as one,
-                client_of(peer.base_url, limiter=limiter) as other,
+                make_client(peer.base_url, limiter=limiter) as one,
+                make_client(peer.base_url, limiter=limiter) as other,
             ):
-                first = asyncio.create_task(get(one))
+                first = asyncio.create_task(get_job(one))
                 await peer.is_asked.wait()
-                second = asyncio.create_task(get(other))
+                second = asyncio.create_task(get_job(other))
                 await asyncio.sleep(0)
                 gate.set()
                 await asyncio.gather(first, second)
@@ -221,43 +225,43 @@ def test_a_client_does_not_wait_for_ever_for_anothers_answer() -> None:
     asyncio.run(act())
 
 
-def test_a_cancelled_request_leaves_nothing_taken() -> None:
+def test_a_cancelled_request_releases_its_connection_and_ticket() -> None:
     async def act() -> None:
-        async with Peer(silent, found) as peer:
-            async with client_of(peer.base_url, connections=1) as client:
-                task = asyncio.create_task(get(client))
+        async with Peer(send_nothing, found) as peer:
+            async with make_client(peer.base_url, connections=1) as client:
+                task = asyncio.create_task(get_job(client))
                 await peer.is_asked.wait()
                 # The next would wait for the first's answer as long as the pace expects one.
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-                await get(client)
-                await get(client)
+                await get_job(client)
+                await get_job(client)
             assert 3 == len(peer.requests)
 
     asyncio.run(act())
 
 
-def test_a_request_cancelled_while_it_waits_leaves_nothing_taken() -> None:
+def test_a_request_cancelled_while_waiting_releases_its_place() -> None:
     async def act() -> None:
         gate = asyncio.Event()
-        async with Peer(waits_for(gate, found), found) as peer:
-            async with client_of(peer.base_url, connections=2) as client:
-                first = asyncio.create_task(get(client))
+        async with Peer(reply_after(gate, found), found) as peer:
+            async with make_client(peer.base_url, connections=2) as client:
+                first = asyncio.create_task(get_job(client))
                 await peer.is_asked.wait()
-                waiting = asyncio.create_task(get(client))
+                waiting = asyncio.create_task(get_job(client))
                 await asyncio.sleep(0)
                 waiting.cancel()
                 await asyncio.gather(waiting, return_exceptions=True)
                 gate.set()
                 await first
-                await asyncio.gather(get(client), get(client))
+                await asyncio.gather(get_job(client), get_job(client))
             assert 3 == len(peer.requests)
 
     asyncio.run(act())
 
 
-def test_a_budget_stops_a_request_before_it_leaves() -> None:
-    class Budget(Diary):
+def test_an_observer_can_stop_a_request_before_it_is_sent() -> None:
+    class Budget(RecordingObserver):
         def before_send(self, request: Request) -> None:
             if self.sent:
                 raise BudgetSpent("the budget of 1 request is spent")
@@ -266,13 +270,13 @@ def test_a_budget_stops_a_request_before_it_leaves() -> None:
     async def act() -> None:
         budget = Budget()
         async with Peer(found) as peer:
-            async with client_of(peer.base_url, observer=budget, connections=1) as client:
-                await get(client)
+            async with make_client(peer.base_url, observer=budget, connections=1) as client:
+                await get_job(client)
                 for _ in range(3):
                     with pytest.raises(BudgetSpent):
-                        await get(client)
+                        await get_job(client)
                 budget.sent.clear()
-                await get(client)
+                await get_job(client)
             assert 2 == len(peer.requests)
         assert [200, 200] == budget.statuses
 
@@ -280,16 +284,16 @@ def test_a_budget_stops_a_request_before_it_leaves() -> None:
 
 
 @pytest.mark.parametrize("reset", ["999999999999999999", "4102444800"])
-def test_a_spent_month_stops_at_once(reset: str) -> None:
+def test_a_used_up_monthly_quota_stops_requests_immediately(reset: str) -> None:
     headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}
     date = {"Date": "Wed, 04 Mar 2026 05:06:07 GMT"}
 
     async def act() -> None:
-        async with Peer(answers(429, {}, {**headers, **date})) as peer:
-            async with client_of(peer.base_url) as client:
+        async with Peer(send_json(429, {}, {**headers, **date})) as peer:
+            async with make_client(peer.base_url) as client:
                 for _ in range(3):
                     with pytest.raises(QuotaSpent) as caught:
-                        await get(client)
+                        await get_job(client)
             assert 1 == len(peer.requests)
         expected = "2100-01-01T00:00:00+00:00" if reset == "4102444800" else None
         assert expected == caught.value.resets_at
@@ -297,13 +301,13 @@ def test_a_spent_month_stops_at_once(reset: str) -> None:
     asyncio.run(act())
 
 
-def test_a_month_that_is_spent_without_a_word_ends_as_well() -> None:
+def test_repeated_429s_without_figures_end_as_a_used_up_month() -> None:
     async def act() -> None:
         limits = Limits(attempts_max=100, retry_seconds_max=1e6)
-        async with Peer(answers(429, {})) as peer:
-            async with client_of(peer.base_url, limits=limits) as client:
+        async with Peer(send_json(429, {})) as peer:
+            async with make_client(peer.base_url, limits=limits) as client:
                 with pytest.raises(QuotaSpent, match="GET /api/v1/jobs/5d1c") as caught:
-                    await get(client)
+                    await get_job(client)
             assert 2 <= len(peer.requests) < 20
         assert None is caught.value.resets_at
 
@@ -311,11 +315,11 @@ def test_a_month_that_is_spent_without_a_word_ends_as_well() -> None:
 
 
 @pytest.mark.parametrize("reset", ["1e18", "soon", ""])
-def test_a_reset_that_is_garbage_is_none(reset: str) -> None:
+def test_an_invalid_reset_header_is_ignored(reset: str) -> None:
     async def act() -> None:
-        async with Peer(answers(429, {}, {"X-RateLimit-Reset": reset}), found) as peer:
-            async with client_of(peer.base_url) as client:
-                await get(client)
+        async with Peer(send_json(429, {}, {"X-RateLimit-Reset": reset}), found) as peer:
+            async with make_client(peer.base_url) as client:
+                await get_job(client)
             assert 2 == len(peer.requests)
 
     asyncio.run(act())

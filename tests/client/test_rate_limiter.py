@@ -1,8 +1,4 @@
-"""The limiter in worlds of its own: never refused alone, never slower than the windows allow.
-
-The worlds are drawn from seeds; a failure names the seed. The single rules are in
-test_rate_limiter_rules.py.
-"""
+"""Rate limiter in simulations: no 429s alone, and no slower than the windows allow."""
 
 from __future__ import annotations
 
@@ -28,8 +24,8 @@ from tests.seeds import seeds
 ROUNDINGS: tuple[Callable[[float], float], ...] = (math.floor, math.ceil, round, float)
 
 
-def draw_face(chance: random.Random, *, is_dated: bool | None = None) -> ShownRate:
-    """A server that shows its figures in one of all the ways, with a clock that is wrong."""
+def draw_shown_rate(chance: random.Random, *, is_dated: bool | None = None) -> ShownRate:
+    """Return a server's way of showing its figures, with a clock that is wrong."""
     skew, step, step_at = (chance.uniform(-600, 600) for _ in range(3))
     return ShownRate(
         rounding=chance.choice(ROUNDINGS),
@@ -41,7 +37,7 @@ def draw_face(chance: random.Random, *, is_dated: bool | None = None) -> ShownRa
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_sole_client_is_never_refused(kind: str) -> None:
+def test_a_single_client_never_receives_a_429(kind: str) -> None:
     for seed in seeds(40):
         chance = random.Random(f"{kind} {seed}")
         limit = chance.choice([1, 2, 7, 60, 300])
@@ -55,7 +51,7 @@ def test_a_sole_client_is_never_refused(kind: str) -> None:
             seed=seed,
             workers=chance.choice([1, 2, 4, 16]),
             network=Network(chance.choice([0.001, 0.02, 0.1, 1.0]), loss, deadline_seconds=30),
-            face=draw_face(chance),
+            face=draw_shown_rate(chance),
         )
 
         outcome = world.run()
@@ -66,8 +62,10 @@ def test_a_sole_client_is_never_refused(kind: str) -> None:
         assert counter.busiest <= limit, seed
 
 
-def ideal_seconds(counter: Counter, requests: int, workers: int, round_trip: float) -> float:
-    """When the last answer can come at the earliest, by the windows and by the workers."""
+def compute_ideal_seconds(
+    counter: Counter, requests: int, workers: int, round_trip: float
+) -> float:
+    """Return the earliest possible time of the last response."""
     first = counter.reset_at(EPOCH) - EPOCH if isinstance(counter, FixedWindow) else MINUTE
     windows = math.ceil((requests - counter.limit) / counter.limit)
     last = requests - windows * counter.limit
@@ -76,7 +74,7 @@ def ideal_seconds(counter: Counter, requests: int, workers: int, round_trip: flo
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("is_in_seconds", [False, True])
-def test_windows_are_used_whole(kind: str, is_in_seconds: bool) -> None:
+def test_a_client_uses_every_request_of_each_window(kind: str, is_in_seconds: bool) -> None:
     for seed in range(6):
         chance = random.Random(f"{kind} {is_in_seconds} {seed}")
         limit, workers = chance.choice([60, 300]), chance.choice([4, 16])
@@ -98,21 +96,23 @@ def test_windows_are_used_whole(kind: str, is_in_seconds: bool) -> None:
             face=face,
         ).run()
 
-        ideal = ideal_seconds(counter, requests, workers, 2 * network.seconds)
+        ideal = compute_ideal_seconds(counter, requests, workers, 2 * network.seconds)
         assert [] == outcome.refused_at
         assert outcome.ended_at <= 1.06 * ideal, (seed, ideal, outcome.ended_at)
 
 
-def run_with(change: Callable[[RateHeaders], RateHeaders], *, workers: int = 4) -> LimiterRun:
-    """Five windows of 60 with a server that shows its figures through `change`."""
+def run_with_headers(
+    change: Callable[[RateHeaders], RateHeaders], *, workers: int = 4
+) -> LimiterRun:
+    """Run five windows of 60 requests with a server that changes its headers."""
     face = ShownRate(change=change)
     return LimiterWorld(
         RateLimiter(), FixedWindow(60), requests=300, seed=3, workers=workers, face=face
     ).run()
 
 
-def test_without_figures_only_refusals_set_the_pace() -> None:
-    outcome = run_with(lambda rate: RateHeaders(), workers=4)
+def test_without_rate_headers_only_429s_slow_requests_down() -> None:
+    outcome = run_with_headers(lambda rate: RateHeaders(), workers=4)
 
     assert 300 == outcome.answered
     assert 4 == outcome.in_flight_max
@@ -130,14 +130,16 @@ def test_without_figures_only_refusals_set_the_pace() -> None:
     ],
     ids=["limit only", "no reset", "no limit", "reset long past", "own request not counted"],
 )
-def test_half_told_is_enough(change: Callable[[RateHeaders], RateHeaders]) -> None:
-    outcome = run_with(change)
+def test_one_of_the_rate_headers_is_enough_to_avoid_429s(
+    change: Callable[[RateHeaders], RateHeaders],
+) -> None:
+    outcome = run_with_headers(change)
 
     assert [] == outcome.refused_at
     assert 300 == outcome.answered
 
 
-def test_skew_of_the_servers_clock_changes_nothing() -> None:
+def test_clock_skew_of_the_server_changes_no_wait() -> None:
     sent = []
     for skew in (0.0, -600.0, 600.0):
         face = ShownRate(clock=lambda now, skew=skew: EPOCH + now + skew)  # type: ignore[misc]
@@ -151,7 +153,7 @@ def test_skew_of_the_servers_clock_changes_nothing() -> None:
     assert sent[0] == sent[2]
 
 
-def test_garbage_brings_nothing_to_a_halt() -> None:
+def test_invalid_rate_headers_do_not_stop_requests() -> None:
     numbers = [-1, 0, 1, 59, 60, 61, 10**9, 10**15]
     moments = [*numbers, -math.inf, math.inf, math.nan, 1e300, EPOCH, EPOCH + 9, EPOCH - 1e6]
 
@@ -173,7 +175,7 @@ def test_garbage_brings_nothing_to_a_halt() -> None:
 
 @pytest.mark.parametrize("workers", [1, 4, 16])
 @pytest.mark.parametrize("shows", ["month", "minute"])
-def test_a_spent_month_stops_everybody(workers: int, shows: str) -> None:
+def test_a_used_up_month_stops_every_worker(workers: int, shows: str) -> None:
     ends_at = EPOCH + 86_400
     month = Month(60, 150, ends_at, "month" if shows == "month" else "minute")
     world = LimiterWorld(RateLimiter(), month, requests=1_000, seed=5, workers=workers)
@@ -191,7 +193,7 @@ def test_a_spent_month_stops_everybody(workers: int, shows: str) -> None:
 
 
 @pytest.mark.parametrize("rate", [RateHeaders(), RateHeaders(10**6, 10**6 - 1, 30.0)])
-def test_memory_is_bounded(rate: RateHeaders) -> None:
+def test_the_memory_of_the_rate_limiter_is_bounded(rate: RateHeaders) -> None:
     limiter, sizes = RateLimiter(), []
     for number in range(100_001):
         now = number / 100

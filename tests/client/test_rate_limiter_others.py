@@ -1,7 +1,4 @@
-"""The rate limiter beside another client of the key that asks for half of the limit.
-
-The other client is steady, random, or comes in bursts. Worlds are drawn from seeds.
-"""
+"""Rate limiter beside another client of the key that uses half of the limit."""
 
 from __future__ import annotations
 
@@ -19,21 +16,23 @@ HALF = LIMIT // 2
 REQUESTS = 5_000
 
 
-def steady(chance: random.Random, minutes: int) -> list[float]:
-    """One at a time, evenly."""
+def spread_evenly(chance: random.Random, minutes: int) -> list[float]:
+    """Return times of single requests at equal intervals."""
     begins_at, gap = chance.random(), MINUTE / HALF
     return [begins_at + number * gap for number in range(minutes * HALF)]
 
 
-def at_random(chance: random.Random, minutes: int) -> list[float]:
-    """One at a time, at moments that know nothing of each other."""
+def spread_randomly(chance: random.Random, minutes: int) -> list[float]:
+    """Return independent random times of single requests."""
     moments = [0.0]
     while moments[-1] < minutes * MINUTE:
         moments.append(moments[-1] + chance.expovariate(HALF / MINUTE))
     return moments[1:]
 
 
-def bursts(chance: random.Random, minutes: int, a_minute: int, jitter: float) -> list[float]:
+def spread_in_bursts(
+    chance: random.Random, minutes: int, a_minute: int, jitter: float
+) -> list[float]:
     begins_at, gap = chance.uniform(0, MINUTE / a_minute), MINUTE / a_minute
     return sorted(
         begins_at + burst * gap + chance.random() * jitter
@@ -43,16 +42,16 @@ def bursts(chance: random.Random, minutes: int, a_minute: int, jitter: float) ->
 
 
 OTHERS: dict[str, Callable[[random.Random, int], list[float]]] = {
-    "steady": steady,
-    "random": at_random,
-    "six bursts a minute": lambda chance, minutes: bursts(chance, minutes, 6, 0.2),
-    "one burst a minute": lambda chance, minutes: bursts(chance, minutes, 1, 0.5),
+    "steady": spread_evenly,
+    "random": spread_randomly,
+    "six bursts a minute": lambda chance, minutes: spread_in_bursts(chance, minutes, 6, 0.2),
+    "one burst a minute": lambda chance, minutes: spread_in_bursts(chance, minutes, 1, 0.5),
 }
 
 
 @pytest.mark.parametrize("others", OTHERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_beside_another_client_few_requests_are_refused(kind: str, others: str) -> None:
+def test_few_requests_get_429_beside_another_client(kind: str, others: str) -> None:
     chance = random.Random(f"{kind} {others}")
     counter = KINDS[kind](LIMIT, chance.uniform(0, MINUTE))
     moments = OTHERS[others](chance, 4 * REQUESTS // LIMIT + 10)
@@ -65,10 +64,10 @@ def test_beside_another_client_few_requests_are_refused(kind: str, others: str) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_once_others_have_gone_all_is_ours(kind: str) -> None:
+def test_the_full_rate_is_used_after_the_other_client_stops(kind: str) -> None:
     chance = random.Random(kind)
     counter = KINDS[kind](LIMIT, chance.uniform(0, MINUTE))
-    moments = bursts(chance, 5, 6, 0.2)
+    moments = spread_in_bursts(chance, 5, 6, 0.2)
 
     outcome = LimiterWorld(RateLimiter(), counter, requests=9_000, seed=1, others=moments).run()
 

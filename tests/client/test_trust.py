@@ -1,4 +1,4 @@
-"""Whom the client talks to: the address that was meant, over TLS that is proven, and no other."""
+"""The client connects to the configured address only, over verified TLS."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 from connector.client.client import Client
 from connector.errors import SettingsError
 from connector.errors_api import Redirected, Unreachable
-from tests.client.calls import KEY, READS, WRITES, client_of, records
-from tests.client.peer import Peer, found, http, listed, sends
+from tests.client.calls import KEY, READS, WRITES, get_endpoint, make_client
+from tests.client.peer import Peer, found, listed, make_response, send_bytes
 from tests.support.tls import PEM, server_context
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("call", [*READS, *WRITES])
-def test_no_redirect_is_followed(status: int, call: str) -> None:
+def test_redirects_are_not_followed(status: int, call: str) -> None:
     async def act() -> str:
         async with Peer(found) as other:
             target = f"{other.base_url}/api/v1/jobs?token=1"
-            async with Peer(sends(http(status, b"", {"Location": target}))) as peer:
-                async with client_of(peer.base_url) as client:
+            async with Peer(send_bytes(make_response(status, b"", {"Location": target}))) as peer:
+                async with make_client(peer.base_url) as client:
                     with pytest.raises(Exception, match="redirect to http://127") as caught:
                         await {**READS, **WRITES}[call](client)
                 assert 1 == len(peer.requests)
@@ -34,23 +34,23 @@ def test_no_redirect_is_followed(status: int, call: str) -> None:
     assert (Redirected.__name__ if call in READS else "InDoubt") == asyncio.run(act())
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
+def test_an_untrusted_certificate_is_refused() -> None:
     async def act() -> None:
         async with Peer(found, tls=server_context()) as peer:
-            async with client_of(peer.base_url) as client:
+            async with make_client(peer.base_url) as client:
                 with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED") as caught:
-                    await records(client, "jobs").get("5d1c")
+                    await get_endpoint(client, "jobs").get("5d1c")
             assert "authority" in caught.value.action
             assert [] == peer.requests
 
     asyncio.run(act())
 
 
-def test_a_certificate_of_a_named_authority_is_accepted() -> None:
+def test_a_certificate_signed_by_the_configured_authority_is_accepted() -> None:
     async def act() -> None:
         async with Peer(found, tls=server_context()) as peer:
-            async with client_of(peer.base_url, ca_file=PEM) as client:
-                assert "5d1c" == (await records(client, "jobs").get("5d1c")).id
+            async with make_client(peer.base_url, ca_file=PEM) as client:
+                assert "5d1c" == (await get_endpoint(client, "jobs").get("5d1c")).id
             assert 1 == len(peer.requests)
 
     asyncio.run(act())
@@ -60,16 +60,16 @@ def test_a_certificate_of_another_host_is_refused() -> None:
     async def act() -> None:
         async with Peer(found, tls=server_context()) as peer:
             address = peer.base_url.replace("127.0.0.1", "localhost")
-            async with client_of(address, ca_file=PEM) as client:
+            async with make_client(address, ca_file=PEM) as client:
                 with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
-                    await records(client, "jobs").get("5d1c")
+                    await get_endpoint(client, "jobs").get("5d1c")
             assert [] == peer.requests
 
     asyncio.run(act())
 
 
 @pytest.mark.parametrize("name", ["missing.pem", "empty.pem"])
-def test_a_file_without_certificates_is_a_wrong_setting(tmp_path: Path, name: str) -> None:
+def test_a_ca_file_without_certificates_is_a_settings_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty.pem").write_text("nothing", encoding="utf-8")
     with pytest.raises(SettingsError, match=name):
         Client("https://acme.example", KEY, ca_file=tmp_path / name)
@@ -79,12 +79,12 @@ def test_a_file_without_certificates_is_a_wrong_setting(tmp_path: Path, name: st
     "address",
     ["http://acme.example", "ftp://acme.example", "acme.example", "https://a@b.example", ""],
 )
-def test_an_address_that_would_show_the_key_is_refused(address: str) -> None:
+def test_an_address_without_https_is_refused(address: str) -> None:
     with pytest.raises(SettingsError, match="the base address must be"):
         Client(address, KEY)
 
 
-def test_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     async def act() -> None:
         async with Peer(found) as proxy, Peer(found) as peer:
             for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
@@ -92,23 +92,23 @@ def test_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) 
                 monkeypatch.setenv(name.lower(), proxy.base_url)
             for name in ("NO_PROXY", "no_proxy"):
                 monkeypatch.delenv(name, raising=False)
-            async with client_of(peer.base_url) as client:
-                await records(client, "jobs").get("5d1c")
+            async with make_client(peer.base_url) as client:
+                await get_endpoint(client, "jobs").get("5d1c")
             assert [] == proxy.requests
             assert 1 == len(peer.requests)
 
     asyncio.run(act())
 
 
-def test_cookies_are_not_kept() -> None:
+def test_cookies_are_not_stored() -> None:
     cookie = {"Set-Cookie": "session=abc; Path=/", "X-More": "1"}
 
     async def act() -> None:
         body = b'{"data": {"id": "5d1c"}}'
-        peer = Peer(sends(http(200, body, cookie)))
-        async with peer, client_of(peer.base_url) as client:
-            await records(client, "jobs").get("5d1c")
-            await records(client, "jobs").get("5d1c")
+        peer = Peer(send_bytes(make_response(200, body, cookie)))
+        async with peer, make_client(peer.base_url) as client:
+            await get_endpoint(client, "jobs").get("5d1c")
+            await get_endpoint(client, "jobs").get("5d1c")
         assert 2 == len(peer.requests)
         assert not any("cookie" in each.headers for each in peer.requests)
 
@@ -116,10 +116,10 @@ def test_cookies_are_not_kept() -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/", "/tenant", "/tenant/", "/tenant/api/v1/", "/api/v1"])
-def test_every_request_stays_below_the_base_address(path: str) -> None:
+def test_every_request_is_sent_below_the_base_address(path: str) -> None:
     async def act() -> None:
-        async with Peer(listed) as peer, client_of(peer.base_url + path) as client:
-            await records(client, "jobs").list(search="a&b=c#d")
+        async with Peer(listed) as peer, make_client(peer.base_url + path) as client:
+            await get_endpoint(client, "jobs").list(search="a&b=c#d")
             target = peer.requests[0].target
         tenant = "/tenant" if "tenant" in path else ""
         assert f"{tenant}/api/v1/jobs?page=1&per_page=100&search=a%26b%3Dc%23d" == target

@@ -16,8 +16,8 @@ from tests.repository import ROOT, Repository
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
-def calls() -> Iterator[tuple[str, list[str]]]:
-    """Each call of the connector in a shell block of a document, with its page and arguments."""
+def read_documented_calls() -> Iterator[tuple[str, list[str]]]:
+    """Return each connector call in a shell block of a document, with its page and arguments."""
     for file in Repository(ROOT).select(".md"):
         for block in re.findall(r"```(?:console|sh)\n(.*?)```", file.text, re.DOTALL):
             for line in block.replace("\\\n", " ").split("\n"):
@@ -33,11 +33,11 @@ def calls() -> Iterator[tuple[str, list[str]]]:
     ("page", "words"),
     [
         pytest.param(page, words, id=f"{page}-{' '.join(words)}")
-        for page, words in calls()
+        for page, words in read_documented_calls()
         if words != ["--version"]
     ],
 )
-def test_documented_call_is_accepted(page: str, words: list[str]) -> None:
+def test_every_documented_call_is_accepted_by_the_command_line(page: str, words: list[str]) -> None:
     context, command = click.Context(main), click.Command("")
     group: click.Command = main
     rest = words
@@ -52,7 +52,7 @@ def test_documented_call_is_accepted(page: str, words: list[str]) -> None:
     command.make_context(words[0], rest, parent=context)
 
 
-def test_every_command_is_on_a_page() -> None:
+def test_every_command_is_documented() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in pages)
 

@@ -21,7 +21,7 @@ def read_yaml(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def test_hooks_are_the_commands_of_make_check() -> None:
+def test_pre_commit_hooks_run_the_commands_of_make_check() -> None:
     (repo,) = read_yaml(ROOT / ".pre-commit-config.yaml")["repos"]
     recipe = MAKEFILE.partition("\ncheck:")[2].partition("\n\n")[0]
     checks = re.findall(r"^\t\$\(BIN\)/([\w-]+(?: check| format)?)", recipe, re.MULTILINE)
@@ -35,7 +35,7 @@ def test_hooks_are_the_commands_of_make_check() -> None:
     assert [] == [name for name in checks if not (BIN / name.split()[0]).exists()]
 
 
-def test_workflow_runs_targets_that_exist_on_every_python() -> None:
+def test_the_workflow_runs_existing_targets_on_every_supported_python() -> None:
     jobs = read_yaml(WORKFLOW)["jobs"]
     commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
     named = [

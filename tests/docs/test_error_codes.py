@@ -57,21 +57,21 @@ EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
 """One of each error whose action is composed; the page shows the action of these."""
 
 
-def classes() -> list[type[ConnectorError]]:
-    """Every error of the two modules."""
+def find_error_classes() -> list[type[ConnectorError]]:
+    """Return the error classes of the two modules."""
     found = {**vars(errors), **vars(errors_api)}.values()
     return [each for each in found if inspect.isclass(each) and issubclass(each, ConnectorError)]
 
 
-def listed() -> Iterator[tuple[str, type[ConnectorError], str]]:
-    """Every code with its class, and its action as the page shows it."""
-    for each in classes():
+def read_documented_errors() -> Iterator[tuple[str, type[ConnectorError], str]]:
+    """Return every code with its class and its action in docs/ERRORS.md."""
+    for each in find_error_classes():
         yield each.code, each, EXAMPLES.get(each, each).action
         yield from ((code, each, action) for code, action in each.codes.items())
 
 
-def drawn() -> Iterator[tuple[str, str]]:
-    """The tree in the module's docstring: each name with the name that it hangs from."""
+def read_error_tree() -> Iterator[tuple[str, str]]:
+    """Return each name in the tree of the module's docstring with its parent."""
     branch: list[tuple[int, str]] = []
     for line in (errors.__doc__ or "").splitlines():
         found = re.match(r"^( *(?:│ *)?(?:│ *)?(?:[├└]── )?)([A-Z]\w+)(?: {2,}\S|$)", line)
@@ -83,10 +83,9 @@ def drawn() -> Iterator[tuple[str, str]]:
         branch.append((depth, found.group(2)))
 
 
-def test_codes_are_distinct() -> None:
-    """Every error has a code of its own, so that a code says which error it was."""
-    inherited = [each.__name__ for each in classes() if "code" not in vars(each)]
-    codes = [code for code, *_ in listed()]
+def test_every_error_has_its_own_code() -> None:
+    inherited = [each.__name__ for each in find_error_classes() if "code" not in vars(each)]
+    codes = [code for code, *_ in read_documented_errors()]
 
     assert [] == inherited
     assert sorted(set(codes)) == sorted(codes)
@@ -94,7 +93,7 @@ def test_codes_are_distinct() -> None:
 
 
 def test_every_code_that_is_raised_belongs_to_its_class() -> None:
-    by_name = {each.__name__: each for each in classes()}
+    by_name = {each.__name__: each for each in find_error_classes()}
     raised = [
         (call.func.id, keyword.value.value)
         for path in (ROOT / "connector").rglob("*.py")
@@ -109,12 +108,12 @@ def test_every_code_that_is_raised_belongs_to_its_class() -> None:
     assert [] == [(name, code) for name, code in raised if code not in by_name[name].codes]
 
 
-def test_tree_is_drawn_as_it_is() -> None:
-    tree = dict(drawn())
-    by_name = {each.__name__: each for each in classes()}
+def test_the_tree_in_the_docstring_matches_the_class_hierarchy() -> None:
+    tree = dict(read_error_tree())
+    by_name = {each.__name__: each for each in find_error_classes()}
 
     assert set(by_name) == set(tree)
-    assert len(tree) == len(list(drawn()))
+    assert len(tree) == len(list(read_error_tree()))
     misplaced = [
         name
         for name, parent in tree.items()
@@ -123,39 +122,42 @@ def test_tree_is_drawn_as_it_is() -> None:
     assert [] == misplaced
 
 
-def test_page_lists_every_error_as_it_is() -> None:
+def test_the_errors_page_lists_every_error_with_its_action() -> None:
     table = next(t for t in read_tables(PAGE) if t.header[0] == "Code")
     stated = [
         (row["Code"].strip("`"), row["Error"].strip("`"), int(row["Exit"]), row["What to do"])
         for row in table.records()
     ]
-    declared = [(code, kind.__name__, kind.exit_status, action) for code, kind, action in listed()]
+    declared = [
+        (code, kind.__name__, kind.exit_status, action)
+        for code, kind, action in read_documented_errors()
+    ]
 
     assert sorted(stated) == sorted(declared)
     assert [] == [row["Code"] for row in table.records() if not row["What happened"]]
 
 
 @pytest.mark.parametrize("error", EXAMPLES.values(), ids=lambda error: error.code)
-def test_error_says_what_happened_and_what_to_do(error: ConnectorError) -> None:
+def test_every_error_has_a_message_and_an_action(error: ConnectorError) -> None:
     assert "" != str(error)
     assert "\n" not in f"{error}{error.action}"
     assert error.action.endswith(".")
 
 
-def test_composed_actions_are_shown_by_an_example() -> None:
+def test_composed_actions_are_documented_by_an_example() -> None:
     plain = (ConnectorError, Answered, NoAnswer, NotTheApi)
-    composed = [e for e in classes() if "__init__" in vars(e) and e not in plain]
+    composed = [e for e in find_error_classes() if "__init__" in vars(e) and e not in plain]
 
     assert set(EXAMPLES) == set(composed)
 
 
-def test_every_error_status_of_the_api_has_an_error() -> None:
+def test_every_error_status_of_the_api_has_an_error_class() -> None:
     rows = table_of(read_tables(API_DOCUMENT.read_text(encoding="utf-8")), "7", "Status").records()
     statuses = [row["Status"] for row in rows if row["Status"] >= "400"]
 
     def named(status: str) -> list[str]:
         marks = (status, "5xx") if status.startswith("5") else (status,)
-        return [c.__name__ for c in classes() if (c.__doc__ or "").startswith(marks)]
+        return [c.__name__ for c in find_error_classes() if (c.__doc__ or "").startswith(marks)]
 
     assert {
         "400": ["InvalidRequest"],
@@ -168,19 +170,19 @@ def test_every_error_status_of_the_api_has_an_error() -> None:
     } == {status: named(status) for status in statuses}
 
 
-def test_the_page_recovers_from_every_exit_status() -> None:
+def test_the_errors_page_explains_every_exit_status() -> None:
     table = next(t for t in read_tables(PAGE) if t.header[0] == "Exit status")
     told = [int(row["Exit status"]) for row in table.records()]
-    declared = {each.exit_status for each in classes()} | {0, 3, INTERRUPTED}
+    declared = {each.exit_status for each in find_error_classes()} | {0, 3, INTERRUPTED}
 
     assert sorted(declared) == told
     assert all(row["What to do"] for row in table.records())
 
 
-def test_every_further_action_is_for_a_known_code() -> None:
+def test_every_additional_action_belongs_to_a_known_code() -> None:
     table = next(t for t in read_tables(PAGE) if t.header[0] == "Codes")
     told = [code for row in table.records() for code in quoted(row["Codes"])]
-    codes = [code for code, *_ in listed() if code != ConnectorError.code]
+    codes = [code for code, *_ in read_documented_errors() if code != ConnectorError.code]
 
     assert set(told) <= set(codes)
     assert sorted(set(told)) == sorted(told)

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from tests.catalog.document import quoted, read_tables
 from tests.repository import ROOT, Repository, TextFile
 
-NOTES = ("Event", "Oddity")
+NOTES = ("Event", "Anomaly")
 """What is called with an event's kind first."""
 
 
-def kinds(file: TextFile) -> Iterator[str]:
-    """The kinds of event that a file of the code notes, as they stand in it."""
+def find_event_kinds(file: TextFile) -> Iterator[str]:
+    """Return the kinds of events that a source file records."""
     named: dict[str, list[str]] = {}
     for node in ast.walk(file.syntax):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -28,12 +28,12 @@ def kinds(file: TextFile) -> Iterator[str]:
                 yield from named[first.id]
 
 
-def test_every_kind_of_event_is_explained() -> None:
+def test_every_kind_of_event_is_documented() -> None:
     page = (ROOT / "docs" / "PULL.md").read_text(encoding="utf-8")
     noted = {
         kind
         for file in Repository(ROOT).select(".py", inside="connector/")
-        for kind in kinds(file)
+        for kind in find_event_kinds(file)
         if not file.path.startswith(("connector/sandbox/", "connector/publishing/"))
     }
     table = next(t for t in read_tables(page) if t.header[0] == "Kind")

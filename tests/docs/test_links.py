@@ -8,14 +8,14 @@ from pathlib import Path
 from tests.repository import ROOT, Repository, TextFile
 
 
-def anchors(page: str) -> set[str]:
-    """The anchors that a page's headings make."""
+def find_anchors(page: str) -> set[str]:
+    """Return the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
 
 
-def broken_links(document: TextFile, root: Path) -> list[str]:
-    """The relative links of a page that lead nowhere, each with what is missing."""
+def find_broken_links(document: TextFile, root: Path) -> list[str]:
+    """Return the relative links of a page whose target is missing."""
     broken = []
     text = re.sub(r"```.*?```", "", document.text, flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -25,18 +25,20 @@ def broken_links(document: TextFile, root: Path) -> list[str]:
         file = (root / document.path).parent / path if path else root / document.path
         if not file.exists():
             broken.append(f"{document.path}: {target}: there is no such file")
-        elif anchor and anchor not in anchors(file.read_text(encoding="utf-8")):
+        elif anchor and anchor not in find_anchors(file.read_text(encoding="utf-8")):
             broken.append(f"{document.path}: {target}: there is no such heading")
     return broken
 
 
-def test_every_relative_link_resolves() -> None:
+def test_every_relative_link_has_a_target() -> None:
     assert [] == [
-        each for document in Repository(ROOT).select(".md") for each in broken_links(document, ROOT)
+        each
+        for document in Repository(ROOT).select(".md")
+        for each in find_broken_links(document, ROOT)
     ]
 
 
-def test_broken_links_are_noticed(tmp_path: Path) -> None:
+def test_broken_links_are_found(tmp_path: Path) -> None:
     page = (
         "# A page, of *mine*\n[a](b.md) [b](#a-page-of-mine) [c](#gone) [d](https://acme.example)"
         "\n```\n[e](f.md)\n```\n[g](a.md#gone) [h](a.md)\n"
@@ -47,4 +49,4 @@ def test_broken_links_are_noticed(tmp_path: Path) -> None:
         "a.md: b.md: there is no such file",
         "a.md: #gone: there is no such heading",
         "a.md: a.md#gone: there is no such heading",
-    ] == broken_links(TextFile("a.md", page), tmp_path)
+    ] == find_broken_links(TextFile("a.md", page), tmp_path)

@@ -19,14 +19,14 @@ LOCKS = {"requirements-referee.txt": "referee", "requirements-site.txt": "site"}
 """The requirements of environments that have no part of the project, with their groups."""
 
 
-def _named(asked: list[str]) -> set[str]:
-    """The packages that requirements name, but for the project itself, whose extras they name."""
+def read_package_names(asked: list[str]) -> set[str]:
+    """Return the packages in requirements, with the extras of the project resolved."""
     names = {re.split(r"[\[<>=~!; ]", each, maxsplit=1)[0].lower() for each in asked}
     return names - {"recruitment-connector"}
 
 
 @pytest.mark.parametrize("lock", ["requirements.txt", *LOCKS])
-def test_lock_names_no_address_and_holds_every_dependency(lock: str) -> None:
+def test_locks_contain_every_dependency_and_no_address(lock: str) -> None:
     text = (ROOT / lock).read_text(encoding="utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     asked = {
@@ -41,12 +41,12 @@ def test_lock_names_no_address_and_holds_every_dependency(lock: str) -> None:
     locked = {block.split("==")[0].lower() for block in blocks}
 
     assert [] == re.findall(r"^-.*|\w+://\S+", text, re.MULTILINE)
-    assert set() == _named(asked[lock]) - locked
+    assert set() == read_package_names(asked[lock]) - locked
     assert [] == [block.split("\n")[0] for block in blocks if "--hash=sha256:" not in block]
     assert "duckdb" not in locked or "duckdb==1.5.5 " in text
 
 
-def test_every_dependency_has_its_reason() -> None:
+def test_every_dependency_has_a_documented_reason() -> None:
     described = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project = described["project"]
     asked = [
@@ -58,4 +58,4 @@ def test_every_dependency_has_its_reason() -> None:
     table = next(t for t in read_tables(page) if t.header[0] == "Package")
     reasoned = {name for row in table.records() for name in row["Package"].split(", ")}
 
-    assert _named(asked) == reasoned
+    assert read_package_names(asked) == reasoned

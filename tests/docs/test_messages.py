@@ -19,8 +19,8 @@ PRIVATE = re.compile(
 )
 
 
-def texts(path: str, source: str) -> Iterator[str]:
-    """The texts of a module: no docstrings, messages of assertions and queries."""
+def find_texts(path: str, source: str) -> Iterator[str]:
+    """Return the string constants of a module except docstrings, assertion messages and queries."""
     tree = ast.parse(source)
     skipped: set[int] = set()
     for node in ast.walk(tree):
@@ -44,8 +44,8 @@ def texts(path: str, source: str) -> Iterator[str]:
             yield f"{path}:{node.lineno}: {text}"
 
 
-def problems(text: str) -> list[str]:
-    """Long sentences and words of no other product."""
+def find_style_problems(text: str) -> list[str]:
+    """Return the long sentences and the unusual words of a text."""
     sentences = re.split(r"(?<=[.:?;]) ", text)
     return [
         *map(str, PRIVATE.findall(text)),
@@ -53,19 +53,19 @@ def problems(text: str) -> list[str]:
     ]
 
 
-def test_texts_are_plain() -> None:
+def test_texts_in_the_code_have_short_sentences_and_plain_words() -> None:
     found = [
         text
         for file in Repository(ROOT).select(".py")
         if file.path.startswith(("connector/", "pipelines/")) and not file.path.startswith(OTHER)
-        for text in texts(file.path, file.text)
-        if problems(text)
+        for text in find_texts(file.path, file.text)
+        if find_style_problems(text)
     ]
 
     assert [] == found
 
 
-def test_a_private_word_is_noticed() -> None:
+def test_an_unusual_word_is_found() -> None:
     source = 'say("what has landed is kept", f"{a} is read anew by {b}", "one two three four")'
 
-    assert 2 == len([each for each in texts("a.py", source) if problems(each)])
+    assert 2 == len([each for each in find_texts("a.py", source) if find_style_problems(each)])

@@ -20,7 +20,7 @@ WORDS_MAX = 30
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_opens_with_its_readers_and_is_short(page: Path) -> None:
+def test_every_page_starts_with_its_audience_and_is_short(page: Path) -> None:
     lines = page.read_text(encoding="utf-8").splitlines()
 
     assert lines[0].startswith("# ")
@@ -28,7 +28,7 @@ def test_a_page_opens_with_its_readers_and_is_short(page: Path) -> None:
     assert page.name in LONG or len(lines) <= LINES_MAX
 
 
-def test_every_page_is_in_the_navigation_once() -> None:
+def test_every_page_is_in_the_navigation_exactly_once() -> None:
     navigation = re.findall(r": (\w+)\.md$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
     others = {"index", "WHERE", "SAMPLE", "CONTRIBUTING", "CHANGELOG", "first_plot"}
 

@@ -7,7 +7,7 @@ import re
 from tests.repository import ROOT
 
 
-def test_recipes_name_what_is_there() -> None:
+def test_recipes_name_existing_files_and_functions() -> None:
     for line in (ROOT / "docs" / "RECIPES.md").read_text(encoding="utf-8").splitlines():
         names = re.findall(r"`([\w/]+/\w+\.py)`", line)
         files = [next(f for f in (ROOT / n, ROOT / "connector" / n) if f.exists()) for n in names]

@@ -13,7 +13,7 @@ from tests.repository import ROOT, Repository
 SETTINGS_PAGE = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
 
 
-def test_variables_in_documents_exist() -> None:
+def test_environment_variables_in_documents_exist() -> None:
     known = {*ENVIRONMENT.values(), CONFIG_VARIABLE}
     unknown = [
         f"{document.path}: {name}"
@@ -25,7 +25,7 @@ def test_variables_in_documents_exist() -> None:
     assert [] == unknown
 
 
-def test_settings_page_lists_every_setting() -> None:
+def test_the_settings_page_lists_every_setting() -> None:
     table = next(t for t in read_tables(SETTINGS_PAGE) if t.header[0] == "Setting")
     stated = {quoted(row["Setting"])[0]: quoted(row["Variable"])[0] for row in table.records()}
 
@@ -33,7 +33,7 @@ def test_settings_page_lists_every_setting() -> None:
     assert CONFIG_VARIABLE in SETTINGS_PAGE
 
 
-def test_settings_page_states_the_defaults_and_bounds(tmp_path: Path) -> None:
+def test_the_settings_page_states_defaults_and_limits(tmp_path: Path) -> None:
     table = next(t for t in read_tables(SETTINGS_PAGE) if t.header[0] == "Setting")
     shown = {name: value for name, value, _ in load_settings({}, {}, tmp_path).rows()}
     for row in table.records():
@@ -49,7 +49,7 @@ def test_settings_page_states_the_defaults_and_bounds(tmp_path: Path) -> None:
             assert shown[name] == "not set"
 
 
-def test_project_file_of_the_page_is_accepted(tmp_path: Path) -> None:
+def test_the_documented_project_file_is_accepted(tmp_path: Path) -> None:
     (example,) = re.findall(r"```toml\n(.*?)```", SETTINGS_PAGE, re.DOTALL)
     (tmp_path / "connector.toml").write_text(example, encoding="utf-8")
     for name in ("acme", "globex"):

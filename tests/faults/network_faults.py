@@ -20,7 +20,7 @@ Edit = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class EditedResponse:
-    """The request is served; a success says what `edit` makes of it."""
+    """Serve the request, and change a successful response with `edit`."""
 
     edit: Edit
 
@@ -37,9 +37,9 @@ class EditedResponse:
 
 @dataclass(frozen=True, slots=True)
 class RateLimitRefusal:
-    """A 429 without effect, with exactly these headers of the rate limit.
+    """Respond with 429 and exactly these headers, without effect.
 
-    `reset_in_seconds` is added to the server's time; None leaves the reset out.
+    `reset_in_seconds` is added to the server's time; None omits the reset.
     """
 
     reset_in_seconds: float | None
@@ -59,14 +59,14 @@ Where = Literal["before", "in the status", "in the headers", "after the headers"
 
 @dataclass(frozen=True, slots=True)
 class CutResponse:
-    """The request is served; its answer's bytes end there, by a reset or by a mere close."""
+    """Serve the request, send the first bytes, then reset or close the connection."""
 
     where: Where
     is_reset: bool = True
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Send the first bytes and break the connection."""
-        data = as_bytes(await exchange.serve())
+        data = encode_response(await exchange.serve())
         body_at = data.index(b"\r\n\r\n") + 4
         ends = {
             "before": 0,
@@ -75,25 +75,22 @@ class CutResponse:
             "after the headers": body_at,
             "in the body": (body_at + len(data)) // 2,
         }
-        await send_bytes(exchange, data[: ends[self.where]], is_reset=self.is_reset)
+        await write_raw(exchange, data[: ends[self.where]], is_reset=self.is_reset)
 
 
 @dataclass(frozen=True, slots=True)
-class RawResponse:
-    """Exactly these bytes come, whatever they are, and then the connection ends."""
+class RawBytes:
+    """Send exactly these bytes, then close the connection."""
 
     data: bytes
 
     async def perform(self, exchange: HttpExchange) -> None:
-        await send_bytes(exchange, self.data)
+        await write_raw(exchange, self.data)
 
 
 @dataclass(slots=True)
-class FaultFromRequest:
-    """From its n-th meeting on another fault, and before that nothing.
-
-    Plan it with `times=None`.
-    """
+class FromRequest:
+    """Perform another fault from the n-th request on. Plan it with `times=None`."""
 
     number: int
     fault: Fault
@@ -108,8 +105,8 @@ class FaultFromRequest:
             await self.fault.perform(exchange)
 
 
-def as_bytes(response: Response) -> bytes:
-    """The answer as it goes over the wire, with the headers that every server sends."""
+def encode_response(response: Response) -> bytes:
+    """Return the bytes of the response, with the headers that every server sends."""
     head = b"HTTP/1.1 %d Words\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (
         response.status_code,
         len(response.body),
@@ -117,8 +114,8 @@ def as_bytes(response: Response) -> bytes:
     return head + bytes(response.body)
 
 
-async def send_bytes(exchange: HttpExchange, data: bytes, *, is_reset: bool = False) -> None:
-    """Write past the server's own protocol, and end the connection."""
+async def write_raw(exchange: HttpExchange, data: bytes, *, is_reset: bool = False) -> None:
+    """Write bytes without the server's own protocol, and close the connection."""
     # The only thing of uvicorn's that the sandbox shows; its protocol owns the transport.
     protocol: Any = exchange.scope["state"]["sandbox.hang_up"].__self__
     protocol.transport.write(data)
@@ -132,6 +129,6 @@ LISTS = "/api/v1/candidates"
 DETAILS = "/api/v1/candidates/*"
 
 
-def plan(sandbox: Sandbox, fault: Fault, path: str) -> None:
-    """The fault for every request of that path, until faults are cleared."""
+def add_fault(sandbox: Sandbox, fault: Fault, path: str) -> None:
+    """Add a fault for every request of that path, until faults are cleared."""
     sandbox.faults.add(fault, path=path, times=None)

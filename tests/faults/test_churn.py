@@ -1,4 +1,4 @@
-"""Changes between every two requests, and then quiet: the next pull is exact."""
+"""Changes between every two requests, and then none: the next pull is exact."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CandidateChanges:
 
 
 @pytest.mark.parametrize(("when", "precision", "ties"), first_fast(CASES))
-def test_whatever_changed_between_any_two_requests_the_quiet_pull_is_exact(
+def test_a_pull_without_changes_is_exact_after_pulls_during_changes(
     tmp_path: Path, when: str, precision: str, ties: str
 ) -> None:
     time = Time()

@@ -1,4 +1,4 @@
-"""Bytes of the ledger are changed at any place: every command ends with a sentence."""
+"""Changed bytes at any place of the ledger: every command ends with a documented error."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ UNREAD = (
 
 
 class DamagedLedgerAccount:
-    """An account with a push, an erasure and a file to push, and copies of it to be damaged."""
+    """Account with a push, an erasure and a file to push, with copies to damage."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self._sandbox, self._folder = sandbox, folder
@@ -180,7 +180,9 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DamagedLedgerA
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", first_fast(range(SHARES)))
-def test_flipped_bytes_are_no_unexpected_error(account: DamagedLedgerAccount, share: int) -> None:
+def test_flipped_bytes_in_the_ledger_cause_no_unexpected_error(
+    account: DamagedLedgerAccount, share: int
+) -> None:
     for point in sample_points(range(POINTS), 10, share):
         chance = seeded_random(f"damaged ledger {point}")
         folder = account.copy()
@@ -198,7 +200,9 @@ def test_flipped_bytes_are_no_unexpected_error(account: DamagedLedgerAccount, sh
 
 
 @pytest.mark.parametrize("damage", first_fast(MALFORMED))
-def test_malformed_values_are_a_damaged_ledger(account: DamagedLedgerAccount, damage: str) -> None:
+def test_malformed_values_are_reported_as_a_damaged_ledger(
+    account: DamagedLedgerAccount, damage: str
+) -> None:
     codes = set()
     for words in account.commands:
         folder = account.copy()
@@ -212,7 +216,7 @@ def test_malformed_values_are_a_damaged_ledger(account: DamagedLedgerAccount, da
 
 
 @pytest.mark.slow
-def test_no_value_of_a_wrong_kind_is_read(account: DamagedLedgerAccount) -> None:
+def test_values_of_a_wrong_type_in_the_ledger_are_rejected(account: DamagedLedgerAccount) -> None:
     path = account.copy() / "ledger.sqlite"
     with closing(sqlite3.connect(path, isolation_level=None)) as filling:
         ((batch,),) = filling.execute("SELECT batch FROM push_batches").fetchall()

@@ -1,6 +1,5 @@
-"""The log beside the work file is cut, or bytes of it are flipped.
-
-The images are those that a crash leaves: the files as they are right after a commit.
+"""The log of the work file is truncated, or one of its bytes is flipped. The images are copies of
+the files right after a commit, as a crash leaves them.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ COUNTS = {"jobs": 30}
 POINTS = 100
 
 
-class Photographer:
-    """Keeps the folder as it is after each commit, with the log that is not in the file yet."""
+class CrashImageRecorder:
+    """Copies the folder after each commit, including the log that is not yet in the file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -45,15 +44,15 @@ class Photographer:
         self.images.append(image)
 
 
-def photographs(sandbox: Sandbox, folder: Path) -> list[Path]:
-    """The images of a first load and of a pull of changes, those with a log alone."""
-    photographer = Photographer(folder)
+def make_crash_images(sandbox: Sandbox, folder: Path) -> list[Path]:
+    """Return the images of a first load and of a pull of changes that have a log."""
+    photographer = CrashImageRecorder(folder)
     settings = settings_of(sandbox, folder / "taken")
     for _ in range(2):
         asyncio.run(pull(settings, ["jobs"], watch=photographer))
         for id in sorted(sandbox.store.records("jobs"))[:12]:
             sandbox.store.update("jobs", id, {"title": "Renamed"})
-    images = [each for each in photographer.images if log_of(each).exists()]
+    images = [each for each in photographer.images if log_path(each).exists()]
     assert len(images) >= 4
     for image in images:
         for each in (folder / "taken" / "data").glob("ledger.sqlite*"):
@@ -61,37 +60,37 @@ def photographs(sandbox: Sandbox, folder: Path) -> list[Path]:
     return images
 
 
-def log_of(folder: Path) -> Path:
-    """The log of the work file."""
+def log_path(folder: Path) -> Path:
+    """Return the path of the work file's log."""
     return folder / "data" / "work.duckdb.wal"
 
 
-def others_of(folder: Path) -> set[str]:
-    """Every file of the data folder but the work file and what belongs to it."""
+def list_other_files(folder: Path) -> set[str]:
+    """Return the files of the data folder except the work file and its companions."""
     names = (each.name for each in (folder / "data").iterdir())
     return {name for name in names if not name.startswith("work.")}
 
 
-def cut(log: bytes, at: int) -> bytes:
-    """The log's beginning."""
+def truncate(log: bytes, at: int) -> bytes:
+    """Return the log up to this position."""
     return log[:at]
 
 
-def flipped(log: bytes, at: int) -> bytes:
-    """The log with one byte inverted."""
+def flip_byte(log: bytes, at: int) -> bytes:
+    """Return the log with one byte inverted."""
     return log[:at] + bytes([log[at] ^ 0xFF]) + log[at + 1 :]
 
 
 @pytest.mark.parametrize("share", first_fast(range(SHARES)))
-@pytest.mark.parametrize("damage", first_fast([flipped, cut]))
-def test_a_damaged_log_is_recovered_from(
+@pytest.mark.parametrize("damage", first_fast([flip_byte, truncate]))
+def test_a_pull_after_a_damaged_log_is_repaired_is_exact(
     tmp_path: Path, damage: Callable[[bytes, int], bytes], share: int
 ) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
-        images = photographs(sandbox, tmp_path)
+        images = make_crash_images(sandbox, tmp_path)
         outcomes = []
         for point in sample_points(range(POINTS), 3, share):
-            outcomes.append(survive(sandbox, tmp_path, images, damage, point))
+            outcomes.append(damage_and_recover(sandbox, tmp_path, images, damage, point))
         told = (
             f"{damage.__name__}: {outcomes.count('read')} read, {outcomes.count('mended')} mended"
         )
@@ -99,24 +98,26 @@ def test_a_damaged_log_is_recovered_from(
         assert {"read", "mended"} >= set(outcomes)
 
 
-def survive(
+def damage_and_recover(
     sandbox: Sandbox,
     folder: Path,
     images: Sequence[Path],
     damage: Callable[[bytes, int], bytes],
     point: int,
 ) -> str:
-    """Damage a log at a place of the point's own, and come out exact; says how."""
+    """Damage a log at a position, recover, and check that the copy is exact. Returns how it
+    recovered.
+    """
     chance = seeded_random(f"{damage.__name__} {point}")
     image = images[point % len(images)]
-    whole = log_of(image).read_bytes()
+    whole = log_path(image).read_bytes()
     at = chance.randrange(len(whole))
     told = f"{damage.__name__} {image.name} at {at} of {len(whole)}, seed {SEED}"
     tried = folder / "tried"
     shutil.rmtree(tried, ignore_errors=True)
     shutil.copytree(image, tried)
     damaged = damage(whole, at)
-    log_of(tried).write_bytes(damaged)
+    log_path(tried).write_bytes(damaged)
     environ = variables(sandbox.base_url, tried / "data", sandbox.key)
     how = "read"
     if call(["status"], environ).status != 0:
@@ -124,9 +125,9 @@ def survive(
         called = call(["pull", "jobs"], environ)
         assert 1 == called.status, (told, called)
         assert "connector doctor --repair" in called.err, (told, called)
-        others = others_of(tried)
+        others = list_other_files(tried)
         repaired = call(["doctor", "--repair"], environ)
-        assert others <= others_of(tried), told
+        assert others <= list_other_files(tried), told
         assert 0 == repaired.status, (told, repaired)
         kept = list((tried / "data").glob("work.duckdb.damaged-*"))
         assert [damaged] == [each.read_bytes() for each in kept], told

@@ -14,7 +14,7 @@ from connector.errors import SettingsError
 from connector.sandbox.exchange import Fault
 from connector.sandbox.faults import HtmlPage, Status
 from connector.sandbox.server import Sandbox
-from tests.faults.network_faults import DETAILS, LISTS, EditedResponse, FaultFromRequest, plan
+from tests.faults.network_faults import DETAILS, LISTS, EditedResponse, FromRequest, add_fault
 from tests.support.agency import differences, published, rows
 from tests.support.clock import Time, pulled, tombstones, work_rows
 from tests.support.errors import has_code
@@ -25,10 +25,10 @@ IN_FLIGHT_MAX = 4
 SCOPES = ("jobs", "candidates", "companies", "bookings", "leads", "content")
 
 
-def test_a_key_that_is_revoked_ends_the_run_at_once(tmp_path: Path) -> None:
+def test_a_revoked_key_ends_the_run_immediately(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
-        sandbox.faults.add(FaultFromRequest(30, Status(401)), times=None)
+        sandbox.faults.add(FromRequest(30, Status(401)), times=None)
         report = pulled(sandbox, tmp_path, time=time)
 
         assert ("failed", 1) == (report.outcome, report.exit_status)
@@ -46,7 +46,7 @@ def test_a_key_that_is_revoked_ends_the_run_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["leads", "candidates"])
-def test_a_missing_scope_costs_its_own_resource_alone(tmp_path: Path, missing: str) -> None:
+def test_a_missing_scope_stops_only_its_own_resource(tmp_path: Path, missing: str) -> None:
     keys = {"some": [f"{scope}.read" for scope in SCOPES if scope != missing], "all": ("*",)}
     time = Time()
     with Sandbox(counts=COUNTS, keys=keys, clock=time.servers) as sandbox:
@@ -65,34 +65,34 @@ def test_a_missing_scope_costs_its_own_resource_alone(tmp_path: Path, missing: s
         assert [] == differences(sandbox, published(tmp_path))
 
 
-def hide_all(document: dict[str, Any]) -> None:
-    """Make a list's answer show nothing, as for a key that sees nothing."""
+def hide_all_items(document: dict[str, Any]) -> None:
+    """Remove all items from a list, as for a key without access to them."""
     if "pagination" in document:
         document["data"] = []
         document["pagination"] |= {"total": 0, "total_pages": 0}
 
 
-def hide_half(document: dict[str, Any]) -> None:
-    """Make a list's answer show a half of each page, and say so."""
+def hide_half_of_items(document: dict[str, Any]) -> None:
+    """Remove half of the items of each page, and reduce the total."""
     if "pagination" in document:
         document["data"] = document["data"][::2]
         document["pagination"]["total"] //= 2
 
 
-@pytest.mark.parametrize("hide", first_fast([hide_half, hide_all]))
+@pytest.mark.parametrize("hide", first_fast([hide_half_of_items, hide_all_items]))
 @pytest.mark.parametrize(
     "is_denied_too", first_fast([False, True]), ids=["details shown", "details 404"]
 )
-def test_a_key_that_loses_sight_deletes_nothing(
+def test_a_key_that_no_longer_sees_records_deletes_nothing(
     tmp_path: Path, hide: Any, is_denied_too: bool
 ) -> None:
     time = Time()
     with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
         before = pulled(sandbox, tmp_path, "candidates", time=time).resources["candidates"]
         time.pass_minutes(10)
-        plan(sandbox, EditedResponse(hide), LISTS)
+        add_fault(sandbox, EditedResponse(hide), LISTS)
         if is_denied_too:
-            plan(sandbox, Status(404), DETAILS)
+            add_fault(sandbox, Status(404), DETAILS)
         for _ in range(3):
             report = pulled(sandbox, tmp_path, "candidates", time=time)
             after = report.resources["candidates"]
@@ -124,7 +124,7 @@ def test_a_wrong_address_deletes_nothing(tmp_path: Path, variant: str, is_loadin
     with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
         if is_loading:
             # The list is landed, and no detail can be read: all of them stay queued.
-            plan(sandbox, Status(503), DETAILS)
+            add_fault(sandbox, Status(503), DETAILS)
             pulled(sandbox, tmp_path, "candidates", time=time)
             sandbox.faults.clear()
         else:

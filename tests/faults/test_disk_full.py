@@ -22,7 +22,9 @@ STEP_BYTES = 16 * 1024
 
 
 @pytest.mark.parametrize("share", first_fast(range(SHARES)))
-def test_a_full_disk_is_a_clean_end_wherever_it_is_met(tmp_path: Path, share: int) -> None:
+def test_a_full_disk_at_any_write_ends_with_an_error_and_an_intact_copy(
+    tmp_path: Path, share: int
+) -> None:
     with Sandbox(counts=COUNTS) as sandbox, PullForkServer() as fork_server:
         base = tmp_path / "base"
         assert "done" == pulled(sandbox, base, "jobs").outcome

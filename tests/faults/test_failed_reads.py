@@ -1,4 +1,4 @@
-"""Failed, lost, slow and foreign answers to reads."""
+"""Failed, lost, slow and foreign responses to reads."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.faults.network_faults import (
     LISTS,
     CutResponse,
     EditedResponse,
-    RawResponse,
+    RawBytes,
     Where,
-    plan,
+    add_fault,
 )
 from tests.support.agency import differences, published
 from tests.support.clock import Time, pulled, pulled_until_done, tombstones, work_rows
@@ -57,7 +57,9 @@ def test_server_errors_at_thirty_percent_leave_an_exact_copy(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("is_reset", first_fast([True, False]), ids=["reset", "closed"])
 @pytest.mark.parametrize("where", first_fast(get_args(Where), 2))
-def test_lost_answers_are_read_again(tmp_path: Path, where: Where, is_reset: bool) -> None:
+def test_reads_with_lost_responses_are_repeated(
+    tmp_path: Path, where: Where, is_reset: bool
+) -> None:
     time = Time()
     with Sandbox(counts=FEW, clock=time.servers) as sandbox:
         cut = CutResponse(where, is_reset)
@@ -72,7 +74,9 @@ def test_lost_answers_are_read_again(tmp_path: Path, where: Where, is_reset: boo
 
 
 @pytest.mark.parametrize("path", [LISTS, DETAILS], ids=["list", "detail"])
-def test_a_slow_drip_meets_the_deadline_and_is_counted_once(tmp_path: Path, path: str) -> None:
+def test_a_slowly_dripping_response_fails_at_the_deadline_and_counts_once(
+    tmp_path: Path, path: str
+) -> None:
     limits = Limits(deadline_seconds=1.0)
     with Sandbox(counts={"candidates": 8}) as sandbox:
         clean = pulled(sandbox, tmp_path / "clean", "candidates")
@@ -93,14 +97,16 @@ FOREIGN: Mapping[str, Fault] = {
     "200 with half a JSON": NotJson(TRUNCATED),
     "200 with data: null": EditedResponse(lambda document: document.update(data=None)),
     "200 with an empty object": NotJson(json.dumps({}).encode()),
-    "204 with a body": RawResponse(b"HTTP/1.1 204 No Content\r\n\r\n" + b'{"data": []}'),
+    "204 with a body": RawBytes(b"HTTP/1.1 204 No Content\r\n\r\n" + b'{"data": []}'),
 }
 """Successes that are no answers of this API."""
 
 
 @pytest.mark.parametrize("path", first_fast([LISTS, DETAILS]), ids=["list", "detail"])
 @pytest.mark.parametrize("variant", first_fast([*FOREIGN], 2))
-def test_foreign_successes_change_nothing(tmp_path: Path, variant: str, path: str) -> None:
+def test_200_responses_of_other_servers_change_nothing(
+    tmp_path: Path, variant: str, path: str
+) -> None:
     time = Time()
     with Sandbox(counts={"candidates": 40}, clock=time.servers) as sandbox:
         before = pulled(sandbox, tmp_path, "candidates", time=time).resources["candidates"]
@@ -108,7 +114,7 @@ def test_foreign_successes_change_nothing(tmp_path: Path, variant: str, path: st
         ids = sorted(sandbox.store.records("candidates"))
         sandbox.store.update("candidates", ids[0], {"city": "Bern"})
         sandbox.store.delete("candidates", ids[1])
-        plan(sandbox, FOREIGN[variant], path)
+        add_fault(sandbox, FOREIGN[variant], path)
         report = pulled(sandbox, tmp_path, "candidates", time=time)
 
         after = report.resources["candidates"]
@@ -125,13 +131,13 @@ def test_foreign_successes_change_nothing(tmp_path: Path, variant: str, path: st
         assert [] == differences(sandbox, published(tmp_path))
 
 
-def test_details_that_fail_slowly_are_given_up(
+def test_records_whose_reads_fail_repeatedly_are_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pull_executor, "BATCH_SECONDS_MAX", -1.0)
     time = Time()
     with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
-        plan(sandbox, Status(500), DETAILS)
+        add_fault(sandbox, Status(500), DETAILS)
         report = pulled(sandbox, tmp_path, "candidates", time=time)
 
         assert ("failed", "server_failed") == (

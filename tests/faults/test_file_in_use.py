@@ -1,4 +1,4 @@
-"""Another process holds the connector's own file."""
+"""Another process holds the connector's work file open."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOLD = (
 
 
 class FakeTime:
-    """Seconds that pass while the connector waits for the file; `act` is done at the third wait."""
+    """Simulated time while the connector waits for the file; `act` runs at the third wait."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -31,13 +31,13 @@ class FakeTime:
         self.act = self.nothing
 
     def nothing(self) -> None:
-        """Let it wait."""
+        """Do nothing during the wait."""
 
     def monotonic(self) -> float:
         return self.seconds
 
     def sleep(self, seconds: float) -> None:
-        """Let that much time pass, at once."""
+        """Advance the time without waiting."""
         assert seconds > 0
         self.seconds += seconds
         self.waits += 1
@@ -46,8 +46,8 @@ class FakeTime:
 
 
 @contextmanager
-def reader_of(path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that has the file open for reading until a line is written to it."""
+def hold_file_open(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a process that holds the file open for reading."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(path)],
         stdin=subprocess.PIPE,
@@ -62,8 +62,8 @@ def reader_of(path: Path) -> Iterator[subprocess.Popen[str]]:
             reader.kill()
 
 
-def let_go(reader: subprocess.Popen[str]) -> None:
-    """Make it close the file, and wait until it has."""
+def release_file(reader: subprocess.Popen[str]) -> None:
+    """Make the process close the file, and wait until it has done so."""
     assert reader.stdin is not None
     assert reader.stdout is not None
     reader.stdin.write("\n")
@@ -71,7 +71,7 @@ def let_go(reader: subprocess.Popen[str]) -> None:
     assert "free\n" == reader.stdout.readline()
 
 
-def test_a_file_that_stays_held_is_named_with_its_holder(
+def test_a_file_that_stays_in_use_is_reported_with_the_process_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Sandbox(counts={"jobs": 8}) as sandbox:
@@ -79,7 +79,7 @@ def test_a_file_that_stays_held_is_named_with_its_holder(
         work = tmp_path / "data" / "work.duckdb"
         before, spent = work.read_bytes(), len(sandbox.log)
         fake_time = FakeTime()
-        with reader_of(work) as reader, monkeypatch.context() as patched:
+        with hold_file_open(work) as reader, monkeypatch.context() as patched:
             patched.setattr(file, "time", fake_time)
             with pytest.raises(WarehouseBusy, match=f"process {reader.pid}"):
                 pulled(sandbox, tmp_path)
@@ -92,14 +92,14 @@ def test_a_file_that_stays_held_is_named_with_its_holder(
         assert [] == differences(sandbox, published(tmp_path))
 
 
-def test_a_file_that_is_let_go_in_time_is_waited_for(
+def test_a_pull_waits_for_a_file_that_is_released_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Sandbox(counts={"jobs": 8}) as sandbox:
         pulled(sandbox, tmp_path)
         fake_time = FakeTime()
-        with reader_of(tmp_path / "data" / "work.duckdb") as reader:
-            fake_time.act = lambda: let_go(reader)
+        with hold_file_open(tmp_path / "data" / "work.duckdb") as reader:
+            fake_time.act = lambda: release_file(reader)
             with monkeypatch.context() as patched:
                 patched.setattr(file, "time", fake_time)
                 report = pulled(sandbox, tmp_path)

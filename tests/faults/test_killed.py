@@ -1,4 +1,4 @@
-"""`kill -9` at every request, at every commit, at any moment."""
+"""`kill -9` after every request, after every commit, and at random times."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def fork_server() -> Iterator[PullForkServer]:
 
 
 @dataclass(frozen=True)
-class PreparedPull:
-    """A folder to kill pulls in, its platform, and what a pull spends that nobody kills."""
+class PreparedAccount:
+    """Folder in which pulls are killed, its server, and the requests of a pull without a kill."""
 
     folder: Path
     clean: int
@@ -48,7 +48,7 @@ class PreparedPull:
         shutil.copy(self.folder / "platform", folder / "platform")
         time = Time()
         time.pass_minutes(10)
-        with Sandbox(data=folder / "platform", clock=clock_of(time)) as sandbox:
+        with Sandbox(data=folder / "platform", clock=make_clock(time)) as sandbox:
             yield sandbox
 
     def restore(self, folder: Path, sandbox: Sandbox) -> None:
@@ -59,24 +59,20 @@ class PreparedPull:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedPull:
-    """Made once, for all that are killed at requests and commits."""
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedAccount:
+    """Prepared account, shared by all tests that kill at requests and commits."""
     folder, time = tmp_path_factory.mktemp("killed"), Time()
-    with Sandbox(counts=COUNTS, data=folder / "platform", clock=clock_of(time)) as sandbox:
-        return PreparedPull(folder, *prepare(sandbox, time, folder / "base"))
+    with Sandbox(counts=COUNTS, data=folder / "platform", clock=make_clock(time)) as sandbox:
+        return PreparedAccount(folder, *prepare_account(sandbox, time, folder / "base"))
 
 
-def clock_of(time: Time) -> Callable[[], datetime]:
-    """The wall's clock, until minutes are let pass."""
+def make_clock(time: Time) -> Callable[[], datetime]:
+    """Return a clock that shows the real time until a test advances it."""
     return lambda: datetime.now(UTC) + timedelta(seconds=time.seconds)
 
 
-def prepare(sandbox: Sandbox, time: Time, base: Path) -> tuple[int, int]:
-    """A folder with a loaded resource, most of which then changes, and others never loaded.
-
-    Returns what a pull that nobody kills spends on it, about 300 requests, and the most that it
-    may be together with one that was killed: it looks again at what was done already.
-    """
+def prepare_account(sandbox: Sandbox, time: Time, base: Path) -> tuple[int, int]:
+    """Load a folder, change most of its records, and add resources that were never loaded."""
     pulled(sandbox, base, "candidates")
     ids = sorted(sandbox.store.records("candidates"))
     for id in ids[:104]:
@@ -93,16 +89,16 @@ def prepare(sandbox: Sandbox, time: Time, base: Path) -> tuple[int, int]:
     return report.requests, report.requests + BATCH_REQUESTS + 2 + quiet.requests
 
 
-def finish(sandbox: Sandbox, folder: Path, point: str) -> int:
-    """Pull to an end that must be exact; returns the requests that the server has ever seen."""
+def finish_pull(sandbox: Sandbox, folder: Path, point: str) -> int:
+    """Pull until the copy is exact. Returns the number of all requests that the server received."""
     report = pulled(sandbox, folder, *RESOURCES)
     assert "done" == report.outcome, (point, report.as_json())
     assert [] == differences(sandbox, published(folder)), point
     return len(sandbox.log)
 
 
-def tell(what: str, extra: dict[int, int]) -> None:
-    """Print what the kills cost; shown for a test that fails, and with `-s`."""
+def print_cost(what: str, extra: dict[int, int]) -> None:
+    """Print the extra requests of the kills, visible for failed tests and with `-s`."""
     worst = max(extra, key=lambda n: extra[n])
     print(  # noqa: T201  # the figures are the point of trying every one
         f"{len(extra)} kills, each at another {what}: exact; extra requests "
@@ -112,8 +108,8 @@ def tell(what: str, extra: dict[int, int]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", range(SHARES))
-def test_killed_after_any_request_of_a_sync(
-    tmp_path: Path, fork_server: PullForkServer, prepared: PreparedPull, share: int
+def test_a_pull_killed_after_any_request_continues_to_an_exact_copy(
+    tmp_path: Path, fork_server: PullForkServer, prepared: PreparedAccount, share: int
 ) -> None:
     clean, most = prepared.clean, prepared.most
     with prepared.opened(tmp_path) as sandbox:
@@ -123,19 +119,19 @@ def test_killed_after_any_request_of_a_sync(
             folder = tmp_path / "killed"
             before = len(sandbox.log)
             prepared.restore(folder, sandbox)
-            assert kill_at(sandbox, fork_server, folder, request).is_killed, point
-            extra[request] = finish(sandbox, folder, point) - before - clean
-        tell("request", extra)
+            assert kill_pull_at(sandbox, fork_server, folder, request).is_killed, point
+            extra[request] = finish_pull(sandbox, folder, point) - before - clean
+        print_cost("request", extra)
         assert {n: e for n, e in extra.items() if clean + e > most} == {}
 
 
 @pytest.mark.parametrize("share", first_fast(range(SHARES)))
-def test_killed_after_any_commit_of_a_sync(
-    tmp_path: Path, fork_server: PullForkServer, prepared: PreparedPull, share: int
+def test_a_pull_killed_after_any_commit_continues_to_an_exact_copy(
+    tmp_path: Path, fork_server: PullForkServer, prepared: PreparedAccount, share: int
 ) -> None:
     clean, most = prepared.clean, prepared.most
     with prepared.opened(tmp_path) as sandbox:
-        commits = committed(sandbox, fork_server, prepared, tmp_path)
+        commits = count_commits(sandbox, fork_server, prepared, tmp_path)
         extra = {}
         for commit in sample_points(range(1, commits + 1), 2, share):
             point = f"killed after commit {commit}, seed {SEED}"
@@ -146,13 +142,13 @@ def test_killed_after_any_commit_of_a_sync(
                 pull_order(sandbox, folder, *RESOURCES, dies_after_commit=commit)
             )
             assert ended.is_killed, (point, ended)
-            extra[commit] = finish(sandbox, folder, point) - before - clean
-        tell("commit", extra)
+            extra[commit] = finish_pull(sandbox, folder, point) - before - clean
+        print_cost("commit", extra)
         assert {n: e for n, e in extra.items() if clean + e > most} == {}
 
 
-def committed(
-    sandbox: Sandbox, fork_server: PullForkServer, prepared: PreparedPull, tmp_path: Path
+def count_commits(
+    sandbox: Sandbox, fork_server: PullForkServer, prepared: PreparedAccount, tmp_path: Path
 ) -> int:
     """Return the number of transactions of a pull that nobody kills."""
     folder = tmp_path / "counted"
@@ -163,7 +159,7 @@ def committed(
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments_of_a_long_load(
+def test_a_first_load_killed_at_random_times_continues_to_an_exact_copy(
     tmp_path: Path, fork_server: PullForkServer
 ) -> None:
     kills, candidates = (100, 2940) if IS_ALL else (8, 300)
@@ -175,11 +171,11 @@ def test_killed_at_random_moments_of_a_long_load(
         for number in range(kills):
             # A batch is committed in some of them, so that the load gets on: else all would be
             # killed in its first batch.
-            ended = kill_at(
+            ended = kill_pull_at(
                 sandbox, fork_server, folder, chance.randint(1, 125), chance.uniform(0, 0.004)
             )
             assert ended.is_killed, (number, SEED, ended)
-        spent = finish(sandbox, folder, f"{kills} kills, seed {SEED}") - before
+        spent = finish_pull(sandbox, folder, f"{kills} kills, seed {SEED}") - before
         extra = spent - clean
         runs = rows(published(folder), "SELECT outcome FROM sync.runs ORDER BY outcome")
         assert ["done", *["interrupted"] * kills] == [row["outcome"] for row in runs]
@@ -190,11 +186,11 @@ def test_killed_at_random_moments_of_a_long_load(
         assert extra <= kills * (BATCH_REQUESTS + 2)
 
 
-def kill_at(
+def kill_pull_at(
     sandbox: Sandbox, fork_server: PullForkServer, folder: Path, request: int, seconds: float = 0.0
 ) -> ChildResult:
-    """Start a pull, and kill it after that request, when the next has reached the server, or a
-    moment later.
+    """Start a pull and kill it after that request: when the next request arrives, or some seconds
+    later.
     """
     served = 0
     pid = 0

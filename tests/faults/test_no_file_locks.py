@@ -44,8 +44,8 @@ Preload = Callable[[int], dict[str, str]]
 
 
 @pytest.fixture(scope="module")
-def preload(tmp_path_factory: pytest.TempPathFactory) -> Preload:
-    """Variables of a process whose locks are refused with an error number."""
+def preload_environ(tmp_path_factory: pytest.TempPathFactory) -> Preload:
+    """Environment of a process in which file locks fail with an error number."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler")
@@ -60,14 +60,14 @@ def preload(tmp_path_factory: pytest.TempPathFactory) -> Preload:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP], ids=os.strerror)
 @pytest.mark.parametrize("command", ["pull", "status", "publish"])
-def test_a_file_system_without_locks_is_named(
-    tmp_path: Path, preload: Preload, command: str, number: int
+def test_a_file_system_without_locks_is_reported(
+    tmp_path: Path, preload_environ: Preload, command: str, number: int
 ) -> None:
     with Sandbox(counts={"jobs": 2}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data")
         assert 0 == call(["pull", "jobs"], environ).status
         sent = len(sandbox.log)
-        process = start([command], environ | preload(number))
+        process = start([command], environ | preload_environ(number))
         _, err = process.communicate(timeout=120)
 
         assert sent == len(sandbox.log)

@@ -1,6 +1,4 @@
-"""Lists that are not what was asked for, and records that
-hold what nobody declared.
-"""
+"""Lists that differ from the request, and records with undeclared values."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from typing import Any
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.faults.network_faults import DETAILS, LISTS, EditedResponse, plan
+from tests.faults.network_faults import DETAILS, LISTS, EditedResponse, add_fault
 from tests.support.agency import differences, published, rows
 from tests.support.clock import Time, pulled, tombstones
 from tests.tiers import first_fast
@@ -21,7 +19,7 @@ from tests.tiers import first_fast
 COUNT = 110
 
 
-def change(sandbox: Sandbox) -> None:
+def change_records(sandbox: Sandbox) -> None:
     """Change seven records, create two and delete one."""
     ids = sorted(sandbox.store.records("candidates"))
     for id in ids[:7]:
@@ -33,7 +31,7 @@ def change(sandbox: Sandbox) -> None:
         sandbox.store.create("candidates", {**person, "email": email})
 
 
-def test_pages_capped_at_fifty_change_nothing(tmp_path: Path) -> None:
+def test_pulls_are_exact_if_the_server_caps_pages_at_fifty(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(
         counts={"candidates": COUNT}, clock=time.servers, behaviours={"per_page_max": "50"}
@@ -43,10 +41,10 @@ def test_pages_capped_at_fifty_change_nothing(tmp_path: Path) -> None:
             assert "done" == report.outcome, report.as_json()
             assert [] == differences(sandbox, published(tmp_path))
             time.pass_minutes(10)
-            change(sandbox)
+            change_records(sandbox)
 
 
-def test_a_sort_that_is_ignored_is_never_called_proven(tmp_path: Path) -> None:
+def test_a_pull_is_not_verified_if_the_server_ignores_the_sort(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(
         counts={"candidates": COUNT}, clock=time.servers, behaviours={"sorting": "ignored"}
@@ -54,7 +52,7 @@ def test_a_sort_that_is_ignored_is_never_called_proven(tmp_path: Path) -> None:
         first = pulled(sandbox, tmp_path, "candidates", time=time)
         assert [] == differences(sandbox, published(tmp_path))
         time.pass_minutes(10)
-        change(sandbox)
+        change_records(sandbox)
         second = pulled(sandbox, tmp_path, "candidates", time=time)
 
         for report in (first, second):
@@ -62,18 +60,18 @@ def test_a_sort_that_is_ignored_is_never_called_proven(tmp_path: Path) -> None:
             assert not report.resources["candidates"].proven
             assert "sort" in str(report.resources["candidates"].message)
         # What came and what went is in the list all the same.
-        assert sandbox.store.records("candidates").keys() == landed_ids(tmp_path)
+        assert sandbox.store.records("candidates").keys() == read_live_ids(tmp_path)
 
 
-def landed_ids(folder: Path) -> set[str]:
-    """The ids of the live candidates in the copy for analysts."""
+def read_live_ids(folder: Path) -> set[str]:
+    """Return the ids of the live candidates in the published file."""
     query = "SELECT id FROM landing.candidates WHERE _deleted_at IS NULL"
     return {row["id"] for row in rows(published(folder), query)}
 
 
 @pytest.mark.parametrize("by", first_fast([-1, 1]))
 @pytest.mark.parametrize("when", ["at the first load", "afterwards"])
-def test_a_total_that_is_off_by_one_deletes_nothing(tmp_path: Path, when: str, by: int) -> None:
+def test_a_wrong_total_deletes_nothing(tmp_path: Path, when: str, by: int) -> None:
     time = Time()
 
     def miscount(document: dict[str, Any]) -> None:
@@ -84,7 +82,7 @@ def test_a_total_that_is_off_by_one_deletes_nothing(tmp_path: Path, when: str, b
         if when == "afterwards":
             assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
             time.pass_minutes(10)
-        plan(sandbox, EditedResponse(miscount), LISTS)
+        add_fault(sandbox, EditedResponse(miscount), LISTS)
         for _ in range(2):
             report = pulled(sandbox, tmp_path, "candidates", time=time)
             assert report.outcome in ("done", "partial"), report.as_json()
@@ -113,7 +111,9 @@ ODD: Mapping[str, tuple[Oddity, str]] = {
 
 
 @pytest.mark.parametrize("oddity", first_fast([*ODD]))
-def test_odd_records_land_as_received_and_are_told(tmp_path: Path, oddity: str) -> None:
+def test_odd_records_are_loaded_as_received_and_recorded_as_events(
+    tmp_path: Path, oddity: str
+) -> None:
     time = Time()
     edit, kind = ODD[oddity]
     with Sandbox(counts={"candidates": 40}, clock=time.servers) as sandbox:
@@ -124,14 +124,14 @@ def test_odd_records_land_as_received_and_are_told(tmp_path: Path, oddity: str) 
             if document["data"]["id"] == odd:
                 edit(document["data"])
 
-        plan(sandbox, EditedResponse(twist), DETAILS)
+        add_fault(sandbox, EditedResponse(twist), DETAILS)
         report = pulled(sandbox, tmp_path, "candidates", time=time)
         assert report.resources["candidates"].live == 40, report.as_json()
         shown = {"data": dict(sandbox.store.records("candidates")[odd])}
         edit(shown["data"])
         query = f"SELECT _record::VARCHAR AS record FROM landing.candidates WHERE id = '{odd}'"
         (landed,) = rows(published(tmp_path), query)
-        assert shown["data"] == read(landed["record"])
+        assert shown["data"] == parse_record(landed["record"])
         if kind:
             events = rows(published(tmp_path), f"FROM sync.events WHERE kind = '{kind}'")
             assert 1 == len(events)
@@ -139,27 +139,27 @@ def test_odd_records_land_as_received_and_are_told(tmp_path: Path, oddity: str) 
         for number in range(3):
             time.pass_minutes(10)
             sandbox.store.update("candidates", ids[10], {"city": f"City {number}"})
-            assert_only_odd(sandbox, tmp_path, time, odd)
+            pull_and_compare_others(sandbox, tmp_path, time, odd)
         time.pass_minutes(10)
         quiet = pulled(sandbox, tmp_path, "candidates", time=time).resources["candidates"]
         assert quiet.requests <= 2 + 2
         assert (0, 40) == (quiet.deleted, quiet.live)
 
 
-def assert_only_odd(sandbox: Sandbox, folder: Path, time: Time, odd: str) -> None:
-    """Pull; nothing but the odd record may differ from the store."""
+def pull_and_compare_others(sandbox: Sandbox, folder: Path, time: Time, odd: str) -> None:
+    """Pull, and check that only the odd record differs from the server."""
     report = pulled(sandbox, folder, "candidates", time=time)
     assert report.outcome in ("done", "partial"), report.as_json()
     found = differences(sandbox, published(folder))
     assert [] == [each for each in found if odd not in each]
 
 
-def read(record: str) -> Any:
-    """The landed answer."""
+def parse_record(record: str) -> Any:
+    """Parse the loaded response."""
     return json.loads(record)
 
 
-def test_records_that_the_server_itself_dates_oddly(tmp_path: Path) -> None:
+def test_a_record_dated_in_the_future_does_not_move_the_bookmark(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
         ids = sorted(sandbox.store.records("candidates"))

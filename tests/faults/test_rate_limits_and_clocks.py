@@ -1,4 +1,4 @@
-"""Odd refusals for going too fast, and odd clocks."""
+"""Odd 429 responses, and odd clocks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ODD_REFUSALS: Mapping[str, RateLimitRefusal] = {
 
 
 @pytest.mark.parametrize("variant", first_fast([*ODD_REFUSALS]))
-def test_odd_429s_are_waited_for_sanely(tmp_path: Path, variant: str) -> None:
+def test_odd_429s_lead_to_reasonable_waits(tmp_path: Path, variant: str) -> None:
     time = Time()
     refused: list[datetime] = []
     with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
@@ -50,7 +50,9 @@ def test_odd_429s_are_waited_for_sanely(tmp_path: Path, variant: str) -> None:
                 else:
                     await exchange.send(await exchange.serve())
 
-        begin_at(sandbox, 60, lambda: sandbox.faults.add(RefusesFor20Seconds(), times=None))
+        run_after_requests(
+            sandbox, 60, lambda: sandbox.faults.add(RefusesFor20Seconds(), times=None)
+        )
         report = pulled(sandbox, tmp_path, time=time)
 
         assert "done" == report.outcome, report.as_json()
@@ -63,11 +65,11 @@ def test_odd_429s_are_waited_for_sanely(tmp_path: Path, variant: str) -> None:
         assert max(time.waits) <= 121
 
 
-def test_a_reset_in_forty_minutes_stops_the_run_and_the_next_goes_on(tmp_path: Path) -> None:
+def test_a_reset_in_forty_minutes_stops_the_run_and_the_next_continues(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
         refusal = RateLimitRefusal(40 * 60)
-        begin_at(sandbox, 60, lambda: sandbox.faults.add(refusal, times=None))
+        run_after_requests(sandbox, 60, lambda: sandbox.faults.add(refusal, times=None))
         report = pulled(sandbox, tmp_path, time=time)
 
         assert ("stopped", 4) == (report.outcome, report.exit_status)
@@ -87,8 +89,8 @@ def test_a_reset_in_forty_minutes_stops_the_run_and_the_next_goes_on(tmp_path: P
         assert spent + again.requests <= clean.requests + report.rate_limited + IN_FLIGHT_MAX + 2
 
 
-def begin_at(sandbox: Sandbox, request: int, act: Callable[[], object]) -> None:
-    """Do something once, when that many requests have been served."""
+def run_after_requests(sandbox: Sandbox, request: int, act: Callable[[], object]) -> None:
+    """Run a function once, after that many requests have been served."""
     served = 0
 
     def count(_: Store) -> None:
@@ -101,9 +103,7 @@ def begin_at(sandbox: Sandbox, request: int, act: Callable[[], object]) -> None:
 
 
 class SteadyWindows:
-    """Windows of a server that counts them by a clock which never steps, as limiters do; what it
-    shows in its headers is of the clock on its wall.
-    """
+    """Windows counted by a monotonic clock, with headers that show the server's wall clock."""
 
     def __init__(self, sandbox: Sandbox, time: Time) -> None:
         self._time = time
@@ -137,7 +137,7 @@ SKEWS: Mapping[str, tuple[int, ...]] = {
     ("skews", "window"),
     first_fast(list(zip(SKEWS, 2 * ("aligned", "first_request", "sliding"), strict=True))),
 )
-def test_a_servers_clock_costs_no_429(tmp_path: Path, skews: str, window: str) -> None:
+def test_steps_of_the_servers_clock_cause_no_429(tmp_path: Path, skews: str, window: str) -> None:
     time = Time()
     first, *steps = SKEWS[skews]
     time.skew = timedelta(minutes=first)
@@ -169,7 +169,7 @@ def test_a_servers_clock_costs_no_429(tmp_path: Path, skews: str, window: str) -
 
 
 @pytest.mark.parametrize("skews", first_fast([*SKEWS]))
-def test_changes_under_an_odd_clock_are_found(tmp_path: Path, skews: str) -> None:
+def test_changes_are_found_although_the_servers_clock_steps(tmp_path: Path, skews: str) -> None:
     time = Time()
     first, *steps = SKEWS[skews]
     time.skew = timedelta(minutes=first)
@@ -190,7 +190,7 @@ def test_changes_under_an_odd_clock_are_found(tmp_path: Path, skews: str) -> Non
         assert [] == differences(sandbox, published(tmp_path))
 
 
-def test_our_own_clock_decides_nothing(tmp_path: Path) -> None:
+def test_a_wrong_local_clock_does_not_change_the_result(tmp_path: Path) -> None:
     time = Time()
     time.skew = timedelta(days=365)
     with Sandbox(counts={"candidates": 20}, clock=time.servers) as sandbox:
@@ -207,7 +207,7 @@ def test_our_own_clock_decides_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("window", first_fast(["aligned", "first_request", "sliding"]))
-def test_beside_a_client_that_takes_half_of_every_window_the_pull_ends_exact(
+def test_a_pull_beside_a_client_that_uses_half_of_the_limit_is_exact(
     tmp_path: Path, window: str
 ) -> None:
     time = Time()

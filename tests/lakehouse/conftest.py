@@ -1,4 +1,4 @@
-"""What the tests of the lakehouse share: a real PostgreSQL, and for each test a lake of its own."""
+"""Fixtures of the lakehouse tests: a real PostgreSQL, and a new lakehouse for each test."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import pytest
 from connector.publishing import lakehouse_connection
 from tests.lakehouse.group import Group
 from tests.lakehouse.pool import Pool
-from tests.lakehouse.server import PostgresServer, binaries, serving
+from tests.lakehouse.server import PostgresServer, find_postgres_programs, run_postgres
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
-    """A server for all tests of this process that need one."""
-    programs = binaries()
+    """PostgreSQL server for all tests of this process."""
+    programs = find_postgres_programs()
     if programs is None:
         pytest.skip("PostgreSQL is not installed: on Debian, apt-get install postgresql")
-    with serving(programs) as running:
+    with run_postgres(programs) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def pool() -> Iterator[Pool]:
-    """The databases of this process."""
+    """Pool of in-memory databases of this process."""
     made = Pool()
     yield made
     made.close()
@@ -39,5 +39,5 @@ def _extensions_stay_loaded(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def group(server: PostgresServer, tmp_path: Path) -> Group:
-    """A group of agencies that have published nothing yet, with a lake of their own."""
+    """Group of accounts without publications, with a lakehouse of its own."""
     return Group(server, tmp_path)

@@ -1,4 +1,4 @@
-"""A group of agencies, each an account with a folder of its own, and the lake that they share."""
+"""Group of agencies, each an account with its own folder, that share a lakehouse."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.lakehouse.server import PostgresServer
 
 
 class Group:
-    """Accounts that publish to one lake. `given` are the settings of all of them."""
+    """Accounts that publish to one lakehouse, with `given` as their common settings."""
 
     def __init__(self, server: PostgresServer, folder: Path) -> None:
         self.server, self.folder = server, folder
@@ -33,19 +33,19 @@ class Group:
         }
 
     def environ(self, account: str, **more: str) -> dict[str, str]:
-        """The variables of an account's settings."""
+        """Return the environment of an account."""
         return {**self.given, "CONNECTOR_ACCOUNT": account, **more}
 
     def settings(self, account: str, **more: str) -> Settings:
-        """An account's settings, with more variables if they are given."""
+        """Return the settings of an account, with additional variables."""
         return load_settings({}, self.environ(account, **more), self.folder)
 
     def publish(self, account: str, **more: str) -> PublishResult:
-        """Publish, to the lake as well."""
+        """Publish to the local file and to the lakehouse."""
         return publish(self.settings(account, **more))
 
     def land(self, account: str, table: str, *records: Mapping[str, Any]) -> None:
-        """Put records into a table of the account's landing, or another one with its schema."""
+        """Insert records into a landing table, or into another table with its schema."""
         name = table if "." in table else f"landing.{table}"
         warehouse = self._warehouse(account)
         with open_file(warehouse.work) as connection:
@@ -62,18 +62,18 @@ class Group:
                 connection.execute(each)
 
     def file(self, account: str) -> Path:
-        """The account's published file."""
+        """Return the path of the account's published file."""
         return Warehouse(self.settings(account).folder).published
 
     @contextmanager
     def lake(self, account: str = "reader") -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection that reads the lake, as the connector's own."""
+        """Open a connection that reads the lakehouse with the connector's own role."""
         with reading(LakehouseAccount.required(self.settings(account))) as connection:
             yield connection
 
     @contextmanager
     def intruding(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection that changes the lake."""
+        """Open a connection that can change the lakehouse."""
         place = LakehouseAccount.required(self.settings("intruder"))
         with open_for_change(place) as connection:
             yield connection
@@ -84,14 +84,14 @@ class Group:
             return connection.execute(sql).fetchall()
 
     def snapshot(self) -> int:
-        """The number of the lake's present state."""
+        """Return the number of the latest snapshot."""
         ((number,),) = self.server.ask(
             self.database, "SELECT max(snapshot_id) FROM ducklake_snapshot"
         )
         return int(number)
 
     def files(self) -> set[str]:
-        """The Parquet files of the lake."""
+        """Return the Parquet files of the lakehouse."""
         return {str(each.relative_to(self.data)) for each in self.data.rglob("*.parquet")}
 
     @cached_property

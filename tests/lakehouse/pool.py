@@ -1,4 +1,4 @@
-"""Databases in memory that have DuckLake, used again and again."""
+"""Reusable in-memory databases with the DuckLake extension."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from connector.publishing import lakehouse_connection
 
 
 class Pool:
-    """Databases in memory with their extensions, which take half a second to load, used again as
-    soon as they are free. A database that was loaded keeps to the storage that it found then.
+    """Reusable in-memory databases with loaded extensions, because loading takes half a second. A
+    database keeps the storage settings of its first use.
     """
 
     made = staticmethod(lakehouse_connection.connect_with_extensions)
@@ -25,7 +25,7 @@ class Pool:
 
     @contextmanager
     def extended(self, extensions: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection to one that nobody else uses now."""
+        """Return a connection to a database that is not in use."""
         free = self._free[frozenset(extensions), os.environ.get(lakehouse_connection.ENDPOINT)]
         found = free.pop() if free else self.made(extensions)
         try:
@@ -40,7 +40,7 @@ class Pool:
             free.append(found)
 
     def close(self) -> None:
-        """Let go of all of them."""
+        """Close all databases."""
         for free in self._free.values():
             for each in free:
                 each.close()

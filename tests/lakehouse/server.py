@@ -1,7 +1,4 @@
-"""A PostgreSQL of the tests' own: on loopback, at a free port, in a folder that goes with it.
-
-It refuses to run as the superuser, so that it is started as another user where the tests are.
-"""
+"""PostgreSQL for tests: on loopback, at a free port, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ _USERS = ("postgres", "nobody")
 
 @dataclass(frozen=True)
 class PostgresServer:
-    """A server that runs. `folder` is its data folder; the password is needed to get in."""
+    """Running PostgreSQL server with its data folder. Connections need the password."""
 
     folder: Path
     port: int
@@ -46,7 +43,7 @@ class PostgresServer:
         return f"postgresql://{USER}:{word}@127.0.0.1:{self.port}/{database}"
 
     def new_database(self) -> str:
-        """Make an empty database; returns its name."""
+        """Create an empty database and return its name."""
         name = f"lake_{next(_NUMBERS)}"
         self.ask("postgres", f"CREATE DATABASE {name}")
         return name
@@ -66,8 +63,8 @@ class PostgresServer:
 _NUMBERS = count(1)
 
 
-def binaries() -> Path | None:
-    """The folder of PostgreSQL's programs; None where there is none."""
+def find_postgres_programs() -> Path | None:
+    """Return the folder of PostgreSQL's programs, or None if it is not installed."""
     found = shutil.which("initdb")
     if found is not None:
         return Path(found).resolve().parent
@@ -76,8 +73,8 @@ def binaries() -> Path | None:
 
 
 @contextmanager
-def serving(programs: Path) -> Iterator[PostgresServer]:
-    """Run a server while the `with` block lasts."""
+def run_postgres(programs: Path) -> Iterator[PostgresServer]:
+    """Run a server during the `with` block."""
     folder = Path(tempfile.mkdtemp(prefix="postgres-"))
     as_user: dict[str, Any] = {"cwd": folder}
     if os.geteuid() == 0:

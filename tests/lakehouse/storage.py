@@ -1,4 +1,4 @@
-"""Object storage of the tests' own: on loopback, at a free port, in this process' memory."""
+"""Object storage for tests: on loopback, at a free port, in the memory of this process."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SECRET = "storage-secret-key"
 
 @dataclass(frozen=True)
 class Storage:
-    """Storage that takes every key, at `host`, which is an address with its port."""
+    """Object storage at `host` (address and port) that accepts every key."""
 
     host: str
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return the variables with address and credentials."""
+        """Return the environment variables that point to the storage."""
         return {
             "AWS_ACCESS_KEY_ID": "publisher",
             "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -33,18 +33,18 @@ class Storage:
         }
 
     def new_name(self) -> str:
-        """A name that no bucket has yet."""
+        """Return an unused name for a bucket."""
         return f"agency-{next(_NUMBERS)}"
 
     def make(self, bucket: str) -> None:
         self._client.create_bucket(Bucket=bucket)
 
     def put(self, bucket: str, name: str, content: bytes) -> None:
-        """Make an object."""
+        """Create an object."""
         self._client.put_object(Bucket=bucket, Key=name, Body=content)
 
     def objects(self, bucket: str) -> dict[str, bytes]:
-        """The bucket's objects by their names."""
+        """Return the objects of the bucket by name."""
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket)
         names = [each["Key"] for page in pages for each in page.get("Contents", ())]
         return {
@@ -63,8 +63,8 @@ class Storage:
 
 
 @contextmanager
-def storing() -> Iterator[Storage]:
-    """The storage while it runs."""
+def run_storage() -> Iterator[Storage]:
+    """Run the storage during the `with` block."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

@@ -1,4 +1,4 @@
-"""An erased person leaves the lake: rows, files, earlier states, and statistics of the catalog."""
+"""Erasure in the lakehouse: rows, files, earlier snapshots, and statistics of the catalog."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ pytestmark = pytest.mark.slow
 OTHER = "bystander@mail.example"
 
 
-def sharing(folder: Path, group: Group, **more: str) -> Settings:
-    """The agency's settings, with the group's lake."""
+def load_lakehouse_settings(folder: Path, group: Group, **more: str) -> Settings:
+    """Return the agency's settings with the group's lakehouse."""
     lake = {name: value for name, value in group.given.items() if "LAKEHOUSE" in name}
     return settings_of(folder, **{**lake, **more})
 
 
-def held(server: PostgresServer, group: Group) -> Iterator[str]:
-    """The places of the lake in whose bytes one of the person's texts is: its files, and those of
-    the database but for its log, which PostgreSQL keeps for as long as it needs.
+def find_traces(server: PostgresServer, group: Group) -> Iterator[str]:
+    """Return the places of the lakehouse whose bytes contain a text of the person: files, and the
+    database except its write-ahead log.
     """
     server.ask(group.database, "CHECKPOINT")
     needles = [each.lower().encode() for each in TRACES]
@@ -48,10 +48,12 @@ def held(server: PostgresServer, group: Group) -> Iterator[str]:
                 yield str(path)
 
 
-def test_nothing_of_a_person_is_left(group: Group, tmp_path: Path) -> None:
+def test_erasing_a_person_removes_every_trace_from_the_lakehouse(
+    group: Group, tmp_path: Path
+) -> None:
     home = tmp_path / "agency"
     made: PopulatedAgency = populated_agency(home)
-    settings = sharing(home, group)
+    settings = load_lakehouse_settings(home, group)
     group.land("globex", "candidates", {"id": "c9", "email": OTHER, "last_name": "Aardvark"})
     group.publish("globex")
     publish(settings)
@@ -60,11 +62,13 @@ def test_nothing_of_a_person_is_left(group: Group, tmp_path: Path) -> None:
     orphan = group.data / "landing" / "candidates" / "account=_unnamed" / "ducklake-cut-off.parquet"
     orphan.write_bytes(f"half of a file with {EMAIL}".encode())
     os.utime(orphan, (0, 0))
-    assert list(held(group.server, group))
+    assert list(find_traces(group.server, group))
     places = {place.table: place.rows for place in locate_person(settings, EMAIL).places}
     assert places["landing.candidates"]
 
-    away = sharing(home, group, CONNECTOR_LAKEHOUSE=group.server.address(group.database, "no"))
+    away = load_lakehouse_settings(
+        home, group, CONNECTOR_LAKEHOUSE=group.server.address(group.database, "no")
+    )
     done = erase(away, EMAIL, applies=True, now=lambda: NOW)
 
     assert 3 == done.exit_status
@@ -81,7 +85,7 @@ def test_nothing_of_a_person_is_left(group: Group, tmp_path: Path) -> None:
     assert () == again.left
     assert {"landing.candidates"} <= {e.table for e in again.removed if e.file == "lakehouse"}
     assert 0 == erase(settings, None).unended
-    assert [] == list(held(group.server, group))
+    assert [] == list(find_traces(group.server, group))
     assert not orphan.exists()
     assert not find_in_lakehouse(settings, Person(emails=frozenset((EMAIL.lower(),)))).rows
     assert [("c9", OTHER)] == group.rows(

@@ -1,6 +1,4 @@
-"""Several processes publish at the same time, or are killed: no row is lost or doubled, and readers
-see whole states only.
-"""
+"""Several processes publish at the same time, or are killed: no row is lost or doubled."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from connector.publishing.lakehouse_erasure import erase_from_lakehouse
 from connector.publishing.lakehouse_publication import begin_change, publish_to_lakehouse
 from connector.publishing.publication import publish
 from tests.lakehouse.group import Group
-from tests.lakehouse.publishers import DIES, Publishers
+from tests.lakehouse.publishers import DIES, PublisherForkServer
 from tests.support.errors import has_code
 
 pytestmark = pytest.mark.slow
@@ -35,14 +33,14 @@ PER_ACCOUNT = (
 
 
 @pytest.fixture(scope="module")
-def publishers() -> Iterator[Publishers]:
-    """A process that publishers are forked from."""
-    with Publishers() as running:
+def publishers() -> Iterator[PublisherForkServer]:
+    """Fork server of publishers."""
+    with PublisherForkServer() as running:
         yield running
 
 
-def fill(group: Group, account: str, rows: int, title: str) -> None:
-    """Let an account have so many jobs and content items, all of the same title."""
+def fill_account(group: Group, account: str, rows: int, title: str) -> None:
+    """Give an account so many jobs and content items, all with the same title."""
     values = f"SELECT n::VARCHAR AS id, '{title}' AS title FROM range({rows}) AS t(n)"
     group.change(
         account,
@@ -53,19 +51,21 @@ def fill(group: Group, account: str, rows: int, title: str) -> None:
     )
 
 
-def test_many_publishers_at_once(group: Group, publishers: Publishers) -> None:
+def test_simultaneous_publishers_lose_and_double_no_rows(
+    group: Group, publishers: PublisherForkServer
+) -> None:
     counts = dict.fromkeys(ACCOUNTS, 0)
     seen: set[str] = set()
     for number in range(2):
         for place, account in enumerate(ACCOUNTS):
             counts[account] = 10 + place + number
-            fill(group, account, counts[account], f"round {number}")
+            fill_account(group, account, counts[account], f"round {number}")
         turns = [
             [group.environ(account) for account in ACCOUNTS[n::PROCESSES]] for n in range(PROCESSES)
         ]
         publishers.start(*turns)
         if number:
-            seen |= set(_looks(group))
+            seen |= set(watch_titles(group))
         assert [0] * PROCESSES == [each.status for each in publishers.wait()]
 
     expected = [(account, rows, rows, ["round 1"]) for account, rows in sorted(counts.items())]
@@ -74,8 +74,8 @@ def test_many_publishers_at_once(group: Group, publishers: Publishers) -> None:
     assert seen <= {"round 0", "round 1"}
 
 
-def _looks(group: Group) -> Iterator[str]:
-    """Look at all accounts until none is of the first round; tells of which they were."""
+def watch_titles(group: Group) -> Iterator[str]:
+    """Query all accounts until none has titles of the first round, and yield the titles seen."""
     with group.lake() as lake:
         while True:
             lake.execute("BEGIN")
@@ -91,13 +91,13 @@ def _looks(group: Group) -> Iterator[str]:
                 return
 
 
-def test_one_of_two_publishers_is_killed(
-    group: Group, publishers: Publishers, monkeypatch: pytest.MonkeyPatch
+def test_a_killed_publisher_changes_no_rows_and_its_files_are_removed_later(
+    group: Group, publishers: PublisherForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for account in ("acme", "globex"):
-        fill(group, account, 3, "before")
+        fill_account(group, account, 3, "before")
         group.publish(account)
-        fill(group, account, 5, "after")
+        fill_account(group, account, 5, "after")
     files = group.files()
 
     publishers.start([group.environ("acme", **{DIES: "yes"})], [group.environ("globex")])
@@ -127,7 +127,7 @@ def test_one_of_two_publishers_is_killed(
         ' "ducklake-01.parquet": No such file or directory',
     ],
 )
-def test_what_another_process_made_or_removed_meanwhile_is_tried_again(message: str) -> None:
+def test_a_conflict_with_another_process_is_retried(message: str) -> None:
     errors = [duckdb.IOException(message)]
 
     def act() -> str:
@@ -138,8 +138,8 @@ def test_what_another_process_made_or_removed_meanwhile_is_tried_again(message: 
     assert "done" == lakehouse_connection.retry_conflicts(act)
 
 
-class Intruder:
-    """Another process that changes the lake just before a publication commits."""
+class ConcurrentWriter:
+    """Changes the lakehouse just before a publication commits, as another process does."""
 
     def __init__(self, group: Group, times: int) -> None:
         self._group, self.left = group, times
@@ -155,14 +155,14 @@ class Intruder:
 
 
 @pytest.mark.parametrize(("times", "seconds", "rows"), [(3, 60.0, 29), (1, 0.0, 30)])
-def test_a_conflict_is_tried_again_and_not_for_ever(
+def test_a_conflict_during_publishing_is_retried_until_the_time_limit(
     group: Group, monkeypatch: pytest.MonkeyPatch, times: int, seconds: float, rows: int
 ) -> None:
-    fill(group, "acme", 30, "before")
+    fill_account(group, "acme", 30, "before")
     group.publish("acme")
     group.change("acme", "DELETE FROM landing.jobs WHERE id = '7'")
     publish(group.settings("acme"), shares=False)
-    intruder = Intruder(group, times)
+    intruder = ConcurrentWriter(group, times)
     monkeypatch.setattr(lake_publish._ENTRIES, "insert", intruder)
     monkeypatch.setattr(lakehouse_connection, "WAIT_SECONDS", seconds)
 

@@ -1,4 +1,4 @@
-"""The lake holds the rows of the accounts' published files."""
+"""The lakehouse has the rows of the accounts' published files."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ FILLED = (
 )
 
 
-def differences(group: Group, lake: duckdb.DuckDBPyConnection, account: str) -> list[str]:
-    """The shared tables of an account whose rows are not those that it has in the lake."""
-    tables = _filled(group.file(account))
+def find_differing_tables(group: Group, lake: duckdb.DuckDBPyConnection, account: str) -> list[str]:
+    """Return the shared tables of an account whose rows differ in the lakehouse."""
+    tables = find_shared_tables(group.file(account))
     assert tables
     there = group.server.ask(group.database, FILLED.format(account=account))
     found = sorted({table for (table,) in there} ^ set(tables))
@@ -50,8 +50,8 @@ def differences(group: Group, lake: duckdb.DuckDBPyConnection, account: str) -> 
     return found
 
 
-def _filled(file: Path) -> dict[str, list[str]]:
-    """The tables of a file that are shared and have rows, with their columns."""
+def find_shared_tables(file: Path) -> dict[str, list[str]]:
+    """Return the shared tables of a file that have rows, with their columns."""
     with duckdb.connect(str(file), read_only=True) as connection:
         rows = connection.execute(
             "SELECT schema_name || '.' || table_name, list(column_name) FROM duckdb_columns() "
@@ -64,7 +64,7 @@ def _filled(file: Path) -> dict[str, list[str]]:
         }
 
 
-def test_the_lake_holds_what_the_files_hold(group: Group) -> None:
+def test_the_lakehouse_has_the_rows_of_the_published_files(group: Group) -> None:
     version = {"id": "j1", "_version": 1, "_changed": ["title"], "_record": '{"a": [1, "é"]}'}
     group.land("acme", "jobs", *JOBS, {"id": "j3", "_seen_at": datetime(2026, 9, 1, tzinfo=UTC)})
     group.land("acme", "history.jobs", version, version)
@@ -76,7 +76,7 @@ def test_the_lake_holds_what_the_files_hold(group: Group) -> None:
     assert ("published", 5, 0) == (acme.shared.outcome, acme.shared.inserted, acme.shared.removed)
     with group.lake() as lake:
         for account in ("acme", "globex"):
-            assert [] == differences(group, lake, account)
+            assert [] == find_differing_tables(group, lake, account)
         assert [("acme", 3), ("globex", 1)] == lake.execute(
             "SELECT account, count(DISTINCT id) FROM lake.landing.jobs GROUP BY 1 ORDER BY 1"
         ).fetchall()
@@ -97,7 +97,7 @@ def _told(sent: object) -> tuple[object, ...]:
     return tuple(getattr(sent, name) for name in ("outcome", "inserted", "removed"))
 
 
-def test_the_same_file_twice_changes_nothing(group: Group) -> None:
+def test_publishing_the_same_file_twice_changes_nothing(group: Group) -> None:
     group.land("acme", "jobs", *JOBS)
     group.publish("acme")
     before = group.snapshot(), group.files()
@@ -109,7 +109,7 @@ def test_the_same_file_twice_changes_nothing(group: Group) -> None:
     assert ("published", 2, 2) == _told(publish_to_lakehouse(group.settings("acme"), force=True))
 
 
-def test_a_changed_file_replaces_the_rows_of_its_account(group: Group) -> None:
+def test_publishing_a_changed_file_replaces_the_rows_of_its_account(group: Group) -> None:
     for account in ("acme", "globex"):
         group.land(account, "jobs", *({"id": f"j{n}", "title": f"Job {n}"} for n in range(40)))
         twin = {"id": "j1", "title": "twin"}
@@ -127,10 +127,10 @@ def test_a_changed_file_replaces_the_rows_of_its_account(group: Group) -> None:
     assert ("published", 39 + 2, 40 + 3) == _told(done.shared)
     with group.lake() as lake:
         for account in ("acme", "globex"):
-            assert [] == differences(group, lake, account)
+            assert [] == find_differing_tables(group, lake, account)
 
 
-def test_an_older_file_never_takes_the_place_of_a_newer(group: Group) -> None:
+def test_publishing_an_older_file_changes_nothing(group: Group) -> None:
     group.land("acme", "jobs", JOBS[0])
     group.publish("acme")
     group.land("acme", "jobs", JOBS[1])
@@ -143,7 +143,7 @@ def test_an_older_file_never_takes_the_place_of_a_newer(group: Group) -> None:
     assert "published" == publish_to_lakehouse(group.settings("acme"), force=True).outcome
 
 
-def test_two_accounts_of_one_name_do_not_overwrite_each_other(group: Group) -> None:
+def test_two_accounts_with_the_same_name_do_not_overwrite_each_other(group: Group) -> None:
     group.land("acme", "jobs", *JOBS)
     key = {"CONNECTOR_API_KEY": "k"}
     group.publish("acme", CONNECTOR_BASE_URL="https://acme.example", **key)
@@ -156,7 +156,7 @@ def test_two_accounts_of_one_name_do_not_overwrite_each_other(group: Group) -> N
     assert [(2,)] == group.rows("SELECT count(*) FROM lake.landing.jobs")
 
 
-def test_what_is_left_out_of_the_file_leaves_the_lake(group: Group) -> None:
+def test_tables_excluded_from_the_file_are_removed_from_the_lakehouse(group: Group) -> None:
     person = {"id": "c1", "email": "zeb@planted.example", "_record": '{"email": "zeb"}'}
     for account in ("acme", "globex"):
         group.land(account, "candidates", person)
@@ -173,8 +173,8 @@ def test_what_is_left_out_of_the_file_leaves_the_lake(group: Group) -> None:
     assert [("globex",)] == group.rows("SELECT account FROM lake.history.candidates")
 
 
-def alter(file: Path, *statements: str) -> None:
-    """Change a published file, and let it be a publication of its own."""
+def change_published_file(file: Path, *statements: str) -> None:
+    """Change a published file, and mark it as a new publication."""
     with open_file(file) as connection:
         for each in statements:
             connection.execute(each)
@@ -184,22 +184,22 @@ def alter(file: Path, *statements: str) -> None:
         )
 
 
-def test_new_columns_come_and_types_must_agree(group: Group) -> None:
+def test_new_columns_are_added_and_changed_types_are_refused(group: Group) -> None:
     for account in ("acme", "globex"):
         group.land(account, "jobs", JOBS[0])
         group.publish(account)
     settings, file = group.settings("acme"), group.file("acme")
-    alter(file, "ALTER TABLE landing.jobs ADD COLUMN grade INTEGER DEFAULT 3")
+    change_published_file(file, "ALTER TABLE landing.jobs ADD COLUMN grade INTEGER DEFAULT 3")
     publish_to_lakehouse(settings)
     jobs = "SELECT account, grade FROM lake.landing.jobs ORDER BY 1"
     assert [("acme", 3), ("globex", None)] == group.rows(jobs)
 
-    alter(file, "ALTER TABLE landing.jobs ALTER grade TYPE BIGINT")
-    alter(file, "UPDATE landing.jobs SET grade = 5000000000")
+    change_published_file(file, "ALTER TABLE landing.jobs ALTER grade TYPE BIGINT")
+    change_published_file(file, "UPDATE landing.jobs SET grade = 5000000000")
     publish_to_lakehouse(settings)
     assert [("acme", 5_000_000_000), ("globex", None)] == group.rows(jobs)
 
-    alter(file, "ALTER TABLE landing.jobs ALTER grade TYPE VARCHAR")
+    change_published_file(file, "ALTER TABLE landing.jobs ALTER grade TYPE VARCHAR")
     with pytest.raises(
         LakehouseError,
         match=r"landing\.jobs\.grade is BIGINT .* VARCHAR",
@@ -210,7 +210,7 @@ def test_new_columns_come_and_types_must_agree(group: Group) -> None:
     assert [("acme", 5_000_000_000), ("globex", None)] == group.rows(jobs)
 
 
-def test_a_table_that_was_dropped_is_filled_again_by_every_account(group: Group) -> None:
+def test_every_account_refills_a_dropped_table(group: Group) -> None:
     for account in ("acme", "globex"):
         group.land(account, "jobs", JOBS[0])
         group.publish(account)

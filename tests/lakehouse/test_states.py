@@ -25,9 +25,9 @@ SAME = "j08"
 NOTHING_KEPT = {"CONNECTOR_LAKEHOUSE_KEEP_DAYS": "0"}
 
 
-def publish_three(group: Group) -> list[int]:
-    """Publish three states of forty jobs, each with another title of some of them, and with a
-    company more; their numbers.
+def publish_three_snapshots(group: Group) -> list[int]:
+    """Publish three states of forty jobs, with some changed titles and one company more each.
+    Returns the snapshot numbers.
     """
     jobs = ({"id": f"j{n:02}", "title": "as it was"} for n in range(40))
     group.land("acme", "jobs", *jobs)
@@ -40,8 +40,8 @@ def publish_three(group: Group) -> list[int]:
     return numbers
 
 
-def title_at(lake: duckdb.DuckDBPyConnection, at: str) -> str:
-    """The title of the jobs that change, in a state."""
+def read_title_at(lake: duckdb.DuckDBPyConnection, at: str) -> str:
+    """Return the title of the changing jobs in a snapshot."""
     rows: dict[str, str] = dict(lake.execute(TITLES.format(at=at)).fetchall())
     assert len(rows) == 40
     assert {"as it was"} == {title for id, title in rows.items() if id >= SAME}
@@ -49,17 +49,17 @@ def title_at(lake: duckdb.DuckDBPyConnection, at: str) -> str:
     return found
 
 
-def test_earlier_states_can_be_read_until_they_expire(
+def test_earlier_snapshots_can_be_read_until_they_expire(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    numbers = publish_three(group)
+    numbers = publish_three_snapshots(group)
     with group.lake() as lake:
-        titles = [title_at(lake, f"AT (VERSION => {n})") for n in numbers]
+        titles = [read_title_at(lake, f"AT (VERSION => {n})") for n in numbers]
         assert ["first", "second", "third"] == titles
     since = dict(read_status(group.settings("acme")).snapshots)[numbers[1]].isoformat()
     with group.lake() as lake:
         # The time of a state is the first at which it is visible.
-        assert "second" == title_at(lake, f"AT (TIMESTAMP => TIMESTAMPTZ '{since}')")
+        assert "second" == read_title_at(lake, f"AT (TIMESTAMP => TIMESTAMPTZ '{since}')")
     files = group.files()
 
     publish_to_lakehouse(group.settings("acme", **NOTHING_KEPT), force=True)
@@ -73,10 +73,10 @@ def test_earlier_states_can_be_read_until_they_expire(
 
     assert set() == files & group.files()
     with group.lake() as lake:
-        assert "third" == title_at(lake, "")
+        assert "third" == read_title_at(lake, "")
 
 
-def test_the_commands_publish_and_show_and_remove(group: Group) -> None:
+def test_lakehouse_commands_publish_show_and_remove(group: Group) -> None:
     group.land("acme", "jobs", {"id": "j1"}, {"id": "j2"})
     group.publish("acme")
 

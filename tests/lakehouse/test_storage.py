@@ -17,36 +17,36 @@ from connector.publishing.lakehouse_publication import publish_to_lakehouse
 from connector.publishing.publication import publish
 from tests.lakehouse.group import Group
 from tests.lakehouse.server import PostgresServer
-from tests.lakehouse.storage import SECRET, Storage, storing
-from tests.lakehouse.test_erasing import sharing
+from tests.lakehouse.storage import SECRET, Storage, run_storage
+from tests.lakehouse.test_erasing import load_lakehouse_settings
 from tests.privacy.populated_agency import EMAIL, NOW, TRACES, populated_agency
 
 
 @pytest.fixture
 def storage() -> Iterator[Storage]:
-    """Storage at an address of its own."""
-    with storing() as running:
+    """Object storage at an address of its own."""
+    with run_storage() as running:
         yield running
 
 
 @dataclass
 class StoredGroup:
-    """A group whose lake is in a bucket that is not there yet."""
+    """Group whose lakehouse is in a bucket that does not exist yet."""
 
     group: Group
     storage: Storage
     bucket: str
 
     def objects(self) -> dict[str, bytes]:
-        """Return the names of the objects in the bucket."""
+        """Return the objects in the bucket."""
         return self.storage.objects(self.bucket)
 
 
 @pytest.fixture
-def stored(
+def stored_group(
     server: PostgresServer, tmp_path: Path, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> StoredGroup:
-    """Nothing is published yet."""
+    """Group with a lakehouse in object storage, without publications."""
     for name, value in storage.variables.items():
         monkeypatch.setenv(name, value)
     made = StoredGroup(Group(server, tmp_path), storage, storage.new_name())
@@ -55,27 +55,29 @@ def stored(
 
 
 @pytest.mark.slow
-def test_a_lake_in_object_storage_is_published_read_and_rid_of_a_person(
-    stored: StoredGroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_lakehouse_in_object_storage_can_be_published_read_and_erased_from(
+    stored_group: StoredGroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "agency"
     populated_agency(home)
-    settings = sharing(home, stored.group)
+    settings = load_lakehouse_settings(home, stored_group.group)
     refused = publish(settings)
     assert refused.shared is not None
     assert "failed" == refused.shared.outcome
     assert SECRET not in str(refused.shared.error)
 
-    stored.storage.make(stored.bucket)
+    stored_group.storage.make(stored_group.bucket)
     assert "published" == publish_to_lakehouse(settings).outcome
-    assert stored.group.rows("SELECT id FROM lake.landing.candidates")
-    assert all(name.startswith("lake/of/agencies/") for name in stored.objects())
+    assert stored_group.group.rows("SELECT id FROM lake.landing.candidates")
+    assert all(name.startswith("lake/of/agencies/") for name in stored_group.objects())
     orphan = "lake/of/agencies/landing/candidates/account=_unnamed/ducklake-cut-off.parquet"
-    stored.storage.put(stored.bucket, orphan, f"half of a file with {EMAIL}".encode())
+    stored_group.storage.put(stored_group.bucket, orphan, f"half of a file with {EMAIL}".encode())
     needles = [each.lower().encode() for each in TRACES]
 
     def held() -> list[str]:
-        return [n for n, b in stored.objects().items() if any(e in b.lower() for e in needles)]
+        return [
+            n for n, b in stored_group.objects().items() if any(e in b.lower() for e in needles)
+        ]
 
     assert orphan in held()
     assert len(held()) > 1
@@ -86,7 +88,7 @@ def test_a_lake_in_object_storage_is_published_read_and_rid_of_a_person(
     (receipt,) = done.receipts
     assert () == receipt.waiting
     assert [] == held()
-    assert stored.objects()
+    assert stored_group.objects()
 
 
 @pytest.mark.parametrize(
@@ -98,13 +100,13 @@ def test_a_lake_in_object_storage_is_published_read_and_rid_of_a_person(
         ({URL_STYLE: "path"}, "path"),
     ],
 )
-def test_buckets_are_addressed_as_their_storage_wants_it(
+def test_buckets_are_addressed_in_the_style_of_their_storage(
     environ: dict[str, str], style: str
 ) -> None:
     assert style == url_style(environ)
 
 
-def test_an_unknown_style_is_refused() -> None:
+def test_an_unknown_address_style_is_refused() -> None:
     with pytest.raises(SettingsError, match="DUCKDB_S3_URL_STYLE is 'hosted'") as told:
         url_style({URL_STYLE: "hosted"})
     assert "path or to vhost" in told.value.action

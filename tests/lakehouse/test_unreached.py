@@ -1,4 +1,4 @@
-"""A lake that cannot be reached harms nothing here, is told of, and is made good afterwards."""
+"""An unreachable lakehouse stops nothing else, is reported, and is updated later."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from tests.support.errors import has_code
 WRONG = "wrong-pass-word"
 
 
-def alerts_of(settings: Settings) -> list[str]:
-    """The alerts that would stand."""
+def find_due_alerts(settings: Settings) -> list[str]:
+    """Return the alerts on the lakehouse that are due."""
     alerts = due_alerts(settings, (), datetime.now(UTC))
     return [each.code for each in alerts if each.code == "lakehouse_behind"]
 
 
-def examined(settings: Settings) -> list[str]:
+def run_lakehouse_checks(settings: Settings) -> list[str]:
     """Return the checks of `doctor` for the lakehouse."""
     found = asyncio.run(diagnose(settings))
     return [each.state for each in found.checks if each.name == "lakehouse"]
 
 
 @pytest.mark.slow
-def test_the_published_file_does_not_wait_for_the_lake(group: Group) -> None:
+def test_the_file_is_published_although_the_lakehouse_is_unreachable(group: Group) -> None:
     group.land("acme", "jobs", {"id": "j1", "title": "Nurse"})
     given = group.environ("acme")
     refused = {**given, "CONNECTOR_LAKEHOUSE": group.server.address(group.database, WRONG)}
@@ -57,18 +57,18 @@ def test_the_published_file_does_not_wait_for_the_lake(group: Group) -> None:
     assert group.file("acme").exists()
     assert "is not in the lakehouse" in call(given, "status")[1]
     away = group.settings("acme", CONNECTOR_LAKEHOUSE=refused["CONNECTOR_LAKEHOUSE"])
-    assert ["warning"] == examined(away)
-    assert ["lakehouse_behind"] == alerts_of(group.settings("acme"))
+    assert ["warning"] == run_lakehouse_checks(away)
+    assert ["lakehouse_behind"] == find_due_alerts(group.settings("acme"))
 
     assert 0 == call(given, "publish")[0]
     assert [("j1",)] == group.rows("SELECT id FROM lake.landing.jobs")
     assert "Published to the lakehouse" in call(given, "status")[1]
-    assert ["ok"] == examined(group.settings("acme"))
-    assert [] == alerts_of(group.settings("acme"))
+    assert ["ok"] == run_lakehouse_checks(group.settings("acme"))
+    assert [] == find_due_alerts(group.settings("acme"))
 
 
 @pytest.mark.slow
-def test_a_lake_whose_files_are_elsewhere_is_refused(group: Group) -> None:
+def test_a_lakehouse_with_another_data_path_is_refused(group: Group) -> None:
     group.land("acme", "jobs", {"id": "j1"})
     group.publish("acme")
     elsewhere = group.folder / "elsewhere"
@@ -80,8 +80,8 @@ def test_a_lake_whose_files_are_elsewhere_is_refused(group: Group) -> None:
     assert [] == list(elsewhere.rglob("*"))
 
 
-def given(folder: Path, **more: str) -> Settings:
-    """Settings with a lake, and with more variables."""
+def make_settings(folder: Path, **more: str) -> Settings:
+    """Return settings with a lakehouse and additional variables."""
     return load_settings(
         {},
         {
@@ -93,8 +93,8 @@ def given(folder: Path, **more: str) -> Settings:
     )
 
 
-def test_a_file_is_published_while_the_lake_is_offline(tmp_path: Path) -> None:
-    settings = given(tmp_path, CONNECTOR_MODELS="off")
+def test_a_file_published_while_the_lakehouse_is_offline_is_shared_later(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path, CONNECTOR_MODELS="off")
     settings.make_folder()
     from connector.warehouse.warehouse import Warehouse  # noqa: PLC0415
 
@@ -109,8 +109,8 @@ def test_a_file_is_published_while_the_lake_is_offline(tmp_path: Path) -> None:
     "catalog",
     ["postgresql://p:{}@127.0.0.1:1/lake", "host=127.0.0.1 port=1 user=p password='{} x'"],
 )
-def test_no_error_shows_the_password(tmp_path: Path, catalog: str) -> None:
-    settings = given(tmp_path, CONNECTOR_LAKEHOUSE=catalog.format(WRONG))
+def test_no_lakehouse_error_shows_the_password(tmp_path: Path, catalog: str) -> None:
+    settings = make_settings(tmp_path, CONNECTOR_LAKEHOUSE=catalog.format(WRONG))
 
     with pytest.raises(
         LakehouseError, match="Connection refused", check=has_code("lakehouse_offline")
@@ -120,8 +120,8 @@ def test_no_error_shows_the_password(tmp_path: Path, catalog: str) -> None:
     assert WRONG not in str(told.value)
 
 
-def test_a_connection_string_that_cannot_be_read_is_not_shown(tmp_path: Path) -> None:
-    settings = given(tmp_path, CONNECTOR_LAKEHOUSE=f"host=db password={WRONG} {WRONG}")
+def test_an_invalid_connection_string_is_not_shown(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path, CONNECTOR_LAKEHOUSE=f"host=db password={WRONG} {WRONG}")
 
     with pytest.raises(LakehouseError, match="cannot be read") as told:
         read_status(settings)
@@ -129,7 +129,7 @@ def test_a_connection_string_that_cannot_be_read_is_not_shown(tmp_path: Path) ->
     assert WRONG not in str(told.value)
 
 
-def test_a_missing_extra_is_named(
+def test_a_missing_lakehouse_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pool: Pool
 ) -> None:
     monkeypatch.setattr(lakehouse_connection, "connect_with_extensions", pool.made)
@@ -137,7 +137,7 @@ def test_a_missing_extra_is_named(
     monkeypatch.setitem(sys.modules, "duckdb_extension_ducklake", None)
 
     with pytest.raises(LakehouseError, match="duckdb_extension_ducklake") as told:
-        read_status(given(tmp_path))
+        read_status(make_settings(tmp_path))
 
     assert "docs/service/requirements/lakehouse.txt" in told.value.action
 
@@ -158,7 +158,7 @@ def test_a_missing_extra_is_named(
         ({"CONNECTOR_LAKEHOUSE": WRONG, "CONNECTOR_LAKEHOUSE_DATA": "lake"}, "postgresql://"),
     ],
 )
-def test_what_cannot_be_a_lake_is_refused(
+def test_invalid_lakehouse_settings_are_refused(
     environ: dict[str, str], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(SettingsError) as told:
@@ -168,8 +168,8 @@ def test_what_cannot_be_a_lake_is_refused(
     assert WRONG not in f"{told.value} {told.value.action}"
 
 
-def test_object_storage_and_folders_are_read_as_they_are_meant(tmp_path: Path) -> None:
-    settings = given(tmp_path, CONNECTOR_LAKEHOUSE_DATA="s3://group-lake/recruitment/")
+def test_lakehouse_paths_are_parsed_as_object_storage_or_folders(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path, CONNECTOR_LAKEHOUSE_DATA="s3://group-lake/recruitment/")
     assert "s3://group-lake/recruitment" == settings.lakehouse_data.value
     (tmp_path / "connector.toml").write_text(
         'lakehouse_file = "lake.txt"\nlakehouse_data = "shared/lake"\n', encoding="utf-8"

@@ -1,4 +1,4 @@
-"""Spenders of requests, and processes that use a ledger, for the tests of the ledger."""
+"""Request spenders, and processes that use a ledger, for the tests of the ledger."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIST = build_list_request(CATALOG["jobs"])
 DETAIL = build_get_request(CATALOG["jobs"], "5d1c")
 
 
-def spender(
+def make_spender(
     run_id: str = "a",
     *,
     monthly: int | None = None,
@@ -28,20 +28,20 @@ def spender(
     keeps_reserve: bool = True,
     asks_anyway: bool = False,
 ) -> RequestSpender:
-    """A run that spends requests on these terms."""
+    """Return a spender of requests for a run."""
     terms = Allowance(monthly, reserve, billing_day)
     return RequestSpender(
         run_id, "pull", terms, keeps_reserve=keeps_reserve, asks_anyway=asks_anyway
     )
 
 
-def used(ledger: Ledger, now: datetime = START, billing_day: int = 1) -> int:
-    """The requests of the cycle, as written down."""
+def read_used(ledger: Ledger, now: datetime = START, billing_day: int = 1) -> int:
+    """Return the recorded requests of the billing cycle."""
     return ledger.read_month(Allowance(None, 0, billing_day), day_of(now)).used
 
 
-def pay(meter: RequestBudget, *requests: Request) -> None:
-    """Pay for requests, one after another."""
+def spend_requests(meter: RequestBudget, *requests: Request) -> None:
+    """Spend requests one after another."""
 
     async def act() -> None:
         for each in requests:
@@ -50,6 +50,6 @@ def pay(meter: RequestBudget, *requests: Request) -> None:
     asyncio.run(act())
 
 
-def start(program: str, folder: Path) -> subprocess.Popen[str]:
-    """Start a process that runs a program, which finds the folder in `sys.argv[1]`."""
+def start_program(program: str, folder: Path) -> subprocess.Popen[str]:
+    """Start a process that runs a program with the folder as `sys.argv[1]`."""
     return start_python("-W", "error", "-c", program, str(folder))

@@ -1,4 +1,4 @@
-"""The ledger's file: who may read it, what lasts, and everything that can be wrong with it."""
+"""The ledger's file: its permissions, its durability, and its errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from connector.errors import LedgerError, WarehouseBusy, WarehouseError
 from connector.ledger import sqlite_file as file
 from connector.ledger.ledger import Ledger
 from connector.ledger.request_budget import RequestBudget
-from tests.ledger.account import LIST, pay, spender, start, used
+from tests.ledger.account import LIST, make_spender, read_used, spend_requests, start_program
 from tests.support.clock import START, Clock
 from tests.support.errors import has_code
 
@@ -27,24 +27,24 @@ with Ledger(Path(sys.argv[1])) as ledger:
 """
 
 
-def filled(folder: Path) -> Path:
-    """A ledger with something in it, closed."""
+def make_ledger(folder: Path) -> Path:
+    """Create a ledger with some rows, and close it."""
     with Ledger(folder) as ledger:
-        pay(RequestBudget(ledger, spender(), now=Clock()), LIST)
+        spend_requests(RequestBudget(ledger, make_spender(), now=Clock()), LIST)
         return ledger.path
 
 
-def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
+def test_the_ledger_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
-        pay(RequestBudget(ledger, spender(), now=Clock()), LIST)
+        spend_requests(RequestBudget(ledger, make_spender(), now=Clock()), LIST)
         modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
 
     names = ("ledger.sqlite", "ledger.sqlite-shm", "ledger.sqlite-wal")
     assert dict.fromkeys(names, 0o600) == modes
 
 
-def test_many_may_make_it_at_once(tmp_path: Path) -> None:
-    processes = [start(OPEN, tmp_path) for _ in range(4)]
+def test_several_processes_can_create_the_ledger_at_the_same_time(tmp_path: Path) -> None:
+    processes = [start_program(OPEN, tmp_path) for _ in range(4)]
     for each in processes:
         assert each.stdin is not None
         each.stdin.write("\n")
@@ -56,20 +56,20 @@ def test_many_may_make_it_at_once(tmp_path: Path) -> None:
 
 
 def write_text(path: Path) -> None:
-    """A file that is no database."""
+    """Write a file that is not a database."""
     path.write_text("Dear reader, " * 1000)
 
 
-def write_foreign(path: Path) -> None:
-    """Write a database that is not the connector's."""
+def write_foreign_database(path: Path) -> None:
+    """Write the database of another program."""
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE sales (amount)")
     connection.close()
 
 
-def write_newer(path: Path) -> None:
-    """The ledger of a newer version."""
-    filled(path.parent)
+def write_newer_ledger(path: Path) -> None:
+    """Write the ledger of a newer version."""
+    make_ledger(path.parent)
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
@@ -79,15 +79,15 @@ def write_newer(path: Path) -> None:
     ("write", "said", "action"),
     [
         (write_text, "is not an SQLite database", "doctor --new-ledger"),
-        (write_foreign, "another program", "doctor --new-ledger"),
+        (write_foreign_database, "another program", "doctor --new-ledger"),
         (
-            write_newer,
+            write_newer_ledger,
             "a newer version",
             "Install that version, or restore a backup of this version",
         ),
     ],
 )
-def test_file_of_somebody_else_is_left_alone(
+def test_a_foreign_ledger_file_is_reported_and_left_unchanged(
     tmp_path: Path, write: Callable[[Path], None], said: str, action: str
 ) -> None:
     path = tmp_path / "ledger.sqlite"
@@ -105,8 +105,8 @@ def test_file_of_somebody_else_is_left_alone(
     assert before == path.read_bytes()
 
 
-def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
-    path = filled(tmp_path)
+def test_a_damaged_ledger_is_reported(tmp_path: Path) -> None:
+    path = make_ledger(tmp_path)
     size = path.stat().st_size
     with path.open("r+b") as damaged:
         damaged.seek(4096)
@@ -121,22 +121,22 @@ def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
     assert "backup" in caught.value.action
 
 
-def test_a_ledger_that_is_held_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_ledger_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file, "BUSY_SECONDS", 0.05)
-    holder = sqlite3.connect(filled(tmp_path), isolation_level=None)
+    holder = sqlite3.connect(make_ledger(tmp_path), isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     try:
         with (
             pytest.raises(WarehouseBusy, match="another process has used"),
             Ledger(tmp_path) as ledger,
         ):
-            pay(RequestBudget(ledger, spender(), now=Clock()), LIST)
+            spend_requests(RequestBudget(ledger, make_spender(), now=Clock()), LIST)
     finally:
         holder.close()
 
 
-def test_a_full_disk_is_named(tmp_path: Path) -> None:
-    path = filled(tmp_path)
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
+    path = make_ledger(tmp_path)
     connection = file.connect(path)
     try:
         ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
@@ -154,10 +154,10 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
         connection.close()
 
     with Ledger(tmp_path) as ledger:
-        assert 50 == used(ledger, START)
+        assert 50 == read_used(ledger, START)
 
 
-def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
+def test_a_data_folder_that_is_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
 
     with pytest.raises(WarehouseError, match=r"ledger\.sqlite cannot be used") as caught:

@@ -1,4 +1,4 @@
-"""Leases: one run of a name at a time, whoever dies, sleeps or comes at the same moment."""
+"""Leases: one run per name at a time, whichever process dies, sleeps or starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from connector.errors_api import LeaseHeld, LeaseLost
 from connector.ledger.lease import LEASE_SECONDS, LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.ledger.request_budget import LeaseHolder
-from tests.ledger.account import LIST, spender, start
+from tests.ledger.account import LIST, make_spender, start_program
 from tests.support.clock import START, Clock
 
 HOLD = """
@@ -35,31 +35,31 @@ asyncio.run(hold())
 """
 
 
-def owner(run_id: str = "ours") -> LeaseOwner:
-    """A run of this very process."""
+def make_owner(run_id: str = "ours") -> LeaseOwner:
+    """Return a lease owner with this process and this run."""
     return LeaseOwner.of_this_process(run_id, "pull")
 
 
-def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
+def test_a_second_owner_gets_an_error_that_names_the_first(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
-        ledger.take_lease("pull", owner("first"), START)
+        ledger.take_lease("pull", make_owner("first"), START)
         with pytest.raises(LeaseHeld) as caught:
-            ledger.take_lease("pull", owner("second"), START + timedelta(seconds=60))
+            ledger.take_lease("pull", make_owner("second"), START + timedelta(seconds=60))
 
     said = str(caught.value)
     for each in (
         f"process {os.getpid()} (pull)",
-        owner().host,
+        make_owner().host,
         "run first",
         "2026-11-21T12:00:00Z",
     ):
         assert each in said
 
 
-def test_a_lease_of_another_name_is_free(tmp_path: Path) -> None:
+def test_leases_with_other_names_are_free(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
-        ledger.take_lease("pull", owner("a"), START)
-        ledger.take_lease("push", owner("b"), START)
+        ledger.take_lease("pull", make_owner("a"), START)
+        ledger.take_lease("push", make_owner("b"), START)
         ledger.release_lease("pull", "b")
         assert ["pull", "push"] == [each.name for each in ledger.leases()]
         ledger.release_lease("pull", "a")
@@ -79,37 +79,39 @@ def test_a_lease_of_another_name_is_free(tmp_path: Path) -> None:
     ],
     ids=["alive", "number given out again", "restarted", "host", "container", "gone", "other"],
 )
-def test_the_dead_hold_nothing(tmp_path: Path, change: dict[str, object], *, is_over: bool) -> None:
-    theirs = replace(owner("theirs"), **change)  # type: ignore[arg-type]  # fields of an LeaseOwner
+def test_leases_of_dead_processes_are_free(
+    tmp_path: Path, change: dict[str, object], *, is_over: bool
+) -> None:
+    theirs = replace(make_owner("theirs"), **change)  # type: ignore[arg-type]  # fields of an LeaseOwner
     with Ledger(tmp_path) as ledger:
         ledger.take_lease("pull", theirs, START)
         before = START + timedelta(seconds=LEASE_SECONDS - 1)
         if is_over:
-            ledger.take_lease("pull", owner(), before)
+            ledger.take_lease("pull", make_owner(), before)
         else:
             with pytest.raises(LeaseHeld):
-                ledger.take_lease("pull", owner(), before)
-            ledger.take_lease("pull", owner(), START + timedelta(seconds=LEASE_SECONDS))
+                ledger.take_lease("pull", make_owner(), before)
+            ledger.take_lease("pull", make_owner(), START + timedelta(seconds=LEASE_SECONDS))
         assert ["ours"] == [each.owner.run_id for each in ledger.leases()]
 
 
-def test_a_killed_process_is_replaced_at_once(tmp_path: Path) -> None:
-    with start(HOLD, tmp_path) as process, Ledger(tmp_path) as ledger:
+def test_the_lease_of_a_killed_process_is_taken_over_immediately(tmp_path: Path) -> None:
+    with start_program(HOLD, tmp_path) as process, Ledger(tmp_path) as ledger:
         assert process.stdout is not None
         assert "held\n" == process.stdout.readline()
         (lease,) = ledger.leases()
         assert process.pid == lease.owner.pid
         with pytest.raises(LeaseHeld, match=f"process {process.pid} "):
-            ledger.take_lease("pull", owner(), lease.since)
+            ledger.take_lease("pull", make_owner(), lease.since)
 
         process.send_signal(signal.SIGKILL)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        ledger.take_lease("pull", owner(), lease.since)
+        ledger.take_lease("pull", make_owner(), lease.since)
 
 
-def test_an_ended_run_gives_it_back(tmp_path: Path) -> None:
+def test_an_ended_run_releases_its_lease(tmp_path: Path) -> None:
     async def act(ledger: Ledger) -> None:
-        async with LeaseHolder(ledger, "pull", spender(), now=Clock()) as turn:
+        async with LeaseHolder(ledger, "pull", make_spender(), now=Clock()) as turn:
             await turn.reserve(LIST)
             raise KeyError
 
@@ -120,27 +122,27 @@ def test_an_ended_run_gives_it_back(tmp_path: Path) -> None:
         assert [("list", 1)] == [(each.kind, each.requests) for each in ledger.read_uses()]
 
 
-def test_a_run_that_goes_on_keeps_it(tmp_path: Path) -> None:
+def test_a_running_run_keeps_its_lease(tmp_path: Path) -> None:
     clock = Clock()
 
     async def act(ledger: Ledger) -> None:
-        async with LeaseHolder(ledger, "pull", spender(), now=clock) as turn:
+        async with LeaseHolder(ledger, "pull", make_spender(), now=clock) as turn:
             for _ in range(5):
                 clock.pass_time(seconds=LEASE_SECONDS - 10)
                 await turn.reserve(LIST)
                 with pytest.raises(LeaseHeld):
-                    ledger.take_lease("pull", owner(), clock.now + timedelta(seconds=99))
+                    ledger.take_lease("pull", make_owner(), clock.now + timedelta(seconds=99))
 
     with Ledger(tmp_path) as ledger:
         asyncio.run(act(ledger))
 
 
-def test_the_beat_renews_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_heartbeat_renews_the_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("connector.ledger.request_budget.BEAT_SECONDS", 0.001)
     clock = Clock()
 
     async def act(ledger: Ledger) -> None:
-        async with LeaseHolder(ledger, "pull", spender(), now=clock):
+        async with LeaseHolder(ledger, "pull", make_spender(), now=clock):
             clock.pass_time(seconds=60)
             expected = clock.now + timedelta(seconds=LEASE_SECONDS)
             async with asyncio.timeout(20):
@@ -151,13 +153,13 @@ def test_the_beat_renews_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         asyncio.run(act(ledger))
 
 
-def test_a_run_that_overslept_sends_nothing_more(tmp_path: Path) -> None:
+def test_a_run_with_an_expired_lease_sends_no_more_requests(tmp_path: Path) -> None:
     clock = Clock()
 
     async def act(ledger: Ledger) -> None:
-        async with LeaseHolder(ledger, "pull", spender(), now=clock) as turn:
+        async with LeaseHolder(ledger, "pull", make_spender(), now=clock) as turn:
             clock.pass_time(seconds=LEASE_SECONDS)
-            ledger.take_lease("pull", owner(), clock.now)
+            ledger.take_lease("pull", make_owner(), clock.now)
             for _ in range(2):
                 with pytest.raises(LeaseLost, match=r"\) was paused for too long, and another "):
                     await turn.reserve(LIST)
@@ -168,14 +170,14 @@ def test_a_run_that_overslept_sends_nothing_more(tmp_path: Path) -> None:
         assert () == ledger.read_uses()
 
 
-def test_one_of_many_at_once_gets_it(tmp_path: Path) -> None:
+def test_only_one_of_several_simultaneous_owners_gets_the_lease(tmp_path: Path) -> None:
     together, ends = threading.Barrier(8), list[str]()
 
     def come(number: int) -> None:
         with Ledger(tmp_path) as ledger:
             together.wait(20)
             try:
-                ledger.take_lease("pull", owner(str(number)), START)
+                ledger.take_lease("pull", make_owner(str(number)), START)
                 ends.append("has it")
             except LeaseHeld:
                 ends.append("is told")

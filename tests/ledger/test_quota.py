@@ -1,4 +1,4 @@
-"""The month's arithmetic: billing cycles, blocks, the API's own word, and the forecast."""
+"""The monthly quota: billing cycles, blocks, the end reported by the API, and the forecast."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CYCLE = Period(date(2026, 2, 1), date(2026, 3, 1))
 
 
 @pytest.mark.parametrize("billing_day", range(1, 32))
-def test_cycles_follow_each_other_without_a_gap(billing_day: int) -> None:
+def test_billing_cycles_follow_each_other_without_a_gap(billing_day: int) -> None:
     day, before = date(2023, 1, 1), period_of(date(2022, 12, 31), billing_day)
     while day < date(2028, 3, 2):
         period = period_of(day, billing_day)
@@ -47,13 +47,15 @@ def test_cycles_follow_each_other_without_a_gap(billing_day: int) -> None:
         ("2026-12-31", "2026-12-31", "2027-01-31"),
     ],
 )
-def test_cycle_from_the_31st(day: str, begins: str, ends: str) -> None:
+def test_a_billing_cycle_from_the_31st_starts_on_the_last_day_of_short_months(
+    day: str, begins: str, ends: str
+) -> None:
     expected = Period(date.fromisoformat(begins), date.fromisoformat(ends))
 
     assert expected == period_of(date.fromisoformat(day), 31)
 
 
-def test_days_are_those_of_utc() -> None:
+def test_billing_days_are_days_of_utc() -> None:
     moment = datetime(2026, 3, 1, 0, 30, tzinfo=timezone(timedelta(hours=2)))
 
     assert date(2026, 2, 28) == day_of(moment)
@@ -73,16 +75,18 @@ def test_days_are_those_of_utc() -> None:
         (8, 7, 2),
     ],
 )
-def test_blocks_shrink_towards_the_end(room: int | None, budget: int | None, expected: int) -> None:
+def test_request_blocks_shrink_towards_the_end_of_the_quota(
+    room: int | None, budget: int | None, expected: int
+) -> None:
     assert expected == block_size(room, budget)
 
 
 @pytest.mark.parametrize(("keeps", "used", "expected"), [(True, 70, 20), (False, 70, 30)])
-def test_reserve_is_for_people(*, keeps: bool, used: int, expected: int) -> None:
+def test_the_reserve_is_kept_for_manual_work(*, keeps: bool, used: int, expected: int) -> None:
     assert expected == MonthUse(CYCLE, used, 100, 10).room(keeps_reserve=keeps)
 
 
-def test_what_is_left_is_never_negative() -> None:
+def test_the_remaining_quota_is_never_negative() -> None:
     assert 0 == MonthUse(CYCLE, 150, 100, 10).room(keeps_reserve=False)
     assert None is MonthUse(CYCLE, 150, None, 0).room(keeps_reserve=True)
 
@@ -98,19 +102,19 @@ def test_what_is_left_is_never_negative() -> None:
         (None, NOON + timedelta(hours=20)),
     ],
 )
-def test_the_apis_word_holds_where_it_can_be_true(
+def test_the_reported_end_of_the_quota_is_used_if_it_is_plausible(
     told: datetime | None, expected: datetime
 ) -> None:
     assert expected == blocked_until(NOON, told, CYCLE)
 
 
-def test_a_cycle_that_ends_sooner_is_asked_again_then() -> None:
+def test_an_exhausted_quota_is_open_again_at_the_next_billing_cycle() -> None:
     now = datetime(2026, 2, 28, 23, tzinfo=UTC)
 
     assert datetime(2026, 3, 1, tzinfo=UTC) == blocked_until(now, None, CYCLE)
 
 
-def test_a_first_load_does_not_spoil_the_forecast() -> None:
+def test_a_first_load_does_not_distort_the_forecast() -> None:
     today = date(2026, 2, 10)
     by_day = {today - timedelta(days=n): 100 for n in range(7)} | {date(2026, 2, 3): 20_000}
     month = MonthUse(CYCLE, 20_700, 50_000, 0)
@@ -119,7 +123,7 @@ def test_a_first_load_does_not_spoil_the_forecast() -> None:
     assert 20_700 + 18 * 100 == forecast(month, by_day, today)
 
 
-def test_days_without_a_pull_count_as_well() -> None:
+def test_days_without_a_pull_count_in_the_forecast() -> None:
     today = date(2026, 2, 28)
     by_day = {date(2026, 2, 20): 9, date(2026, 2, 22): 40, date(2026, 2, 24): 40} | {today: 5}
 
@@ -131,7 +135,7 @@ def test_days_without_a_pull_count_as_well() -> None:
     )
 
 
-def test_nothing_is_usual_on_the_first_day() -> None:
+def test_there_is_no_forecast_on_the_first_day() -> None:
     today = date(2026, 2, 10)
 
     assert None is usual_requests({}, today)
@@ -143,7 +147,9 @@ def test_nothing_is_usual_on_the_first_day() -> None:
     ("pending", "live", "is_loaded", "expected"),
     [(0, 0, False, 2), (7, 500, True, 9), (9, 201, False, 14)],
 )
-def test_what_is_left_costs(*, pending: int, live: int, is_loaded: bool, expected: int) -> None:
+def test_remaining_requests_follow_from_pending_and_live_records(
+    *, pending: int, live: int, is_loaded: bool, expected: int
+) -> None:
     found = requests_left(pending=pending, live=live, is_loaded=is_loaded, per_page=100)
 
     assert expected == found

@@ -1,4 +1,4 @@
-"""The month's requests: never fewer written down than attempted, never more than allowed."""
+"""Monthly requests: never fewer counted than attempted, never more sent than allowed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from connector.errors_api import BudgetSpent, LeaseHeld, QuotaSpent, Stopped
 from connector.ledger.ledger import Ledger
 from connector.ledger.quota import UNSETTLED, RequestUse
 from connector.ledger.request_budget import RequestBudget
-from tests.ledger.account import DETAIL, LIST, pay, spender, start, used
+from tests.ledger.account import (
+    DETAIL,
+    LIST,
+    make_spender,
+    read_used,
+    spend_requests,
+    start_program,
+)
 from tests.support.clock import START, Clock
 
 SPEND = """
@@ -42,18 +49,18 @@ asyncio.run(spend())
 """
 
 
-def test_requests_are_written_down_before_they_leave(tmp_path: Path) -> None:
+def test_requests_are_counted_before_they_are_sent(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger, Ledger(tmp_path) as reader:
-        meter = RequestBudget(ledger, spender(), now=Clock())
+        meter = RequestBudget(ledger, make_spender(), now=Clock())
         for paid in range(1, 121):
-            pay(meter, LIST)
-            assert paid == meter.requests <= used(reader) <= paid + 49
+            spend_requests(meter, LIST)
+            assert paid == meter.requests <= read_used(reader) <= paid + 49
 
 
-def test_what_was_not_needed_is_returned(tmp_path: Path) -> None:
+def test_unused_requests_of_a_block_are_returned(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
-        meter = RequestBudget(ledger, spender(), now=Clock())
-        pay(meter, LIST, DETAIL, DETAIL)
+        meter = RequestBudget(ledger, make_spender(), now=Clock())
+        spend_requests(meter, LIST, DETAIL, DETAIL)
         asyncio.run(meter.settle())
         asyncio.run(meter.settle())
 
@@ -62,13 +69,13 @@ def test_what_was_not_needed_is_returned(tmp_path: Path) -> None:
             RequestUse(day, "pull", "get", 2),
             RequestUse(day, "pull", "list", 1),
         ) == ledger.read_uses()
-        pay(meter, LIST)
+        spend_requests(meter, LIST)
         assert RequestUse(day, "pull", UNSETTLED, 50) in ledger.read_uses()
-        assert 53 == used(ledger)
+        assert 53 == read_used(ledger)
 
 
-def test_a_killed_run_leaves_its_block_counted(tmp_path: Path) -> None:
-    with start(SPEND, tmp_path) as process:
+def test_the_block_of_a_killed_run_stays_counted(tmp_path: Path) -> None:
+    with start_program(SPEND, tmp_path) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdout.readline()
@@ -80,11 +87,11 @@ def test_a_killed_run_leaves_its_block_counted(tmp_path: Path) -> None:
 
     with Ledger(tmp_path) as ledger:
         sent = len(attempted)
-        assert sent <= used(ledger) <= sent + 50
+        assert sent <= read_used(ledger) <= sent + 50
 
 
-def test_processes_share_one_month(tmp_path: Path) -> None:
-    processes = [start(SPEND, tmp_path) for _ in range(4)]
+def test_processes_share_one_monthly_quota(tmp_path: Path) -> None:
+    processes = [start_program(SPEND, tmp_path) for _ in range(4)]
     for each in processes:
         assert each.stdout is not None
         each.stdout.readline()
@@ -95,63 +102,63 @@ def test_processes_share_one_month(tmp_path: Path) -> None:
     sent = [len(each.communicate(timeout=60)[0].splitlines()) for each in processes]
 
     with Ledger(tmp_path) as ledger:
-        assert sum(sent) == used(ledger) <= 217
+        assert sum(sent) == read_used(ledger) <= 217
         # What one had not needed when another was turned away may stay unspent.
         assert sum(sent) >= 217 - 3 * 50
-        pay(
+        spend_requests(
             RequestBudget(
-                ledger, spender(monthly=sum(sent) + 20, keeps_reserve=False), now=Clock()
+                ledger, make_spender(monthly=sum(sent) + 20, keeps_reserve=False), now=Clock()
             ),
             LIST,
         )
 
 
-def test_the_last_request_of_the_month_is_sent(tmp_path: Path) -> None:
+def test_the_last_request_of_the_quota_is_sent(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
-        meter = RequestBudget(ledger, spender(monthly=123, billing_day=15), now=Clock())
+        meter = RequestBudget(ledger, make_spender(monthly=123, billing_day=15), now=Clock())
         with pytest.raises(QuotaSpent, match="monthly limit of 123 requests") as caught:
-            pay(meter, *[LIST] * 200)
+            spend_requests(meter, *[LIST] * 200)
 
-        assert 123 == meter.requests == used(ledger, billing_day=15)
+        assert 123 == meter.requests == read_used(ledger, billing_day=15)
         assert "2026-12-15" in caught.value.action
 
 
-def test_the_reserve_is_left_to_people(tmp_path: Path) -> None:
+def test_scheduled_runs_do_not_use_the_reserve(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
-        meter = RequestBudget(ledger, spender(monthly=60, reserve=10), now=Clock())
+        meter = RequestBudget(ledger, make_spender(monthly=60, reserve=10), now=Clock())
         with pytest.raises(QuotaSpent, match="10 reserved"):
-            pay(meter, *[LIST] * 60)
+            spend_requests(meter, *[LIST] * 60)
         person = RequestBudget(
-            ledger, spender("b", monthly=60, reserve=10, keeps_reserve=False), now=Clock()
+            ledger, make_spender("b", monthly=60, reserve=10, keeps_reserve=False), now=Clock()
         )
         with pytest.raises(QuotaSpent):
-            pay(person, *[LIST] * 60)
+            spend_requests(person, *[LIST] * 60)
 
         assert (50, 10) == (meter.requests, person.requests)
 
 
 @pytest.mark.parametrize("budget", [1, 7, 50, 51])
-def test_a_budget_is_kept_by_many_at_once(tmp_path: Path, budget: int) -> None:
+def test_concurrent_requests_stay_within_the_request_limit(tmp_path: Path, budget: int) -> None:
     async def act() -> list[BaseException | None]:
         with Ledger(tmp_path) as ledger:
-            meter = RequestBudget(ledger, spender(), budget=budget, now=Clock())
+            meter = RequestBudget(ledger, make_spender(), budget=budget, now=Clock())
             ends = await asyncio.gather(
                 *(meter.reserve(LIST) for _ in range(90)), return_exceptions=True
             )
-            assert budget == used(ledger)
+            assert budget == read_used(ledger)
             return ends
 
     ends = Counter(type(each) for each in asyncio.run(act()))
     assert {type(None): budget, BudgetSpent: 90 - budget} == ends
 
 
-def test_a_block_ends_with_its_cycle(tmp_path: Path) -> None:
+def test_a_block_ends_with_its_billing_cycle(tmp_path: Path) -> None:
     clock = Clock(datetime(2026, 11, 30, 23, 59, tzinfo=UTC))
     with Ledger(tmp_path) as ledger:
-        meter = RequestBudget(ledger, spender(monthly=100), now=clock)
-        pay(meter, LIST, LIST)
+        meter = RequestBudget(ledger, make_spender(monthly=100), now=clock)
+        spend_requests(meter, LIST, LIST)
         clock.pass_time(minutes=2)
-        pay(meter, LIST)
+        spend_requests(meter, LIST)
         asyncio.run(meter.settle())
 
         days = date(2026, 11, 30), date(2026, 12, 1)
@@ -159,19 +166,19 @@ def test_a_block_ends_with_its_cycle(tmp_path: Path) -> None:
             tuple(RequestUse(d, "pull", "list", n) for d, n in zip(days, (2, 1), strict=True))
             == ledger.read_uses()
         )
-        assert 1 == used(ledger, clock.now)
+        assert 1 == read_used(ledger, clock.now)
 
 
-def test_the_servers_day_counts(tmp_path: Path) -> None:
+def test_requests_count_on_the_servers_day(tmp_path: Path) -> None:
     clock = Clock(datetime(2026, 11, 30, 23, 50, tzinfo=UTC))
     with Ledger(tmp_path) as ledger:
-        first = RequestBudget(ledger, spender(), now=clock)
-        pay(first, LIST)
+        first = RequestBudget(ledger, make_spender(), now=clock)
+        spend_requests(first, LIST)
         first.record_response(200, clock.now + timedelta(minutes=20))
-        pay(first, LIST)
+        spend_requests(first, LIST)
         asyncio.run(first.settle())
-        second = RequestBudget(ledger, spender("b"), now=clock)
-        pay(second, LIST)
+        second = RequestBudget(ledger, make_spender("b"), now=clock)
+        spend_requests(second, LIST)
         asyncio.run(second.settle())
 
         days = date(2026, 11, 30), date(2026, 12, 1)
@@ -181,64 +188,64 @@ def test_the_servers_day_counts(tmp_path: Path) -> None:
         )
 
 
-def test_the_apis_word_ends_the_next_run_before_it_begins(tmp_path: Path) -> None:
+def test_an_exhausted_quota_stops_the_next_run_before_its_first_request(tmp_path: Path) -> None:
     clock = Clock()
     ends = START + timedelta(days=3)
     with Ledger(tmp_path) as ledger:
-        meter = RequestBudget(ledger, spender(), now=clock)
-        pay(meter, LIST)
+        meter = RequestBudget(ledger, make_spender(), now=clock)
+        spend_requests(meter, LIST)
         error = meter.quota_error(LIST, ends.timestamp())
         asyncio.run(meter.settle())
         assert "2026-11-24T12:00:00Z" in error.action
 
         for _ in range(2):
-            later = RequestBudget(ledger, spender("b"), now=clock)
+            later = RequestBudget(ledger, make_spender("b"), now=clock)
             with pytest.raises(
                 QuotaSpent, match="the API reported at 2026-11-21T12:00:00Z"
             ) as caught:
-                pay(later, LIST)
+                spend_requests(later, LIST)
             assert 0 == later.requests
             assert "2026-11-24T12:00:00Z" in caught.value.action
             clock.pass_time(days=1)
         clock.now = ends
-        pay(RequestBudget(ledger, spender("c"), now=clock), LIST)
+        spend_requests(RequestBudget(ledger, make_spender("c"), now=clock), LIST)
 
 
-def test_an_end_that_was_not_told_is_the_billing_days(tmp_path: Path) -> None:
+def test_an_exhausted_quota_without_a_reset_ends_on_the_billing_day(tmp_path: Path) -> None:
     clock = Clock()
     with Ledger(tmp_path) as ledger:
-        meter = RequestBudget(ledger, spender(billing_day=5), now=clock)
+        meter = RequestBudget(ledger, make_spender(billing_day=5), now=clock)
         error = meter.quota_error(LIST, None)
         asyncio.run(meter.settle())
         assert "2026-12-05" in error.action
 
         with pytest.raises(QuotaSpent, match="By billing_day, it resets on 2026-12-05"):
-            pay(RequestBudget(ledger, spender("b", billing_day=5), now=clock), LIST)
+            spend_requests(RequestBudget(ledger, make_spender("b", billing_day=5), now=clock), LIST)
         clock.pass_time(hours=20)
-        pay(RequestBudget(ledger, spender("c", billing_day=5), now=clock), LIST)
+        spend_requests(RequestBudget(ledger, make_spender("c", billing_day=5), now=clock), LIST)
 
 
 @pytest.mark.parametrize(("status", "is_open"), [(200, True), (404, True), (429, False)])
-def test_an_answer_proves_that_the_month_is_open(
+def test_a_successful_response_reopens_an_exhausted_quota(
     tmp_path: Path, status: int, *, is_open: bool
 ) -> None:
     clock = Clock()
     with Ledger(tmp_path) as ledger:
-        meter = RequestBudget(ledger, spender(), now=clock)
+        meter = RequestBudget(ledger, make_spender(), now=clock)
         meter.quota_error(LIST, None)
         asyncio.run(meter.settle())
-        anyway = RequestBudget(ledger, spender("b", asks_anyway=True), now=clock)
-        pay(anyway, LIST)
+        anyway = RequestBudget(ledger, make_spender("b", asks_anyway=True), now=clock)
+        spend_requests(anyway, LIST)
         anyway.record_response(status, clock.now)
         asyncio.run(anyway.settle())
 
         assert is_open == (ledger.read_exhaustion() is None)
 
 
-def test_a_run_cancelled_while_it_takes_a_block_returns_it(tmp_path: Path) -> None:
+def test_a_run_cancelled_while_reserving_a_block_returns_it(tmp_path: Path) -> None:
     async def act() -> None:
         with Ledger(tmp_path) as ledger:
-            meter = RequestBudget(ledger, spender(), now=Clock())
+            meter = RequestBudget(ledger, make_spender(), now=Clock())
             paying = asyncio.ensure_future(meter.reserve(LIST))
             # It has begun, and waits for the disk.
             await asyncio.sleep(0)
@@ -246,12 +253,12 @@ def test_a_run_cancelled_while_it_takes_a_block_returns_it(tmp_path: Path) -> No
             paying.cancel()
             await asyncio.gather(paying, return_exceptions=True)
             await meter.settle()
-            assert (0, 0) == (meter.requests, used(ledger))
+            assert (0, 0) == (meter.requests, read_used(ledger))
 
     asyncio.run(act())
 
 
-def test_limits_stop_and_another_turn_does_not() -> None:
+def test_reached_limits_exit_with_4_and_a_held_lease_with_1() -> None:
     assert (4, 4) == (BudgetSpent.exit_status, QuotaSpent.exit_status)
     assert issubclass(BudgetSpent, Stopped)
     assert not issubclass(LeaseHeld, Stopped)

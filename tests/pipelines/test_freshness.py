@@ -1,4 +1,4 @@
-"""How old what analysts see may become: by the time of the run, and by that of the data."""
+"""Maximum age of published data: by the time of the run, and by that of the data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipelines.accounts import Account
 from pipelines.definitions import define
 from pipelines.freshness import data_is_fresh, result_of
 from pipelines.graph import KEYS, PUBLISHED
-from tests.alerts.agency import RecordedAccount, settings_of
+from tests.alerts.agency import RecordedAccount, load_account_settings
 from tests.support.clock import Clock
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -26,26 +26,28 @@ billing_day = 99
 """
 
 
-def project(folder: Path, ages: dict[str, timedelta]) -> Account:
-    """Accounts that were proven so long ago; the settings of one are wrong."""
+def make_project(folder: Path, ages: dict[str, timedelta]) -> Account:
+    """Create accounts with verifications of these ages; one account has invalid settings."""
     (folder / "connector.toml").write_text(ACCOUNTS, encoding="utf-8")
     for name, age in ages.items():
-        RecordedAccount(settings_of(folder / "data", name), Clock(NOW - age)).pull()
+        RecordedAccount(
+            load_account_settings(folder / "data", name), Clock(NOW - age)
+        ).record_pull()
     return Account(environ={}, cwd=folder)
 
 
-def test_policies_ask_when_a_run_last_materialized(tmp_path: Path) -> None:
-    made = define(project(tmp_path, {}))
+def test_freshness_policies_depend_on_the_last_materialization(tmp_path: Path) -> None:
+    made = define(make_project(tmp_path, {}))
     policies = {spec.key: spec.freshness_policy for spec in made.resolve_all_asset_specs()}
     expected = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))
 
     assert {expected} == {policies[key] for key in (*KEYS.values(), PUBLISHED)}
 
 
-def test_the_check_asks_when_the_data_was_proven(tmp_path: Path) -> None:
+def test_the_freshness_check_depends_on_the_last_verification(tmp_path: Path) -> None:
     hours = {"acme": timedelta(hours=20), "globex": timedelta(hours=20)}
-    found = result_of(project(tmp_path, hours), NOW)
-    young = result_of(project(tmp_path, {"globex": timedelta(hours=1)}), NOW)
+    found = result_of(make_project(tmp_path, hours), NOW)
+    young = result_of(make_project(tmp_path, {"globex": timedelta(hours=1)}), NOW)
 
     assert not found.passed
     assert dg.AssetCheckSeverity.WARN == found.severity
@@ -57,8 +59,8 @@ def test_the_check_asks_when_the_data_was_proven(tmp_path: Path) -> None:
     assert "globex" not in str(young.description)
 
 
-def test_the_check_passes_where_all_is_young(tmp_path: Path) -> None:
-    RecordedAccount(settings_of(tmp_path), Clock(datetime.now(UTC))).pull()
+def test_the_freshness_check_passes_for_recent_data(tmp_path: Path) -> None:
+    RecordedAccount(load_account_settings(tmp_path), Clock(datetime.now(UTC))).record_pull()
     account = Account(environ={"CONNECTOR_DATA_DIR": str(tmp_path)}, cwd=tmp_path)
     with dg.DagsterInstance.ephemeral() as instance:
         made = dg.Definitions(asset_checks=[data_is_fresh], resources={"account": account})

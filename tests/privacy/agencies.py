@@ -27,7 +27,7 @@ from connector.ledger.push_states import Task
 from connector.settings.model import Settings
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file, quoted
-from connector.warehouse.pull_commands import Commit, Event, Found, Gone
+from connector.warehouse.pull_commands import Commit, DeletionProof, Event, FoundDetail
 from connector.warehouse.runs import Run, begin_run
 from connector.warehouse.warehouse import Warehouse
 from tests.privacy.populated_agency import settings_of
@@ -63,7 +63,7 @@ class RandomAgency:
             self._land(AT)
             self._change()
             self._land(AT + timedelta(hours=1))
-            gone = {self._one("candidates")["id"]: Gone(AT + timedelta(hours=2))}
+            gone = {self._one("candidates")["id"]: DeletionProof(AT + timedelta(hours=2))}
             events = (Event("unknown_value", f"source {self._mention()!r} is not documented"),)
             stream = Stream(CATALOG["candidates"])
             self.warehouse.commit(stream, Commit(gone=gone, events=events), "the-run", AT)
@@ -202,7 +202,7 @@ class RandomAgency:
         for resource in RESOURCES:
             declared = CATALOG[resource]
             records = [declared.record(dict(each)) for each in self.records[resource].values()]
-            what = Commit(records=tuple(Found(each, at) for each in records))
+            what = Commit(records=tuple(FoundDetail(each, at) for each in records))
             self.warehouse.commit(Stream(declared), what, "the-run", at)
 
     # -- the journal ------------------------------------------------------------------------------

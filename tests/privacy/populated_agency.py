@@ -38,7 +38,7 @@ from connector.report.page import REPORT_FILE
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.pull_commands import Commit, Event, Found
+from connector.warehouse.pull_commands import Commit, Event, FoundDetail
 from connector.warehouse.warehouse import Warehouse
 from tests.publishing.demonstration import AT, land_agency
 
@@ -236,7 +236,7 @@ class PopulatedAgency:
 def land(warehouse: Warehouse, resource: str, record: Mapping[str, Any], at: datetime) -> None:
     """Land a record as a pull would."""
     declared = CATALOG[resource]
-    found = Found(declared.record(dict(record)), at)
+    found = FoundDetail(declared.record(dict(record)), at)
     warehouse.commit(Stream(declared), Commit(records=(found,)), "the-run", at)
 
 

@@ -20,7 +20,7 @@ from connector.sandbox.store import Store
 from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.bookmark import Bookmark, Stream
-from connector.warehouse.pull_commands import Commit, Found
+from connector.warehouse.pull_commands import Commit, FoundDetail
 from connector.warehouse.runs import Run, begin_run, write_run
 from connector.warehouse.warehouse import Warehouse
 
@@ -59,7 +59,7 @@ def land_agency(folder: Path, counts: Mapping[str, int]) -> Warehouse:
         for resource in CATALOG.values():
             for parent in types if resource.parent else (None,):
                 found = tuple(
-                    Found(resource.record(record), AT)
+                    FoundDetail(resource.record(record), AT)
                     for record in store.records(resource.name, type=parent).values()
                 )
                 what = Commit(records=found, bookmark=Bookmark(proven_at=AT))

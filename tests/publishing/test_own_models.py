@@ -33,7 +33,7 @@ from connector.publishing.starter import OWN_FILES, SOURCES_FILE, write_dbt_proj
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.bookmark import Bookmark, Stream
-from connector.warehouse.pull_commands import Commit, Found
+from connector.warehouse.pull_commands import Commit, FoundDetail
 from tests.publishing.agency import PublishingAccount, tables_of
 from tests.repository import ROOT
 from tests.support.command import call
@@ -93,7 +93,7 @@ def shipped(tmp_path: Path) -> PublishingAccount:
     made = PublishingAccount(tmp_path, CONNECTOR_MODELS_FOLDER=str(tmp_path / "my_models"))
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
     now = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
-    found = (Found(Candidate({**CANDIDATE, **stamps}), now),)
+    found = (FoundDetail(Candidate({**CANDIDATE, **stamps}), now),)
     commit = Commit(records=found, bookmark=Bookmark(proven_at=now))
     made.warehouse.commit(Stream(CATALOG["candidates"]), commit, "run-1", now)
     return made

@@ -14,12 +14,12 @@ from connector.warehouse.bookmark import Bookmark
 from connector.warehouse.pull_commands import (
     BATCH_RECORDS_MAX,
     Commit,
-    Found,
-    Gone,
+    DeletionProof,
+    FoundDetail,
     Outcome,
     ReadRecords,
     Steps,
-    Unread,
+    UnreadableDetail,
 )
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
@@ -30,8 +30,8 @@ KINDS = ("found", "gone", "unread")
 def shown(kind: str, id: str) -> Outcome:
     """Return a record as the API shows it."""
     if kind == "found":
-        return Found(Job({"id": id, **RAW}), AT)
-    return Gone(AT) if kind == "gone" else Unread("server_failed")
+        return FoundDetail(Job({"id": id, **RAW}), AT)
+    return DeletionProof(AT) if kind == "gone" else UnreadableDetail("server_failed")
 
 
 def test_no_more_than_a_batch_waits() -> None:

@@ -1,4 +1,4 @@
-"""A pull that finds nothing loads neither a feature that is not set up nor the build of models."""
+"""Commands load only the modules that they use."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from connector.sandbox.server import Sandbox
 from tests.support.command import call, variables
 
-PULL = """
+COMMAND = """
 import sys
 from connector.cli import main
 try:
-    main(["pull"])
+    main(sys.argv[1:])
 finally:
     print("\\n".join(sys.modules), file=sys.stderr)
 """
@@ -35,15 +35,24 @@ def test_a_pull_that_finds_nothing_loads_only_the_pull(tmp_path: Path) -> None:
         environ = variables(sandbox.base_url, tmp_path / "data", sandbox.key)
         environ["CONNECTOR_MODELS"] = "on"
         assert 0 == call(["pull"], environ).status
-        done = subprocess.run(
-            [sys.executable, "-c", PULL],
-            env={**os.environ, **environ},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        loaded = modules_of("pull", environ)
+        loaded_by_status = modules_of("status", environ)
 
-    loaded = done.stderr.splitlines()
-    assert "Nothing to publish" in done.stderr
+    assert "Nothing to publish: recruitment.duckdb is up to date." in loaded
     assert "connector.publishing.publication" in loaded
     assert [] == [each for each in loaded if each.startswith(UNUSED)]
+    assert "connector.cli.status" in loaded_by_status
+    unused = (*UNUSED, "aiohttp", "connector.client.client", "httpx")
+    assert [] == [each for each in loaded_by_status if each.startswith(unused)]
+
+
+def modules_of(command: str, environ: dict[str, str]) -> list[str]:
+    """Return the lines on standard error: messages, and the loaded modules."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, command],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stderr.splitlines()

@@ -22,7 +22,7 @@ from connector.spreadsheet import check
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.problems import SheetRow
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.pull_commands import Commit, Found
+from connector.warehouse.pull_commands import Commit, FoundDetail
 from connector.warehouse.warehouse import Warehouse
 from tests.pushes.pushing import CANDIDATES, Pusher, create, writes
 
@@ -34,7 +34,9 @@ def test_of_500_updates_450_change_nothing(tmp_path: Path) -> None:
         pusher = Pusher(sandbox, tmp_path)
         landed = sandbox.store.records("candidates")
         at = pusher.time.ours()
-        found = Commit(records=tuple(Found(Candidate(dict(each)), at) for each in landed.values()))
+        found = Commit(
+            records=tuple(FoundDetail(Candidate(dict(each)), at) for each in landed.values())
+        )
         Warehouse(pusher.settings.folder).commit(Stream(CATALOG["candidates"]), found, "run", at)
         path = tmp_path / "people.csv"
         with path.open("w", encoding="utf-8", newline="") as file:

@@ -11,7 +11,7 @@ import pytest
 from connector.errors import SettingsError
 from connector.errors_api import Unreachable
 from connector.settings.model import load_settings
-from tests.client.calls import client_of, records
+from tests.client.calls import get_endpoint, make_client
 from tests.client.peer import Peer, found
 from tests.support.command import call, variables
 from tests.support.tls import PEM, server_context
@@ -60,8 +60,8 @@ class Tunnel:
 def test_a_proxy_that_is_set_is_used_and_sees_nothing() -> None:
     async def act() -> None:
         async with Tunnel() as proxy, Peer(found, tls=server_context()) as peer:
-            async with client_of(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
-                assert "5d1c" == (await records(client, "jobs").get("5d1c")).id
+            async with make_client(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
+                assert "5d1c" == (await get_endpoint(client, "jobs").get("5d1c")).id
             assert [f"CONNECT 127.0.0.1:{peer.port} HTTP/1.1"] == proxy.asked
             assert "authorization" in peer.requests[0].headers
         assert b"planted" not in proxy.seen
@@ -73,8 +73,8 @@ def test_a_proxy_that_is_set_is_used_and_sees_nothing() -> None:
 def test_what_is_not_encrypted_goes_through_no_proxy() -> None:
     async def act() -> None:
         async with Tunnel() as proxy, Peer(found) as peer:
-            async with client_of(peer.base_url, proxy=proxy.address) as client:
-                await records(client, "jobs").get("5d1c")
+            async with make_client(peer.base_url, proxy=proxy.address) as client:
+                await get_endpoint(client, "jobs").get("5d1c")
             assert [] == proxy.asked
             assert 1 == len(peer.requests)
 
@@ -84,9 +84,9 @@ def test_what_is_not_encrypted_goes_through_no_proxy() -> None:
 def test_a_proxy_that_refuses_is_told() -> None:
     async def act() -> None:
         async with Tunnel(refuses=True) as proxy, Peer(found, tls=server_context()) as peer:
-            async with client_of(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
+            async with make_client(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
                 with pytest.raises(Unreachable):
-                    await records(client, "jobs").get("5d1c")
+                    await get_endpoint(client, "jobs").get("5d1c")
             assert [] == peer.requests
 
     asyncio.run(act())

@@ -13,7 +13,7 @@ import pytest
 from connector.client.client import Client
 from connector.errors_api import Unreachable
 from connector.settings.model import load_settings
-from tests.client.calls import KEY, client_of, records
+from tests.client.calls import KEY, get_endpoint, make_client
 from tests.client.peer import Peer, found
 from tests.support.tls import PEM
 
@@ -30,9 +30,9 @@ def tls(pem: Path) -> ssl.SSLContext:
 def test_an_expired_certificate_is_refused() -> None:
     async def act() -> None:
         async with Peer(found, tls=tls(EXPIRED)) as peer:
-            async with client_of(peer.base_url, ca_file=EXPIRED) as client:
+            async with make_client(peer.base_url, ca_file=EXPIRED) as client:
                 with pytest.raises(Unreachable, match="certificate has expired"):
-                    await records(client, "jobs").get("5d1c")
+                    await get_endpoint(client, "jobs").get("5d1c")
             assert [] == peer.requests
 
     asyncio.run(act())
@@ -47,9 +47,9 @@ def test_a_protocol_whose_time_is_over_is_refused() -> None:
 
     async def act() -> None:
         async with Peer(found, tls=context) as peer:
-            async with client_of(peer.base_url, ca_file=PEM) as client:
+            async with make_client(peer.base_url, ca_file=PEM) as client:
                 with pytest.raises(Unreachable, match="cannot be reached"):
-                    await records(client, "jobs").get("5d1c")
+                    await get_endpoint(client, "jobs").get("5d1c")
             assert [] == peer.requests
 
     asyncio.run(act())
@@ -66,10 +66,10 @@ def test_the_setting_names_the_authority(tmp_path: Path) -> None:
                 async with client:
                     if environ is given:
                         with pytest.raises(Unreachable) as caught:
-                            await records(client, "jobs").get("5d1c")
+                            await get_endpoint(client, "jobs").get("5d1c")
                         assert "CONNECTOR_CA_FILE" in caught.value.action
                     else:
-                        assert "5d1c" == (await records(client, "jobs").get("5d1c")).id
+                        assert "5d1c" == (await get_endpoint(client, "jobs").get("5d1c")).id
             assert 1 == len(peer.requests)
 
     asyncio.run(act())

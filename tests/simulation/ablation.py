@@ -23,7 +23,7 @@ from connector.pulls.incremental_scan import IncrementalScan, ScanResult
 from connector.pulls.listing import Listing
 from connector.warehouse import bookmark as bookmarks
 from connector.warehouse.bookmark import Bookmark
-from connector.warehouse.pull_commands import Commit, Gone, Steps
+from connector.warehouse.pull_commands import Commit, DeletionProof, Steps
 from tests.simulation import world
 from tests.simulation.harness import START
 from tests.simulation.mirror import Mirror, PullEnd
@@ -214,7 +214,7 @@ def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
     """Records that a list does not contain are deleted without a request."""
 
     def commit(what: Commit) -> Steps[None]:
-        absent = {id: Gone(START) for id, why in what.enqueue.items() if why == "absent"}
+        absent = {id: DeletionProof(START) for id, why in what.enqueue.items() if why == "absent"}
         yield replace(what, gone={**what.gone, **absent})
 
     patch.setattr(Commit, "__iter__", commit)

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.pull_commands import Commit, Found
+from connector.warehouse.pull_commands import Commit, FoundDetail
 from connector.warehouse.versions import SECOND, HistoryEdits, RecordState, Version, VersionEnd
 from connector.warehouse.warehouse import Warehouse
 from tests.simulation.twin import SimulatedServer, TwinServer
@@ -81,7 +81,7 @@ class MemoryHistory:
                 row.raw = items[id].raw
         self._carry_out(edits)
 
-    def _read(self, records: Mapping[str, Found]) -> None:
+    def _read(self, records: Mapping[str, FoundDetail]) -> None:
         edits = HistoryEdits(self._declaration)
         for id, found in records.items():
             before = self._standing(id) if id in self._landed else None
@@ -123,7 +123,7 @@ class MemoryHistory:
             self.chains.setdefault(id, []).append(KeptVersion(version, record.raw))
 
 
-def _is_same(before: RecordState, found: Found) -> bool:
+def _is_same(before: RecordState, found: FoundDetail) -> bool:
     is_whole = before.last.is_whole and before.last.ended_at is None
     return is_whole and bool(before.landed == found.record.raw)
 

@@ -25,11 +25,11 @@ from connector.warehouse.pull_commands import (
     UNREAD_AMONG,
     UNREAD_MAX,
     Commit,
-    Found,
-    Gone,
+    DeletionProof,
+    FoundDetail,
     LandedRow,
     Outcome,
-    Unread,
+    UnreadableDetail,
 )
 from tests.simulation.harness import TooManySteps, Trace
 from tests.simulation.history import MemoryHistory, WarehouseHistory
@@ -79,7 +79,7 @@ class ReceivedAnswers:
     """Answers that the engine received, as proof for its commits."""
 
     pages: list[Page[Resource]] = field(default_factory=list)
-    gone: dict[str, list[Gone]] = field(default_factory=dict)
+    gone: dict[str, list[DeletionProof]] = field(default_factory=dict)
 
 
 Judge = Callable[["Mirror", Commit], None]
@@ -193,11 +193,11 @@ class Mirror:
         for id in order:
             self._count()
             outcomes[id] = outcome = self._stepping(partial(self.world.read, id))
-            if isinstance(outcome, Gone):
+            if isinstance(outcome, DeletionProof):
                 self.seen.gone.setdefault(id, []).append(outcome)
-            self._failed.append(isinstance(outcome, Unread))
+            self._failed.append(isinstance(outcome, UnreadableDetail))
             if sum(self._failed) > UNREAD_MAX:
-                found = tuple(each for each in outcomes.values() if isinstance(each, Found))
+                found = tuple(each for each in outcomes.values() if isinstance(each, FoundDetail))
                 self._stepping(partial(self._commit, Commit(records=found)))
                 raise NoAnswer("a record", "too many records failed")
             if self.world.now > until:
@@ -311,7 +311,7 @@ def _told(value: object) -> str:
         case Page():
             ids = " ".join(str(item.raw["id"]) for item in value.items)
             return f"page {value.page}, {value.total} in all, {value.dated_at:%H:%M:%S}: {ids}"
-        case Found(record, served_at):
+        case FoundDetail(record, served_at):
             return f"found {record.raw['updated_at']} at {served_at:%H:%M:%S}"
         case dict():
             return "{" + ", ".join(f"{key}: {_told(each)}" for key, each in value.items()) + "}"

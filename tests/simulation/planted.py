@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.client.rate_limiter_world import sole_client
+from tests.client.rate_limiter_world import run_single_client
 from tests.simulation import ablation
 from tests.simulation import run as pull
 from tests.simulation.push import ablation as push_ablation
@@ -75,7 +75,7 @@ def _pushed(name: str, scenario: str, obligation: str) -> PlantedFault:
 
 def _limited(kind: str) -> PlantedFault:
     def wrong(seed: int) -> list[str]:
-        refused = len(sole_client(kind, seed).refused_at)
+        refused = len(run_single_client(kind, seed).refused_at)
         return [f"refused: {refused} requests of a sole client"] if refused else []
 
     plant = ablation.requests_in_flight_are_not_counted

@@ -10,7 +10,7 @@ from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.pulls.deletion_guard import MassDeletionGuard
 from connector.pulls.resource_pull import PullOptions, PullResult
-from connector.warehouse.pull_commands import Gone, Outcome
+from connector.warehouse.pull_commands import DeletionProof, Outcome
 from tests.simulation.checkers import differences, ghosts, judge
 from tests.simulation.harness import START
 from tests.simulation.mirror import Mirror
@@ -87,7 +87,7 @@ def test_details_that_are_gone_and_listed_are_a_contradiction() -> None:
     hidden, whole = set(mirror.rows), mirror.world.read
 
     def read(id: str) -> Outcome:
-        return Gone(mirror.world.now) if id in hidden else whole(id)
+        return DeletionProof(mirror.world.now) if id in hidden else whole(id)
 
     mirror.world.read = read  # type: ignore[method-assign]
     pulled = _pulled(mirror)
@@ -102,7 +102,7 @@ def test_details_that_are_gone_and_listed_are_a_contradiction() -> None:
 
 def test_many_that_are_gone_wait_until_lists_do_not_show_them() -> None:
     guard = MassDeletionGuard(100, 100)
-    gone = {f"{number}": Gone(START) for number in range(30)}
+    gone = {f"{number}": DeletionProof(START) for number in range(30)}
 
     assert {} == guard.accept(gone)
     guard.defer()

@@ -17,7 +17,7 @@ import pytest
 
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
-from connector.warehouse.pull_commands import Outcome, Unread
+from connector.warehouse.pull_commands import Outcome, UnreadableDetail
 from tests.repository import ROOT
 from tests.seeds import seeds
 from tests.simulation.checkers import differences, judge
@@ -109,7 +109,7 @@ def test_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.Monkey
         return list_page(page, sort, order)
 
     def reading(id: str) -> Outcome:
-        return Unread("no_answer") if id in lost else read(id)
+        return UnreadableDetail("no_answer") if id in lost else read(id)
 
     monkeypatch.setattr(world, "list", listing)
     monkeypatch.setattr(world, "read", reading)

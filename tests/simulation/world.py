@@ -16,7 +16,7 @@ from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.client.answer_fit import misfit_of_id
 from connector.errors_api import NoAnswer, ServerFailed, UnreadableAnswer
-from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
+from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 from tests.simulation.churn import WorldChanges
 from tests.simulation.harness import LateWrite, WorldClock
 from tests.simulation.scenario import PullScenario
@@ -194,15 +194,15 @@ class PullWorld(WorldClock):
             served_at = self._served_at()
             self._receive()
         except (ServerFailed, NoAnswer) as error:
-            return Unread(error.code)
+            return UnreadableDetail(error.code)
         is_denied = self._happens(scenario.false_gone_share)
         if record is None or is_denied or (self.is_blind and scenario.blind == "details"):
-            return Gone(served_at)
+            return DeletionProof(served_at)
         if self._happens(scenario.crossed_share):
             record = self.server.detail(self.chance.choice(sorted(self.server.born))) or record
         if misfit_of_id(id, record.raw) is not None:
-            return Unread(UnreadableAnswer.code)
-        return Found(record, served_at)
+            return UnreadableDetail(UnreadableAnswer.code)
+        return FoundDetail(record, served_at)
 
 
 def _dated(item: Resource, served_at: datetime) -> Resource:

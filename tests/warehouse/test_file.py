@@ -26,7 +26,7 @@ from connector.warehouse.duckdb_file import (
     open_file,
     transaction,
 )
-from connector.warehouse.pull_commands import Commit, Event, Found
+from connector.warehouse.pull_commands import Commit, Event, FoundDetail
 from connector.warehouse.runs import Run, begin_run, end_resource, last_runs
 from connector.warehouse.state import take_notices, write_notice
 from connector.warehouse.warehouse import Warehouse
@@ -84,7 +84,7 @@ def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monkey
         run = Run(str(number), "pull", NOW + timedelta(days=365 * 30, seconds=number))
         warehouse.prepare()
         warehouse.write(begin_run, run)
-        record = Found(Job({"id": f"{number}", "created_at": STAMP}), NOW)
+        record = FoundDetail(Job({"id": f"{number}", "created_at": STAMP}), NOW)
         warehouse.commit(JOBS, Commit(records=(record,)), run.run_id, NOW)
         warehouse.write(end_resource, run.run_id, replace(DONE, resource="jobs", new=1))
         with open_file(warehouse.work) as connection:

@@ -9,7 +9,7 @@ from connector.catalog import CATALOG
 from connector.catalog.content import ContentItem
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.landing import LandedCounts
-from connector.warehouse.pull_commands import Commit, Found, Gone
+from connector.warehouse.pull_commands import Commit, DeletionProof, FoundDetail
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
 from tests.warehouse.versions import (
@@ -24,7 +24,7 @@ from tests.warehouse.versions import (
 )
 
 
-def commit(warehouse: Warehouse, *found: Found, at: float = 0, **rest: Any) -> LandedCounts:
+def commit(warehouse: Warehouse, *found: FoundDetail, at: float = 0, **rest: Any) -> LandedCounts:
     """Commit these details and the rest, and hold the history to its promises."""
     fates = warehouse.commit(CANDIDATES, Commit(records=found, **rest), "run-1", moment(at))
     assert [] == offences(warehouse)
@@ -171,8 +171,8 @@ def test_a_deletion_ends_a_version_and_a_return_continues(warehouse: Warehouse) 
     """
     commit(warehouse, detail("1", 0, -5, city="Bath"))
     commit(warehouse, items=(item("1", 40),))
-    commit(warehouse, gone={"1": Gone(moment(100))})
-    commit(warehouse, gone={"1": Gone(moment(150))})
+    commit(warehouse, gone={"1": DeletionProof(moment(100))})
+    commit(warehouse, gone={"1": DeletionProof(moment(150))})
     commit(warehouse, items=(item("1", 200),))
     (ended,) = versions(warehouse)
 
@@ -181,7 +181,7 @@ def test_a_deletion_ends_a_version_and_a_return_continues(warehouse: Warehouse) 
     assert [(moment(0), moment(101))] == ends(warehouse)
 
     commit(warehouse, detail("1", 300, -5, city="Bath"))
-    commit(warehouse, gone={"1": Gone(moment(400))})
+    commit(warehouse, gone={"1": DeletionProof(moment(400))})
     commit(warehouse, detail("1", 500, 450, city="York"))
 
     assert [None, ["_deleted_at"], ["_deleted_at", "updated_at", "city"]] == [
@@ -211,7 +211,7 @@ def test_content_items_share_one_history(warehouse: Warehouse) -> None:
     stream = Stream(CATALOG["content_items"], "type-1")
     stamps = {"created_at": CREATED.isoformat(), "updated_at": moment(-9).isoformat()}
     raw = {"id": "i", **stamps, "title": "T", "fields": {"body": [1, True], "x": None}}
-    found = Found(ContentItem(raw), moment(0))
+    found = FoundDetail(ContentItem(raw), moment(0))
     warehouse.commit(stream, Commit(records=(found,)), "run-1", moment(0))
     shown = {"id": "i", **stamps, "updated_at": moment(20).isoformat(), "title": "U"}
     page = (ContentItem(shown, is_item=True, served_at=moment(50)),)

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connector.catalog.candidate import Candidate
-from connector.warehouse.pull_commands import Commit, Found, Gone
+from connector.warehouse.pull_commands import Commit, DeletionProof, FoundDetail
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import seeds
 from tests.support.agency import rows
@@ -170,7 +170,7 @@ def test_the_versions_are_those_that_were_observed(prepared: Path, steps: Any) -
             for id, (shown, city, age) in batch.get("read", {}).items():
                 records.append(detail(id, at + 0.1, at - age, **shown, city=city))
                 model.read(id, at + 0.1, at - age, {**shown, "city": city})
-            gone = {id: Gone(moment(at + 0.2)) for id in sorted(batch.get("gone", ()))}
+            gone = {id: DeletionProof(moment(at + 0.2)) for id in sorted(batch.get("gone", ()))}
             for id in gone:
                 model.gone(id, at + 0.2)
             what = Commit(items=tuple(items), records=tuple(records), gone=gone)
@@ -228,8 +228,8 @@ def live_on(life: RecordLife, chance: random.Random, at: float) -> None:
 def look_at(warehouse: Warehouse, life: RecordLife, chance: random.Random, at: float) -> None:
     """Commit what a list, a detail, or a list and then a detail would show."""
     items: tuple[Candidate, ...] = ()
-    records: tuple[Found, ...] = ()
-    gone: dict[str, Gone] = {}
+    records: tuple[FoundDetail, ...] = ()
+    gone: dict[str, DeletionProof] = {}
     how = chance.choice(["list", "detail", "both"])
     if life.is_there and how != "detail":
         listed = {name: life.shown[name] for name in ("status", "first_name")}
@@ -238,7 +238,7 @@ def look_at(warehouse: Warehouse, life: RecordLife, chance: random.Random, at: f
         if life.is_there:
             records = (detail("a", at, life.updated, **life.shown),)
         else:
-            gone = {"a": Gone(moment(at))}
+            gone = {"a": DeletionProof(moment(at))}
     what = Commit(items=items, records=records, gone=gone)
     warehouse.commit(CANDIDATES, what, "run", moment(at))
 

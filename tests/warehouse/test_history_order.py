@@ -7,7 +7,7 @@ import random
 import pytest
 
 from connector.warehouse.history import History
-from connector.warehouse.pull_commands import Commit, Gone
+from connector.warehouse.pull_commands import Commit, DeletionProof
 from connector.warehouse.versions import VersionEnd
 from connector.warehouse.warehouse import Warehouse
 from tests.tiers import first_fast
@@ -39,7 +39,7 @@ def test_answers_of_any_dates_keep_the_order(seed: int, warehouse: Warehouse) ->
         updated = now + chance.uniform(-3, 1)
         match chance.randrange(5):
             case 0:
-                commit(warehouse, gone={"1": Gone(moment(now))})
+                commit(warehouse, gone={"1": DeletionProof(moment(now))})
             case 1 | 2:
                 commit(warehouse, items=(item("1", now, first_name=name),))
             case _:
@@ -64,6 +64,6 @@ def test_a_version_that_would_end_before_it_began_is_not_committed(
 
     monkeypatch.setattr(History, "_end_versions", early)
     with pytest.raises(AssertionError, match="would end before they began"):
-        commit(warehouse, gone={"1": Gone(moment(9))})
+        commit(warehouse, gone={"1": DeletionProof(moment(9))})
 
     assert [None] == [row["_valid_to"] for row in versions(warehouse)]

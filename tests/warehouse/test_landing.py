@@ -20,7 +20,7 @@ from connector.warehouse import pull_commands
 from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.landing import LandedCounts
-from connector.warehouse.pull_commands import Commit, Event, Found, Gone
+from connector.warehouse.pull_commands import Commit, DeletionProof, Event, FoundDetail
 from connector.warehouse.state import read_bookmark, read_status
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
@@ -30,13 +30,13 @@ JOBS = Stream(CATALOG["jobs"])
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 
-def candidate(id: str, **fields: Any) -> Found:
+def candidate(id: str, **fields: Any) -> FoundDetail:
     """A candidate as a detail answer shows it."""
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
-    return Found(Candidate({"id": id, **stamps, **fields}), NOW)
+    return FoundDetail(Candidate({"id": id, **stamps, **fields}), NOW)
 
 
-def land(warehouse: Warehouse, *found: Found, **rest: Any) -> LandedCounts:
+def land(warehouse: Warehouse, *found: FoundDetail, **rest: Any) -> LandedCounts:
     """Commit these records."""
     return warehouse.commit(CANDIDATES, Commit(records=found, **rest), "run-1", NOW)
 
@@ -72,8 +72,10 @@ def test_fates_are_counted_and_an_id_is_one_row(warehouse: Warehouse) -> None:
     again = land(warehouse, candidate("1"), candidate("2", city="Bath"), candidate("3"))
 
     assert LandedCounts(new=1, changed=1, unchanged=1) == again
-    assert LandedCounts(deleted=1) == land(warehouse, gone={"1": Gone(NOW), "unknown": Gone(NOW)})
-    assert LandedCounts() == land(warehouse, gone={"1": Gone(NOW)})
+    assert LandedCounts(deleted=1) == land(
+        warehouse, gone={"1": DeletionProof(NOW), "unknown": DeletionProof(NOW)}
+    )
+    assert LandedCounts() == land(warehouse, gone={"1": DeletionProof(NOW)})
     assert 3 == len(rows(warehouse.work, "FROM landing.candidates"))
     assert 2 == warehouse.query(CANDIDATES, pull_commands.CountLive())
     # A record that is read again after it was held for deleted lives again.
@@ -95,7 +97,7 @@ def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -
     assert ("j2", "j1") == warehouse.query(JOBS, pull_commands.NextQueued(5, frozenset({"j3"})))
     between = pull_commands.CreatedBetween(items[0].created_at, items[2].created_at)
     assert frozenset({"j2"}) == warehouse.query(JOBS, between)
-    detail = Found(Job({**items[2].raw, "description": "d"}), NOW)
+    detail = FoundDetail(Job({**items[2].raw, "description": "d"}), NOW)
     assert LandedCounts(new=1) == warehouse.commit(JOBS, Commit(records=(detail,)), "run-2", NOW)
     assert 2 == warehouse.read(read_status, "jobs").pending
 

@@ -10,7 +10,7 @@ from typing import Any
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.pull_commands import Found
+from connector.warehouse.pull_commands import FoundDetail
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
 
@@ -25,10 +25,10 @@ def moment(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def detail(id: str, at: float, updated: float, **fields: Any) -> Found:
+def detail(id: str, at: float, updated: float, **fields: Any) -> FoundDetail:
     """A candidate's detail, read at second `at`, which says that it changed at second `updated`."""
     stamps = {"created_at": CREATED.isoformat(), "updated_at": moment(updated).isoformat()}
-    return Found(Candidate({"id": id, **stamps, **fields}), moment(at))
+    return FoundDetail(Candidate({"id": id, **stamps, **fields}), moment(at))
 
 
 def item(id: str, at: float, **fields: Any) -> Candidate:

@@ -19,7 +19,7 @@ from connector.publishing.build import build
 from connector.publishing.project import BuildResult, Project
 from connector.publishing.project_loader import load_project
 from connector.warehouse.bookmark import Bookmark, Stream
-from connector.warehouse.pull_commands import Commit, Found, Gone
+from connector.warehouse.pull_commands import Commit, DeletionProof, FoundDetail
 from connector.warehouse.runs import Run, begin_run
 from connector.warehouse.warehouse import Warehouse
 
@@ -52,7 +52,7 @@ class ModelWorld:
         """
         for name, records in resources.items():
             found = tuple(
-                Found(CATALOG[name].record(self._raw(name, id, fields)), moment(at))
+                FoundDetail(CATALOG[name].record(self._raw(name, id, fields)), moment(at))
                 for id, fields in records.items()
             )
             self._commit(name, at, Commit(records=found))
@@ -74,7 +74,7 @@ class ModelWorld:
     def gone(self, at: str, **resources: tuple[str, ...]) -> None:
         """The API said at `at` that these are gone."""
         for name, ids in resources.items():
-            self._commit(name, at, Commit(gone={id: Gone(moment(at)) for id in ids}))
+            self._commit(name, at, Commit(gone={id: DeletionProof(moment(at)) for id in ids}))
 
     def prove(self, at: str) -> None:
         """Say that every resource is proven up to `at`, which is the models' now."""

@@ -59,7 +59,7 @@ from connector.pushes.push_row import (
     answer_of,
 )
 from connector.pushes.row_steps import run_row
-from connector.warehouse.pull_commands import Unread
+from connector.warehouse.pull_commands import UnreadableDetail
 from tests.simulation.harness import TooManySteps
 from tests.simulation.push.world import PushWorld
 
@@ -251,11 +251,11 @@ class PushProcess:
                 answer = self.journal.open_creates(key)
         return answer
 
-    def _newest(self) -> Page[Resource] | Unread:
+    def _newest(self) -> Page[Resource] | UnreadableDetail:
         """The page that was read before the first create, read again where that failed."""
         if self._page is None:
             page = self.world.newest(1)
-            if isinstance(page, Unread):
+            if isinstance(page, UnreadableDetail):
                 return page
             self._page = page
         return self._page

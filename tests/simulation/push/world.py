@@ -26,7 +26,7 @@ from connector.errors_api import InDoubt, Unreachable
 from connector.sandbox.api_answer import Rejection
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.store import Store
-from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
+from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 from tests.simulation.harness import START, LateWrite, WorldClock
 from tests.simulation.push.chance import Chance
 from tests.simulation.push.scenario import (
@@ -291,10 +291,10 @@ class PushWorld(WorldClock):
             headers["date"] = format_datetime(self.server_now(), usegmt=True)
         return Response(status, headers, json.dumps(document).encode())
 
-    def newest(self, page: int) -> Page[Resource] | Unread:
+    def newest(self, page: int) -> Page[Resource] | UnreadableDetail:
         """One page, last created first, unless the scenario has it otherwise."""
         if not self._reads():
-            return Unread("no_answer")
+            return UnreadableDetail("no_answer")
         items = [
             item
             for item in self._items()
@@ -338,19 +338,19 @@ class PushWorld(WorldClock):
     def read(self, id: str) -> Outcome:
         """One record's detail."""
         if not self._reads():
-            return Unread("server_failed")
+            return UnreadableDetail("server_failed")
         served_at = self._served_at()
         try:
             raw = self.store.get(self.scenario.resource, id, type=self.parent).record
         except Rejection:
-            return Gone(served_at or self.own_now())
+            return DeletionProof(served_at or self.own_now())
         self.pass_time(0.02)
         if self.is_faulty and self.chance.yes(self.scenario.crossed_reads):
             raw = dict(self._other(id) or raw)
         if misfit_of_id(id, raw) is not None:
-            return Unread("unreadable_answer")
+            return UnreadableDetail("unreadable_answer")
         record: Resource = self.resource.record(raw, served_at=served_at)
-        return Found(record, served_at or self.own_now())
+        return FoundDetail(record, served_at or self.own_now())
 
     def _reads(self) -> bool:
         self.reads += 1

@@ -15,7 +15,7 @@ from connector.errors import DamagedSpreadsheet, SpreadsheetError
 from connector.ledger.push_plan import RowResult
 from connector.page.words import error_note, language
 from connector.spreadsheet.check import CheckedRow
-from connector.spreadsheet.problems import Cell, PartlyShown
+from connector.spreadsheet.problems import Cell, PartlyVisibleCell
 from connector.spreadsheet.report import write_report
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.workbook import SheetFile
@@ -244,4 +244,4 @@ def test_a_report_keeps_what_a_cell_holds_and_how_it_is_shown(
     write_report(report, table, [RowResult(2, "create")])
 
     assert cells_of(table) == cells_of(open_table(report))
-    assert any(isinstance(cell, PartlyShown) for cell in cells_of(table)[0])
+    assert any(isinstance(cell, PartlyVisibleCell) for cell in cells_of(table)[0])

@@ -18,7 +18,7 @@ from connector.spreadsheet.problems import (
     Amount,
     Cell,
     CellError,
-    NotedValue,
+    ValueWithNotes,
     visible_text,
 )
 from connector.spreadsheet.target_columns import TargetColumn, target_columns
@@ -77,7 +77,7 @@ def test_any_cell_is_a_value_or_a_documented_problem(
         except CellError as error:
             refusals.add(error.problem().code)
             continue
-        value = value.value if isinstance(value, NotedValue) else value
+        value = value.value if isinstance(value, ValueWithNotes) else value
         value = value.value if isinstance(value, Amount) else value
         if value is None:
             continue
@@ -104,7 +104,7 @@ def test_any_number_in_any_format_is_a_value_or_a_documented_problem(
         except CellError as error:
             refusals.add(error.problem(column.key, cell).code)
             continue
-        value = value.value if isinstance(value, NotedValue) else value
+        value = value.value if isinstance(value, ValueWithNotes) else value
         value = value.value if isinstance(value, Amount) else value
         if value is not None:
             json.dumps(value, allow_nan=False)

@@ -13,7 +13,7 @@ from connector.spreadsheet.problems import (
     Amount,
     Cell,
     CellError,
-    NotedValue,
+    ValueWithNotes,
     visible_text,
 )
 from connector.spreadsheet.target_columns import TargetColumn
@@ -35,7 +35,7 @@ def read(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> Any:
     """The value of a cell; `resource.field` for another resource than candidates."""
     resource, _, field = name.rpartition(".")
     value = cell_reader(slot(field, resource or "candidates"), "create", options).read(cell)
-    return value.value if isinstance(value, NotedValue) else value
+    return value.value if isinstance(value, ValueWithNotes) else value
 
 
 def refused(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> CellError:

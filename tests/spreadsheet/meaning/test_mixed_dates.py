@@ -10,7 +10,7 @@ import pytest
 from connector.spreadsheet.check import check
 from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import map_headings
-from connector.spreadsheet.problems import Cell, PartlyShown
+from connector.spreadsheet.problems import Cell, PartlyVisibleCell
 from tests.spreadsheet.meaning.sheet import CANDIDATE, DeclaredLanding, aimed, table
 
 
@@ -38,7 +38,7 @@ APRIL, JULY, LATE = date(2026, 4, 3), date(2026, 7, 5), date(2026, 4, 23)
         ("25/12/2026", "2026-04-03"),
         ("2026-04-03 00:00:00", "31-05-2026"),
         (datetime(2026, 4, 3), "12/25/2026"),
-        (PartlyShown(APRIL, "03-Apr", "dd-mmm"), "25/12/2026"),
+        (PartlyVisibleCell(APRIL, "03-Apr", "dd-mmm"), "25/12/2026"),
         (APRIL, date(2026, 5, 5), "13/04/2026", ""),
     ],
 )

@@ -260,8 +260,8 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         "born_later": "The date of birth is in the future or more than 100 years ago: correct"
         " the year.",
         "ends_before_start": "The end date is before the start date: correct one of the dates.",
-        "hidden_row": "The row is hidden in the file, perhaps by a filter: show the row and"
-        " check it, or delete it.",
+        "hidden_row": "The row is hidden in the file, perhaps by a filter: unhide the row in"
+        " the file and check it, or delete the row there.",
         "split_row": "The line before or after the row has a single cell, which may be a part of"
         " the row: check whether a line break splits the row.",
     }

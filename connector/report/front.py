@@ -43,7 +43,6 @@ class FigureValue:
     Attributes:
         value: The value; None if it is unknown, or if it has several currencies.
         detail: What the value is a part of.
-        unit: Currency, or "".
         amounts: Amounts in several currencies, which cannot be added.
         is_whole: False if the value is incomplete, so that no change is shown.
     """

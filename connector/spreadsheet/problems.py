@@ -72,7 +72,6 @@ class SheetRow:
         flaws: Cells that have no value, by column.
         missing: Number of cells at the end that the file does not have.
         is_outside: True if the row does not belong to the table: totals, or repeated headings.
-        is_hidden: True if the row is hidden.
         may_be_split: True if it is next to a line with one cell, which may be a part of it.
         record: Id in the column `_id` of a report, which selects one of several records.
     """
@@ -365,7 +364,6 @@ class FileQuestion:
 
     Attributes:
         stops: True if the file cannot be imported before the question is answered.
-        column: Heading of the column.
         received: Example cell.
         choices: Words for the answers, each with the resulting value of the example.
     """

@@ -1,4 +1,4 @@
-"""The settings on alerts: what is accepted, what is refused, and that no secret is ever shown."""
+"""Alert settings: accepted and refused values, and no secret is shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAIL = {
 }
 
 
-def test_an_accounts_table_inherits_where_alerts_go(tmp_path: Path) -> None:
+def test_an_account_inherits_the_alert_settings_of_the_top_level(tmp_path: Path) -> None:
     (tmp_path / "hook").write_text(f"{ADDRESS}\n", encoding="utf-8")
     (tmp_path / "hook").chmod(0o600)
     (tmp_path / "connector.toml").write_text(
@@ -52,7 +52,7 @@ def test_an_accounts_table_inherits_where_alerts_go(tmp_path: Path) -> None:
         ("https://hooks.example/x#planted", "must be an address"),
     ],
 )
-def test_webhook_addresses_that_are_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_an_invalid_webhook_address_is_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said) as caught:
         load_settings({}, {"CONNECTOR_ALERT_WEBHOOK": text}, tmp_path)
 
@@ -75,7 +75,9 @@ def test_webhook_addresses_that_are_refused(tmp_path: Path, text: str, said: str
         ({"CONNECTOR_ALERT_WEBHOOK_STYLE": "teams"}, "one of: generic, slack"),
     ],
 )
-def test_what_cannot_work_is_refused(tmp_path: Path, environ: dict[str, str], said: str) -> None:
+def test_invalid_alert_settings_are_refused(
+    tmp_path: Path, environ: dict[str, str], said: str
+) -> None:
     with pytest.raises(SettingsError, match=said) as caught:
         load_settings({}, environ, tmp_path)
 
@@ -83,7 +85,7 @@ def test_what_cannot_work_is_refused(tmp_path: Path, environ: dict[str, str], sa
     assert "not-an-address" not in str(caught.value)
 
 
-def test_password_may_have_spaces_and_is_not_shown(tmp_path: Path) -> None:
+def test_an_email_password_can_contain_spaces_and_is_not_shown(tmp_path: Path) -> None:
     named = {**MAIL, "CONNECTOR_ALERT_EMAIL_USER": "ann"}
     settings = load_settings({}, {**named, "CONNECTOR_ALERT_EMAIL_PASSWORD": "abcd efgh"}, tmp_path)
 

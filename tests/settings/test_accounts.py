@@ -43,9 +43,9 @@ def read_accounts(folder: Path, text: str) -> dict[str | None, ConfiguredAccount
     return {each.name: each for each in configured_accounts({}, folder)}
 
 
-@pytest.mark.parametrize(("table", "said"), BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize(("table", "message"), BROKEN.values(), ids=BROKEN)
 def test_invalid_settings_of_one_account_do_not_affect_others(
-    project_folder: Path, table: str, said: str
+    project_folder: Path, table: str, message: str
 ) -> None:
     found = read_accounts(project_folder, f"{table}\n{WELL}")
 
@@ -53,7 +53,7 @@ def test_invalid_settings_of_one_account_do_not_affect_others(
     assert found["acme"].settings is not None
     assert "https://acme.example" == found["acme"].settings.connection().base_url
     assert found["globex"].settings is None
-    assert said in str(found["globex"].error)
+    assert message in str(found["globex"].error)
 
 
 def test_an_invalid_account_name_is_an_error_of_that_account_only(project_folder: Path) -> None:
@@ -88,15 +88,15 @@ def test_a_reserved_folder_name_is_refused_as_account_name(project_folder: Path,
     """The error states the folder's purpose and all reserved names. Other accounts are not
     affected.
     """
-    said = rf"account is '{name}' \(from .*{name}/ in the data folder is for .*inbox, imports"
-    with pytest.raises(SettingsError, match=said):
+    message = rf"account is '{name}' \(from .*{name}/ in the data folder is for .*inbox, imports"
+    with pytest.raises(SettingsError, match=message):
         load_settings({"account": name}, {}, project_folder)
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(SettingsError, match=message):
         load_settings({}, {"CONNECTOR_ACCOUNT": name}, project_folder)
     found = read_accounts(project_folder, f"{WELL}[accounts.{name}]\n")
     assert found["acme"].settings is not None
     assert "data folder is for" in str(found[name].error)
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(SettingsError, match=message):
         load_settings({"account": name}, {}, project_folder)
 
 
@@ -109,7 +109,7 @@ def test_names_similar_to_reserved_ones_are_accepted_as_accounts(
 
 def test_reserved_folder_names_match_the_documentation() -> None:
     page = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
-    (told,) = re.findall(r"that the connector uses there: (.*?)\.\n", page, re.DOTALL)
+    (documented,) = re.findall(r"that the connector uses there: (.*?)\.\n", page, re.DOTALL)
 
     assert set(FOLDERS) <= set(OWN_FOLDERS)
-    assert {*OWN_FOLDERS, *OWN_PREFIXES} == set(re.findall(r"`(.+?)`", told))
+    assert {*OWN_FOLDERS, *OWN_PREFIXES} == set(re.findall(r"`(.+?)`", documented))

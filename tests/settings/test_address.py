@@ -35,7 +35,7 @@ def test_a_base_address_is_normalized(written: str, read: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "message"),
     [
         ("acme.example", "such as https://acme.example"),
         ("ftp://acme.example", "such as https://acme.example"),
@@ -58,12 +58,12 @@ def test_a_base_address_is_normalized(written: str, read: str) -> None:
         ("https://[::1", "with a port from 1 to 65535"),
     ],
 )
-def test_an_invalid_base_address_is_refused(tmp_path: Path, written: str, said: str) -> None:
+def test_an_invalid_base_address_is_refused(tmp_path: Path, written: str, message: str) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {"CONNECTOR_BASE_URL": written}, tmp_path)
 
     assert "(from CONNECTOR_BASE_URL): it must be " in str(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "secret" not in str(caught.value)
 
 

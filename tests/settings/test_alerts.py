@@ -42,7 +42,7 @@ def test_an_account_inherits_the_alert_settings_of_the_top_level(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("http://hooks.example/x", "http would show alerts to others"),
         ("ftp://hooks.example/x", "must be an address"),
@@ -52,8 +52,8 @@ def test_an_account_inherits_the_alert_settings_of_the_top_level(tmp_path: Path)
         ("https://hooks.example/x#planted", "must be an address"),
     ],
 )
-def test_an_invalid_webhook_address_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(SettingsError, match=said) as caught:
+def test_an_invalid_webhook_address_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as caught:
         load_settings({}, {"CONNECTOR_ALERT_WEBHOOK": text}, tmp_path)
 
     assert text not in f"{caught.value} {caught.value.action}"
@@ -61,7 +61,7 @@ def test_an_invalid_webhook_address_is_refused(tmp_path: Path, text: str, said: 
 
 
 @pytest.mark.parametrize(
-    ("environ", "said"),
+    ("environ", "message"),
     [
         ({"CONNECTOR_ALERT_EMAIL_TO": "not-an-address"}, r"alert_email_to \(from .* must be 1 to"),
         ({"CONNECTOR_ALERT_EMAIL_FROM": "a@b, c@d"}, "must be one address"),
@@ -76,9 +76,9 @@ def test_an_invalid_webhook_address_is_refused(tmp_path: Path, text: str, said: 
     ],
 )
 def test_invalid_alert_settings_are_refused(
-    tmp_path: Path, environ: dict[str, str], said: str
+    tmp_path: Path, environ: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(SettingsError, match=said) as caught:
+    with pytest.raises(SettingsError, match=message) as caught:
         load_settings({}, environ, tmp_path)
 
     assert "night@" not in str(caught.value)

@@ -41,7 +41,7 @@ class FileKeyring(KeyringBackend):
 
 
 @pytest.fixture
-def ring(tmp_path: Path) -> Iterator[FileKeyring]:
+def file_keyring(tmp_path: Path) -> Iterator[FileKeyring]:
     """Keyring of this process with the key, for the duration of the test."""
     before = keyring.get_keyring()
     ring = FileKeyring(tmp_path / "ring.json")
@@ -56,7 +56,7 @@ def load_from_environment(folder: Path, **environ: str) -> Settings:
     return load_settings({}, {**ENTRY, **environ}, folder)
 
 
-def test_the_key_is_read_from_the_keyring(ring: FileKeyring, tmp_path: Path) -> None:
+def test_the_key_is_read_from_the_keyring(file_keyring: FileKeyring, tmp_path: Path) -> None:
     settings = load_from_environment(tmp_path)
 
     assert settings.api_key.value is not None
@@ -66,7 +66,9 @@ def test_the_key_is_read_from_the_keyring(ring: FileKeyring, tmp_path: Path) -> 
     assert ("api_key", "set", settings.api_key.origin) in list(settings.rows())
 
 
-def test_each_account_can_name_its_own_keyring_entry(ring: FileKeyring, tmp_path: Path) -> None:
+def test_each_account_can_name_its_own_keyring_entry(
+    file_keyring: FileKeyring, tmp_path: Path
+) -> None:
     (tmp_path / "connector.toml").write_text(
         'api_key_keyring = "recruitment-connector/top"\n[accounts.acme]\n'
         'base_url = "https://acme.example"\napi_key_keyring = "recruitment-connector/acme"\n'
@@ -81,7 +83,7 @@ def test_each_account_can_name_its_own_keyring_entry(ring: FileKeyring, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         ("recruitment-connector/other", "run 'keyring set recruitment-connector other'"),
         ("nothing", "must be SERVICE/USER"),
@@ -90,27 +92,27 @@ def test_each_account_can_name_its_own_keyring_entry(ring: FileKeyring, tmp_path
     ],
 )
 def test_a_missing_keyring_entry_is_reported(
-    ring: FileKeyring, tmp_path: Path, entry: str, said: str
+    file_keyring: FileKeyring, tmp_path: Path, entry: str, message: str
 ) -> None:
-    with pytest.raises(SettingsError, match=said) as caught:
+    with pytest.raises(SettingsError, match=message) as caught:
         load_from_environment(tmp_path, CONNECTOR_API_KEY_KEYRING=entry)
     assert "CONNECTOR_API_KEY_KEYRING" in str(caught.value)
     assert 2 == caught.value.exit_status
 
 
 @pytest.mark.parametrize(
-    ("error", "said"), [(KeyringLocked(KEY), "is locked"), (KeyringError(KEY), "failed")]
+    ("error", "message"), [(KeyringLocked(KEY), "is locked"), (KeyringError(KEY), "failed")]
 )
 def test_a_locked_keyring_is_reported(
-    ring: FileKeyring, tmp_path: Path, error: KeyringError, said: str
+    file_keyring: FileKeyring, tmp_path: Path, error: KeyringError, message: str
 ) -> None:
-    ring.error = error
-    with pytest.raises(SettingsError, match=said) as caught:
+    file_keyring.error = error
+    with pytest.raises(SettingsError, match=message) as caught:
         load_from_environment(tmp_path)
     assert KEY not in f"{caught.value} {caught.value.action} {caught.value.__cause__}"
 
 
-def test_a_machine_without_a_keyring_is_reported(ring: FileKeyring, tmp_path: Path) -> None:
+def test_a_machine_without_a_keyring_is_reported(file_keyring: FileKeyring, tmp_path: Path) -> None:
     keyring.set_keyring(keyring.backends.fail.Keyring())  # type: ignore[no-untyped-call] # as above
     with pytest.raises(SettingsError, match="this machine has no keyring") as caught:
         load_from_environment(tmp_path)
@@ -128,7 +130,7 @@ def test_a_missing_keyring_package_is_reported_with_its_installation(
 
 
 def test_a_keyring_entry_beside_another_key_setting_is_refused(
-    ring: FileKeyring, tmp_path: Path
+    file_keyring: FileKeyring, tmp_path: Path
 ) -> None:
     for other in ({"CONNECTOR_API_KEY": "k"}, {"CONNECTOR_API_KEY_FILE": "k"}):
         with pytest.raises(SettingsError, match="both"):

@@ -33,7 +33,7 @@ def test_excluded_schemas_and_columns_are_read_from_the_project_file(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("candidates.note", "no field of candidates (did you mean 'notes'?). Allowed: id, "),
         ("candidate.notes", "no resource (did you mean 'candidates'?). Allowed: "),
@@ -41,9 +41,9 @@ def test_excluded_schemas_and_columns_are_read_from_the_project_file(tmp_path: P
     ],
 )
 def test_unknown_excluded_schemas_or_columns_are_refused(
-    tmp_path: Path, text: str, said: str
+    tmp_path: Path, text: str, message: str
 ) -> None:
-    with pytest.raises(SettingsError, match=re.escape(said)):
+    with pytest.raises(SettingsError, match=re.escape(message)):
         load_settings({}, {"CONNECTOR_PUBLISH_WITHOUT": f"push,{text}"}, tmp_path)
 
 
@@ -72,11 +72,11 @@ def test_the_hash_key_is_not_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [("tiny-0", "shorter than 16 characters"), ("two words, and long", "has a space")],
 )
-def test_a_short_or_weak_hash_key_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(SettingsError, match=said) as caught:
+def test_a_short_or_weak_hash_key_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as caught:
         load_settings({}, {"CONNECTOR_PUBLISH_HASH_KEY": text}, tmp_path)
 
     assert text not in str(caught.value)

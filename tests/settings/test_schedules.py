@@ -56,8 +56,8 @@ def test_an_invalid_schedule_time_is_refused_with_the_allowed_formats(
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {}, tmp_path)
 
-    said = f"verification_cron is '{cron}' (from connector.toml): it must be a cron expression"
-    assert str(caught.value).startswith(said)
+    message = f"verification_cron is '{cron}' (from connector.toml): it must be a cron expression"
+    assert str(caught.value).startswith(message)
     assert "such as '15 2 * * *' for 02:15 every day; or 'off'" in str(caught.value)
 
 

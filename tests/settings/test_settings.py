@@ -252,7 +252,7 @@ def test_an_account_table_cannot_change_the_data_folder_or_account(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (b"billing_day = ", "is not valid TOML: Invalid value"),
         (b"billing_day = '\xff'", "is not valid TOML: it is not UTF-8"),
@@ -261,14 +261,14 @@ def test_an_account_table_cannot_change_the_data_folder_or_account(
         (b"[accounts.Acme]", "account is 'Acme' (from connector.toml)"),
     ],
 )
-def test_a_malformed_project_file_is_refused(tmp_path: Path, text: bytes, said: str) -> None:
+def test_a_malformed_project_file_is_refused(tmp_path: Path, text: bytes, message: str) -> None:
     (tmp_path / "connector.toml").write_bytes(text)
 
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {}, tmp_path)
 
     assert "connector.toml" in str(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_variable_can_name_a_project_file_in_another_folder(tmp_path: Path) -> None:

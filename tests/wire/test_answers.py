@@ -148,15 +148,15 @@ REQUESTS = (LIST, GET, CREATE, DELETE)
 
 
 @pytest.mark.parametrize("found", NOT_THE_APIS, ids=lambda each: repr(each.body[:20]))
-@pytest.mark.parametrize("asked", REQUESTS, ids=lambda each: each.operation)
+@pytest.mark.parametrize("request", REQUESTS, ids=lambda each: each.operation)
 def test_an_unreadable_success_fails_a_read_and_leaves_a_write_in_doubt(
-    asked: Request, found: Response
+    request: Request, found: Response
 ) -> None:
-    expected = UnreadableAnswer if asked.is_read else InDoubt
+    expected = UnreadableAnswer if request.is_read else InDoubt
     with pytest.raises(expected) as caught:
-        READERS[asked.operation](asked, found)
+        READERS[request.operation](request, found)
 
-    assert 1 == str(caught.value).count(asked.path_of)
+    assert 1 == str(caught.value).count(request.path_of)
 
 
 @pytest.mark.parametrize("data", [None, {}, {"title": "A"}])
@@ -222,9 +222,9 @@ def test_any_header_text_is_parsed_without_an_exception(text: str) -> None:
 
 @given(st.binary(), st.sampled_from(range(200, 600)))
 def test_any_response_body_raises_only_connector_errors(body: bytes, status: int) -> None:
-    for asked in REQUESTS:
+    for request in REQUESTS:
         try:
-            READERS[asked.operation](asked, Response(status, {}, body))
+            READERS[request.operation](request, Response(status, {}, body))
         except ConnectorError:
             continue
 

@@ -77,14 +77,14 @@ def test_every_error_status_of_a_read_has_its_error_class(
     assert expected is type(error_of(GET, Response(status, {}, HTML)))
 
 
-@pytest.mark.parametrize("asked", WRITES, ids=lambda each: each.operation)
-def test_only_a_rejection_by_the_api_proves_that_nothing_was_written(asked: Request) -> None:
+@pytest.mark.parametrize("request", WRITES, ids=lambda each: each.operation)
+def test_only_a_rejection_by_the_api_proves_that_nothing_was_written(request: Request) -> None:
     for status in range(300, 600):
         by_a_page = RateLimited if status == 429 else InDoubt
         by_the_api = DOCUMENTED.get(status, by_a_page)
 
-        assert by_the_api is type(make_error(asked, status, SAID)), status
-        assert by_a_page is type(error_of(asked, Response(status, {}, HTML))), status
+        assert by_the_api is type(make_error(request, status, SAID)), status
+        assert by_a_page is type(error_of(request, Response(status, {}, HTML))), status
 
 
 @pytest.mark.parametrize("status", [*DOCUMENTED, 500, 418])
@@ -190,9 +190,9 @@ def test_a_redirect_error_names_its_target_without_query(location: str, shown: s
 
 def test_errors_contain_no_query_and_no_email_address() -> None:
     searching = build_list_request(CATALOG["leads"], search="anna@example.com")
-    said = {"message": "Nobody is called 'anna@example.com' <bob.b+c@mail.example.co.uk>."}
+    document = {"message": "Nobody is called 'anna@example.com' <bob.b+c@mail.example.co.uk>."}
     for status in (400, 401, 403, 404, 422, 429, 500):
-        error = make_error(searching, status, said)
+        error = make_error(searching, status, document)
         shown = f"{error} {error!r} {error.action}"
         assert "anna" not in shown
         assert "bob" not in shown

@@ -70,13 +70,13 @@ def read_documented_endpoints() -> set[tuple[str, str, str]]:
 
 
 def test_every_endpoint_is_requested_as_documented() -> None:
-    asked = {
+    requested = {
         (each.method, each.path.replace(ID, "{id}").replace(SLUG, "{type}"), each.scope)
         for resource in CATALOG.values()
         for each in build_requests(resource).values()
     }
 
-    assert read_documented_endpoints() == asked
+    assert read_documented_endpoints() == requested
 
 
 @pytest.mark.parametrize("name", NAMES)

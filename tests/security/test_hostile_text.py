@@ -84,7 +84,7 @@ def hostile_run(
 ) -> tuple[Path, list[CommandResult], Sandbox]:
     """Folder after a pull, publication and push with a hostile server, and the output."""
     folder = tmp_path_factory.mktemp("hostile")
-    said: list[CommandResult] = []
+    calls: list[CommandResult] = []
     people = folder / "people.csv"
     people.write_text(
         "First name,Last name,Email,Employment type\n"
@@ -114,10 +114,10 @@ def hostile_run(
             ("undo", "last", "--apply"),
             ("alerts",),
         ):
-            said.append(call(words, environ))
+            calls.append(call(words, environ))
             is_refused = "odd.csv" in words[-1]
-            assert (said[-1].status in (0, 3)) is not is_refused, (words, said[-1])
-    return folder, said, sandbox
+            assert (calls[-1].status in (0, 3)) is not is_refused, (words, calls[-1])
+    return folder, calls, sandbox
 
 
 Left = tuple[Path, list[CommandResult], Sandbox]

@@ -416,7 +416,7 @@ def test_doctor_asks_which_of_two_folders_of_one_account_is_kept(
 
     old, new = tmp_path / "data" / "old", tmp_path / "data" / "new"
     assert "warning" == state
-    assert f"new has {new}: remove {old}." in action
+    assert f"new uses {new}, so remove {old}." in action
     assert f"move {new} away and rename {old} to it" in action
 
 

@@ -143,7 +143,7 @@ audit:  ## ask the network which locked packages have known vulnerabilities
 generate: install  ## write anew what follows from the catalog: views, audits, documents
 	$(BIN)/python -m generate
 
-# Takes about 13 minutes on two idle cores.
+# Takes about 12 minutes on two idle cores.
 bench: install  ## measure time and memory against scripts, for docs/BENCHMARKS.md
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m generate

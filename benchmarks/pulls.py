@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import httpx
@@ -43,36 +43,51 @@ def measure(is_quick: bool) -> Iterator[Line]:
             tempfile.TemporaryDirectory() as name,
             sandbox(Path(name), "--candidates", size) as base_url,
         ):
-            yield from _measure_loads(Path(name), base_url, size, sizes)
-            yield from _measure_changes(Path(name), base_url, size, sizes)
+            costs = _measure_size(Path(name), base_url, size, sizes)
+        seconds = {what: [each.processor for each in every] for what, every in costs.items()}
+        yield from _load_lines(size, seconds, [each.memory for each in costs["load"]])
+        yield from _change_lines(size, seconds, [each.wall for each in costs["quiet"]])
 
 
-def _measure_loads(
+def _measure_size(
     folder: Path, base_url: str, size: int, sizes: tuple[int, ...]
-) -> Iterator[Line]:
-    script, aiohttp, ours = [], [], []
+) -> dict[str, list[Cost]]:
+    """Return the costs of each command, of every round."""
+    costs: dict[str, list[Cost]] = defaultdict(list)
+    naive, data = folder / "naive.duckdb", environ(folder / "data", base_url, models="on")
+    run(connector("pull"), data)
     for number in rounds(size, sizes):
-        file = folder / f"naive{number}.duckdb"
-        script.append(run(python("naive", "pull", base_url, KEY, file)).processor)
-        aiohttp.append(run(python("naive", "pull-aiohttp", base_url, KEY, file)).processor)
-        data = environ(folder / f"loaded{number}", base_url)
-        ours.append(run(connector("pull", "candidates"), data))
-    shown, what = f"{size:,} candidates", "first load, models off"
-    seconds = [each.processor for each in ours]
-    bound = Bound(1.0, "ratio", _FIRST_LOAD) if size == max(sizes) else None
-    yield compare(
-        what,
-        shown,
-        seconds,
-        script,
-        "script with httpx",
-        bound=bound,
-        curve="First load",
-        scale=size,
-    )
-    bound = Bound(1.0, "ratio", _FIRST_LOAD_AIOHTTP) if size == max(sizes) else None
-    yield compare(what, shown, seconds, aiohttp, "script with aiohttp", bound=bound)
-    yield compare(f"{what}: memory", shown, [each.memory for each in ours], unit="MB")
+        costs["script"].append(run(python("naive", "pull", base_url, KEY, naive)))
+        costs["aiohttp"].append(run(python("naive", "pull-aiohttp", base_url, KEY, naive)))
+        load = connector("pull", "candidates")
+        costs["load"].append(run(load, environ(folder / f"loaded{number}", base_url)))
+        costs["quiet"].append(run(connector("pull"), data))
+        _change(base_url, number, size)
+        costs["changed"].append(run(connector("pull"), data))
+        costs["status"].append(run(connector("status"), data))
+        if size == min(sizes):
+            costs["python"].append(run([sys.executable, "-c", "pass"]))
+            costs["help"].append(run(connector("--help")))
+            costs["version"].append(run(connector("--version")))
+    return costs
+
+
+def _load_lines(
+    size: int, seconds: Mapping[str, list[float]], memory: list[float]
+) -> Iterator[Line]:
+    what, shown = "first load, models off", f"{size:,} candidates"
+    for name, reason in (("httpx", _FIRST_LOAD), ("aiohttp", _FIRST_LOAD_AIOHTTP)):
+        yield compare(
+            what,
+            shown,
+            seconds["load"],
+            seconds["script" if name == "httpx" else name],
+            f"script with {name}",
+            bound=Bound(1.0, "ratio", reason) if size == max(SIZES) else None,
+            curve="First load" if name == "httpx" else "",
+            scale=size,
+        )
+    yield compare(f"{what}: memory", shown, memory, unit="MB")
 
 
 _FIRST_LOAD = (
@@ -90,24 +105,10 @@ _QUIET = (
 _STATUS = "Imports and opening the database files take the time."
 
 
-def _measure_changes(
-    folder: Path, base_url: str, size: int, sizes: tuple[int, ...]
+def _change_lines(
+    size: int, seconds: Mapping[str, list[float]], quiet_wall: list[float]
 ) -> Iterator[Line]:
-    data = environ(folder / "data", base_url, models="on")
-    run(connector("pull"), data)
-    costs: dict[str, list[Cost]] = defaultdict(list)
-    for number in rounds(size, sizes):
-        costs["script"].append(run(python("naive", "pull", base_url, KEY, folder / "n.duckdb")))
-        costs["quiet"].append(run(connector("pull"), data))
-        _change(base_url, number, size)
-        costs["changed"].append(run(connector("pull"), data))
-        if size == min(sizes):
-            costs["python"].append(run([sys.executable, "-c", "pass"]))
-            costs["help"].append(run(connector("--help")))
-            costs["version"].append(run(connector("--version")))
-        costs["status"].append(run(connector("status"), data))
     shown = f"{size + OTHERS:,} records"
-    seconds = {what: [each.processor for each in every] for what, every in costs.items()}
     script = seconds["script"], "script with httpx"
     is_middle, is_largest = size == 2_000, size == 20_000
     yield compare(
@@ -118,11 +119,10 @@ def _measure_changes(
         bound=Bound(1.0, reason=_QUIET) if is_middle else None,
     )
     if is_middle:
-        wall = [each.wall for each in costs["quiet"]]
         yield compare(
             "pull without changes, models on",
             shown,
-            wall,
+            quiet_wall,
             bound=Bound(1.2, reason=_QUIET),
             unit="s (wall)",
         )

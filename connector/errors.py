@@ -51,8 +51,8 @@
         ├── SpreadsheetChanged   the file was changed while it was being read
         └── ReportRefused        a report would not show every row's outcome (exit 1)
 
-An error has a class of its own if a caller catches it, or if it has an exit status of its own.
-Other errors are a `code` of their class.
+An error is a class if a caller catches it or if it has its own exit status. Other errors are a
+`code` of their class.
 
 Exceptions carry objects, and text is made at the edge: `str(error)` is one sentence on what
 happened and where, `error.action` is one on what to do next, `error.code` is stable and
@@ -74,7 +74,7 @@ _ACCEPT = "run 'connector pull --accept-deletes'"
 
 
 class ConnectorError(Exception):
-    """Root of all errors. A class has a code of its own, and actions by more specific codes.
+    """Root of all errors. A class has a code, and actions by more specific codes.
 
     Args:
         message: What failed, and where.
@@ -89,23 +89,24 @@ class ConnectorError(Exception):
         "restored_unpulled": "Run 'connector pull'. Push again when the resource is verified.",
         # A pull that ends as partial has one of these codes and raises nothing.
         "record_unreadable": (
-            "Open the record in the application, correct the named value, and save the record. If"
+            "Open the record on the platform, correct the named value, and save the record. If"
             " the error stays, send the id and the reason to the platform's support: another pull"
             " does not help. The table sync.queue lists all unread records."
         ),
         "deletions_refused": (
-            f"Check the application. If the records were deleted on purpose, {_ACCEPT}."
+            f"Check on the platform whether they exist. If they were deleted on purpose, {_ACCEPT}."
         ),
         "list_shrank": (
-            f"Check the application. If the records were deleted on purpose, {_ACCEPT}. If not,"
-            " give the API key access to these records again: check its scopes and its user."
+            f"Check on the platform whether they exist. If they were deleted on purpose, {_ACCEPT}."
+            " If not, give the API key access to these records again: check its scopes and its"
+            " user."
         ),
         "list_unfamiliar": (
             "Check that CONNECTOR_BASE_URL and CONNECTOR_API_KEY belong to the workspace of this"
             f" data folder. If they do, and its records were replaced on purpose, {_ACCEPT}."
         ),
         "details_gone": (
-            "Open one of these records in the application. If it exists, allow the key to read"
+            "Open one of these records on the platform. If it exists, allow the key to read"
             " single records. If not, contact the platform's support. The next pull reads them"
             " again."
         ),
@@ -160,7 +161,7 @@ class UnusableId(Misused):
     """An id that no path can contain; a value that could lead to another address is refused."""
 
     action = (
-        "Copy the id from the application or from the column 'id' of recruitment.duckdb. An id has"
+        "Copy the id from the platform or from the column 'id' of recruitment.duckdb. An id has"
         " letters, digits, hyphens, underscores and dots. It starts with a letter or digit, and"
         " has no two dots in a row."
     )

@@ -40,9 +40,7 @@ class Denied(Answered):
 class Unauthorized(Denied):
     """401: the key is missing or not accepted (API 5.3)."""
 
-    action = (
-        "Check CONNECTOR_API_KEY. If in doubt, generate a new key in the application's settings."
-    )
+    action = "Check CONNECTOR_API_KEY. If in doubt, generate a new key in the platform's settings."
 
 
 class Forbidden(Denied):
@@ -93,7 +91,7 @@ class ValidationFailed(Refused):
         self, where: str, *, errors: Mapping[str, tuple[str, ...]], **said: Unpack[_Said]
     ) -> None:
         self.errors = dict(errors)
-        fields = ", ".join(self.errors) or "the API does not name them"
+        fields = ", ".join(self.errors) or "the API does not say which"
         action = f"Correct these fields, and send the record again: {fields}."
         super().__init__(where, action=action, **said)
 
@@ -110,9 +108,9 @@ class TryAgain(ConnectorError):
     action = "Run the command again later. Loaded records are kept."
     codes: ClassVar = {
         "deletions_waiting": (
-            "Run the same command again: it reads every list first, and then marks the records that"
-            " no list shows as deleted. If all of them were deleted on purpose, run 'connector pull"
-            " --accept-deletes'."
+            "Run the same command again. It reads every list first, and then marks as deleted each"
+            " record that is in no list. If all these records were deleted on purpose, run"
+            " 'connector pull --accept-deletes'."
         )
     }
     retry_after_seconds: float | None = None

@@ -292,7 +292,6 @@ _STATUS = "status"
 
 
 def _check_of(resource: Declaration, accounts: Accounts) -> dg.AssetCheckSpec:
-    """Return the check of a resource."""
     about = (
         f"landing.{resource.name} has as many live rows as the API reported in its last list. A"
         " difference does not stop publishing, because the next pull resolves it. If the resource"

@@ -160,7 +160,6 @@ def _completeness(settings: Settings) -> tuple[bool, str | None]:
 
 
 def _publication_metadata(result: PublishResult) -> dict[str, Any]:
-    """Return the metadata of a publication."""
     row = result.publication
     metadata: dict[str, Any] = {
         "dagster/uri": result.file.absolute().as_uri(),

@@ -180,7 +180,7 @@ def resolve(
     """Show unconfirmed rows, and resolve them.
 
     A row is unconfirmed if its answer was lost and its record is not found. It may have been
-    applied. Check the record in the application. Then name it with --record, or send the row again
+    applied. Check the record on the platform. Then name it with --record, or send the row again
     with --resend. Without ROW, the command resolves all rows of the BATCH. ROW is the row number in
     the pushed file.
     """

@@ -45,10 +45,8 @@ class AlertCheck:
     """Result of a check.
 
     Attributes:
-        alerts: All alerts.
         due: Alerts to be sent.
         undelivered: Recorded alerts whose latest change was not delivered.
-        delivered: Number of delivered messages.
         reasons: Reasons why other messages were not delivered.
         is_skipped: True if another process is checking.
     """

@@ -47,8 +47,6 @@ class Manifest:
     """Contents of a backup.
 
     Attributes:
-        account: Name of the account; None for the unnamed one.
-        version: Version of the program.
         work: Layout version of the work file; None if the backup lacks it.
         ledger: Layout version of the ledger; None if the backup lacks it.
     """

@@ -318,7 +318,7 @@ def _replace_ledger(settings: Settings, now: Clock) -> Verdict:
     kept_file = "" if replaced.aside is None else f" The old file is in {replaced.aside}."
     return _warning(
         f"a new ledger was created: {replaced.reason}.{kept_file} {' '.join(replaced.forgotten)}",
-        "Run 'connector pull'. Then check the rows of recent pushes in the application.",
+        "Run 'connector pull'. Then check the rows of recent pushes on the platform.",
     )
 
 

@@ -116,9 +116,7 @@ class FileSnapshot:
         health: Completed runs; empty if the work file is `unusable`.
         quota: Requests of the month; None without a ledger.
         ahead_seconds: Seconds by which the local clock was ahead of the API at the last pull.
-        alerts: Open alerts.
         jobs: Last runs of Dagster's jobs.
-        command_error: Error that ended the command.
     """
 
     now: datetime

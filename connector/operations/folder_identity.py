@@ -196,7 +196,6 @@ class UnclaimedFolder:
     """Folder with an account's files that belongs to no configured account.
 
     Attributes:
-        folder: Folder in the data folder.
         address: Workspace of its records; None if it cannot be read.
         owner: Configured account of that workspace; the first without files, if there is one.
     """

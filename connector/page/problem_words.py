@@ -30,16 +30,16 @@ class ProblemWords:
     action: str = ""
 
 
-_LOOK = N_("Check the record in the application.")
-_SEARCH = N_("Search for the record in the application, then choose an action.")
+_LOOK = N_("Check the record on the platform.")
+_SEARCH = N_("Search for the record on the platform, then choose an action.")
 _NO_ANSWER = N_("No response was received, and no matching record was found.")
 _ERASED = N_("The value was erased for privacy.")
-_REJECTED = (N_("The application rejected the value: “%(said)s”"), N_("Correct the value."))
+_REJECTED = (N_("The platform rejected the value: “%(said)s”"), N_("Correct the value."))
 _CHANGED = (
     N_("Changed by someone else. The value is now “%(found)s”."),
     N_("Changed by someone else. The value is now empty."),
 )
-_FAILED = (N_("The application did not respond correctly."), N_("Try again."))
+_FAILED = (N_("The platform did not respond correctly."), N_("Try again."))
 
 SENT: Mapping[str, ProblemWords] = {
     # Rows that were sent with an unknown result.
@@ -62,7 +62,7 @@ SENT: Mapping[str, ProblemWords] = {
     ),
     "created_twice": ProblemWords(
         (N_("The row was sent twice, and both requests created a record."),),
-        N_("Delete one of the two records in the application."),
+        N_("Delete one of the two records on the platform."),
     ),
     "twins_unknown": ProblemWords(
         (N_("The row was sent twice. A second record may have been created."),), _SEARCH
@@ -84,9 +84,7 @@ SENT: Mapping[str, ProblemWords] = {
     "not_ours": ProblemWords((N_("This record was not created by this import."),), _LOOK),
     "changed_since": ProblemWords(_CHANGED, _LOOK),
     "never_shown": ProblemWords((N_("The previous value is not known."),), _LOOK),
-    "not_accepted": ProblemWords(
-        (N_("The application does not accept the previous value."),), _LOOK
-    ),
+    "not_accepted": ProblemWords((N_("The platform does not accept the previous value."),), _LOOK),
     "not_settled": ProblemWords(
         (N_("This row is unconfirmed."),), N_("Resolve the row first, then undo the import.")
     ),

@@ -214,7 +214,6 @@ class ValueQuestion:
 
     Attributes:
         sort: "date", "decimal", "century", "zone", "month", "now" or "values".
-        example: Example cell.
         choices: Pairs of an answer and its meaning.
         values: Values that each need an answer, for sort "values": one of the choices or, if
             `is_typed`, a text or a record of the `resource`.

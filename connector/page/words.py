@@ -78,9 +78,7 @@ ABOUT: Mapping[str, str] = {
         " imported."
     ),
     "invalid": N_("These rows have errors and will not be imported."),
-    "rejected": N_(
-        "The application rejected these rows. Choose “Fix rows that were not imported”."
-    ),
+    "rejected": N_("The platform rejected these rows. Choose “Fix rows that were not imported”."),
     "conflict": N_(
         "Someone else changed these records after your review, so they were not updated."
     ),
@@ -101,7 +99,7 @@ UNDONE: Mapping[str, str] = {
     "conflict": N_("Kept: changed by someone else"),
     "redacted": N_("Kept: erased for privacy"),
     "irreversible": N_("Kept: a conversion cannot be undone"),
-    "refused": N_("Rejected by the application"),
+    "refused": N_("Rejected by the platform"),
     "held": N_("Not confirmed"),
     "unread": N_("The record could not be checked"),
     "not_reached": N_("Not processed yet"),
@@ -141,10 +139,10 @@ ERRORS: Mapping[str, str] = {
     "quota_spent": N_("the monthly quota of requests is used up"),
     "rate_limited": N_("too many requests were sent"),
     "restored_unpulled": N_("the connector's data must be updated first"),
-    "denied": N_("the application does not allow the connector to do this"),
-    "refused": N_("the application rejected the request"),
-    "try_again": N_("the application cannot be reached or is busy"),
-    "not_the_api": N_("the application sent an unexpected response"),
+    "denied": N_("the platform does not allow the connector to do this"),
+    "refused": N_("the platform rejected the request"),
+    "try_again": N_("the platform cannot be reached or is busy"),
+    "not_the_api": N_("the platform sent an unexpected response"),
     "stopped": N_("the limit of requests is reached"),
     "lease_held": N_("another import is running"),
 }

@@ -33,10 +33,8 @@ class ScheduleEstimate:
 
     Attributes:
         every_seconds: Seconds between two pulls.
-        pulls: Number of pulls.
         quiet_requests: Requests of a pull without changes.
         changes_a_day: Records that change per day.
-        requests: Total number of requests.
     """
 
     every_seconds: float

@@ -119,6 +119,5 @@ def next_action(outcome: ResourceRun | str | None) -> str:
 
 
 def _class_and_action(code: str | None) -> tuple[type[ConnectorError], str]:
-    """Return the class and the action of an error's code."""
     found = {known: (kind, action) for known, kind, action in codes_of(ConnectorError)}
     return found.get(code or "", (ConnectorError, ConnectorError.action))

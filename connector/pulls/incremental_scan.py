@@ -210,12 +210,7 @@ class IncrementalScan:
     def _order_checks(self, listing: Listing) -> OrderChecks:
         limit = self._opened_at - self._lateness
         return OrderChecks(
-            listing,
-            self._details,
-            self._above,
-            limit,
-            self._latest_accepted_time,
-            self._lists_cursor,
+            listing, self._details, self._above, limit, self._future_limit, self._lists_cursor
         )
 
     # -- the list --------------------------------------------------------------------------------
@@ -256,7 +251,7 @@ class IncrementalScan:
         return opened_at
 
     @property
-    def _latest_accepted_time(self) -> datetime:
+    def _future_limit(self) -> datetime:
         return future_of(self._opened_at, self._details.bookmark)
 
     @property
@@ -300,7 +295,7 @@ class IncrementalScan:
             LandedRow(item.updated_at) if self._lists_cursor else self._details.known.get(item.id)
             for item in listing.order
         ]
-        return predicted_boundary(rows, self._floor, self._latest_accepted_time)
+        return predicted_boundary(rows, self._floor, self._future_limit)
 
     def _is_below_floor(self, updated_at: datetime | None) -> bool:
         return updated_at is not None and updated_at <= self._floor
@@ -337,7 +332,7 @@ class IncrementalScan:
         )
 
     def _is_missing_or_future(self, updated_at: datetime | None) -> bool:
-        return updated_at is None or updated_at > self._latest_accepted_time
+        return updated_at is None or updated_at > self._future_limit
 
     def _may_be_stale(self) -> bool:
         """Return True if responses of this server were older than their `Date` before.

@@ -471,7 +471,6 @@ class _PullRun:
 
 
 def _outcome_of_error(error: ConnectorError) -> ResourceOutcome:
-    """Return the outcome of a resource that ended with this error."""
     if isinstance(error, Forbidden):
         return "skipped"
     return "stopped" if isinstance(error, Stopped) else "failed"

@@ -46,10 +46,8 @@ class VerificationRound:
         recognised: Number of listed records that are loaded.
         total: Total of the last window.
         count: Number of records by the last window.
-        largest_total: Largest total.
         seen_hashes: Listed ids, as hashes to save memory.
         maybe_new: Hashes in `seen_hashes` that may have become visible since the first window.
-        first_page: First window.
         is_steady: True if all windows had the same total.
         is_over: True if the last window of the list was read.
         ends_full: True if the last window was full and no newer record was found after it.

@@ -121,7 +121,7 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
             return Transition("declared_applied", "declared", record_id=id)
         raise Misused(
             f"{task.resource} has no record {id}",
-            action="Copy the id of the record from the application.",
+            action="Copy the id of the record from the platform.",
         ) from None
     other = [
         n for n, v in task.identity.items() if fold_identity(record.raw.get(n)) != fold_identity(v)

@@ -505,7 +505,7 @@ def _check_lost_journal(
         raise ConnectorError(
             f"{table.path.name} was pushed at {format_moment(found[1])} (batch {found[0]}), but "
             f"its rows were lost with the ledger. Another push could create the rows a second time",
-            action="Remove the rows that exist in the application from the file, or send all of"
+            action="Remove the rows that exist on the platform from the file, or send all of"
             " them with --resend.",
             code="restored_unpulled",
         )

@@ -203,9 +203,7 @@ def answer_of(error: ConnectorError) -> Answer:
 # Problems of a row that did not go as wanted, each with what to do next.
 
 
-_RESOLVE = (
-    "Search for the record in the application. Then resolve the row with 'connector resolve'."
-)
+_RESOLVE = "Search for the record on the platform. Then resolve the row with 'connector resolve'."
 
 UNANSWERED = "not answered"
 """Text for a request without an answer."""

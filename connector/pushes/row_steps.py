@@ -487,7 +487,7 @@ def altered_problems(
             field=name,
             received=as_text(sent[name]),
             found=as_text(shown[name]),
-            fix=("Check the record in the application. The API may change this value when saving."),
+            fix=("Check the record on the platform. The API may change this value when saving."),
         )
         for name in differing_fields(resource, sent, shown)
     )

@@ -23,7 +23,7 @@ from connector.ledger.journal_records import RowKey
 from connector.ledger.push_plan import SHOWN_CHARACTERS_MAX, Problem, as_text
 from connector.ledger.push_states import Operation, Task
 
-_BY_HAND = "Check the record in the application, and change it there if necessary."
+_BY_HAND = "Check the record on the platform, and change it there if necessary."
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
             field="updated_at",
             received=as_text(row.updated_at or now.get("created_at")),
             found=as_text(now.get("updated_at")),
-            fix="Check the record in the application, and delete it there if necessary.",
+            fix="Check the record on the platform, and delete it there if necessary.",
         )
         return UndoStep(problems=(problem,))
     if len(known) < len(row.written) and now.get("updated_at") is None:

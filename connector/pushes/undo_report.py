@@ -58,7 +58,7 @@ _OUTCOMES_WITHOUT_READ: Mapping[str, tuple[UndoOutcome, str, str]] = {
     "never_known": (
         "held",
         "the undo of the row was sent, but its result is unknown",
-        "Check the record in the application.",
+        "Check the record on the platform.",
     ),
     "written_elsewhere": (
         "nothing",
@@ -68,13 +68,13 @@ _OUTCOMES_WITHOUT_READ: Mapping[str, tuple[UndoOutcome, str, str]] = {
     "irreversible": (
         "irreversible",
         "a conversion cannot be undone",
-        "Change the record in the application.",
+        "Change the record on the platform.",
     ),
     "declared": (
         "conflict",
         "'connector resolve --record' assigned the record to the row, so the undo does not delete "
         "it",
-        "Delete the record in the application if necessary.",
+        "Delete the record on the platform if necessary.",
     ),
 }
 """Outcome, message and advice for rows whose records are not read, by code."""

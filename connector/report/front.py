@@ -43,7 +43,6 @@ class FigureValue:
     Attributes:
         value: The value; None if it is unknown, or if it has several currencies.
         detail: What the value is a part of.
-        unit: Currency, or "".
         amounts: Amounts in several currencies, which cannot be added.
         is_whole: False if the value is incomplete, so that no change is shown.
     """
@@ -295,7 +294,7 @@ QUESTIONS = (
         "SELECT count(DISTINCT job_id) AS value, "
         "count(DISTINCT job_id) FILTER (job_status = 'on_hold') AS held "
         f"FROM marts.fct_job_statuses WHERE {_IN_STATUS}",
-        "{held} on hold at the end of the last day",
+        "{held} on hold at the end of that day",
         is_of_day=True,
         since=_FIRST_LOOK,
     ),
@@ -306,7 +305,7 @@ QUESTIONS = (
         "SELECT coalesce(sum(end_of_day_count), 0)::BIGINT AS value, "
         "coalesce(sum(end_of_day_count) FILTER (stage_kind = 'paused'), 0)::BIGINT AS paused "
         "FROM marts.fct_pipeline_days WHERE day = {last} AND is_active",
-        "{paused} on hold at the end of the last day",
+        "{paused} on hold at the end of that day",
         is_of_day=True,
         since="SELECT min(day) FROM marts.fct_pipeline_days",
     ),

@@ -144,7 +144,10 @@ _COST = Figure(
         "resource Resource; requests_last_run Last run; requests_this_month This billing month"
     ),
     caption="Requests by resource",
-    findings=("{requests request} in this billing month; the last runs took {requests_last_run}.",),
+    findings=(
+        "{requests request} in this billing month; the last run of each resource used "
+        "{requests_last_run}.",
+    ),
     empty="No request was sent yet.",
     chart=lambda _, rows: [
         charts.bar_chart(rows, "resource", "requests", unit="requests this month")

@@ -292,9 +292,9 @@ _CLIENTS = Figure(
     caption="The {rows client} with the most decided jobs",
     findings=("{the_filled/the_decided decided job} are marked filled, at {the_clients client}.",),
     notes=(
-        "{the_differing/the_compared comparable counter} of the platform differ from the loaded "
-        "records.",
-        "{the_old} counters are not comparable: the company was last read before one of its jobs "
+        "{the_differing/the_compared comparable count} that the platform shows for a client differ "
+        "from the number of loaded records.",
+        "{the_old} counts are not comparable: the company was last read before one of its jobs "
         "or bookings changed.",
     ),
     empty="No job was marked filled, closed or cancelled yet.",

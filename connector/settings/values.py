@@ -153,7 +153,7 @@ _WEBHOOK = "must be an address such as https://hooks.example/alerts"
 
 
 def read_record_url(raw: object) -> str:
-    """Return the address of a record in the application, with places for resource and id."""
+    """Return the address of a record on the platform, with places for resource and id."""
     text = raw.strip() if isinstance(raw, str) else ""
     filled = text.replace("{resource}", "x").replace("{id}", "x")
     _parts(filled, _RECORD_URL, "ids")

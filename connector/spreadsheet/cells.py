@@ -76,7 +76,6 @@ class CellOptions:
 
     Attributes:
         date_format: Date format, for example `DD/MM/YYYY`.
-        decimal: Decimal separator.
         timezone: Time zone of times without one.
         region: Region of telephone numbers without a country code, for example GB.
         century: First year of the hundred years to which two-digit years belong.

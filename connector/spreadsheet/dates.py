@@ -334,7 +334,6 @@ def _check_plausible(day: date) -> str:
 
 
 def _not_a_date_error(form: str | None, allowed: str) -> CellError:
-    """Return the error for a text that is no date."""
     if form is not None:
         allowed = f"{allowed}, or in the form {ORDERS.get(form.lower(), form)}"
     return CellError("date_format", fix=f"Enter {allowed}.")

@@ -79,8 +79,6 @@ class TextEncoding:
     """Encoding of a text file, in which every byte was decoded.
 
     Attributes:
-        codec: Name of the Python codec.
-        name: Name for users.
         is_guessed: True if the encoding was not given, marked or proven: UTF-16 detected by NUL
             bytes, or an old encoding in which the file reads as words.
         samples: Cells with letters beyond ASCII.

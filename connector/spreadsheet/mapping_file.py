@@ -38,7 +38,6 @@ class SavedMap:
         options: Options of columns that are not named, except `values` and `policy`.
         remarks: Remarks on columns without a field. They are written for the user and not read.
         missing: Missing fields. They are written for the user and not read.
-        header_row: Row of the headings, from 1.
     """
 
     resource: str

@@ -241,7 +241,6 @@ _NUMBER_ALONE = "Enter the number alone."
 
 
 def _not_a_number_error(text: str) -> CellError:
-    """Return the error for a text that is no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
         return _too_large_error()
     if _SCIENTIFIC(text) is not None:

@@ -72,7 +72,6 @@ class SheetRow:
         flaws: Cells that have no value, by column.
         missing: Number of cells at the end that the file does not have.
         is_outside: True if the row does not belong to the table: totals, or repeated headings.
-        is_hidden: True if the row is hidden.
         may_be_split: True if it is next to a line with one cell, which may be a part of it.
         record: Id in the column `_id` of a report, which selects one of several records.
     """
@@ -260,8 +259,8 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         "born_later": "The date of birth is in the future or more than 100 years ago: correct"
         " the year.",
         "ends_before_start": "The end date is before the start date: correct one of the dates.",
-        "hidden_row": "The row is hidden in the file, perhaps by a filter: show the row and"
-        " check it, or delete it.",
+        "hidden_row": "The row is hidden in the file, perhaps by a filter: unhide the row in"
+        " the file and check it, or delete the row there.",
         "split_row": "The line before or after the row has a single cell, which may be a part of"
         " the row: check whether a line break splits the row.",
     }
@@ -365,7 +364,6 @@ class FileQuestion:
 
     Attributes:
         stops: True if the file cannot be imported before the question is answered.
-        column: Heading of the column.
         received: Example cell.
         choices: Words for the answers, each with the resulting value of the example.
     """

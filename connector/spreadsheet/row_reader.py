@@ -125,7 +125,7 @@ class RowReader:
                 value = read(cells[index])
             except CellError as error:
                 if error.code in UNSETTLED and self._meanings is not None:
-                    return self._read_settled(row)
+                    return self._read_with_meanings(row)
                 draft.fail(key, error.problem(column.heading, cells[index]))
                 continue
             if value.__class__ in _PLAIN:
@@ -139,7 +139,7 @@ class RowReader:
             self._split_name(draft)
         return draft
 
-    def _read_settled(self, row: SheetRow) -> RowDraft:
+    def _read_with_meanings(self, row: SheetRow) -> RowDraft:
         """Return the row read again, after the first ambiguous cell."""
         assert self._meanings is not None
         settled, self._meanings = self._meanings.infer_options(), None

@@ -79,7 +79,6 @@ class Spreadsheet:
         sheet: Name of a workbook's sheet.
         merged: First ranges of merged cells; only the first cell of a range has a value.
         hidden: Headings of hidden columns.
-        encoding: Encoding of a text.
         is_encoding_guessed: True if the encoding was not given, marked or proven.
         samples: Cells of a text with letters beyond ASCII.
         delimiter: Delimiter of a text (one character).

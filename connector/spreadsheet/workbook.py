@@ -58,8 +58,6 @@ class SheetOutline:
         rows: Number of rows, from the top of the sheet.
         columns: Number of columns, from the left of the sheet.
         forms: Number formats that are part of the value, by column: first and last row, and format.
-        hidden: Hidden rows.
-        hidden_columns: Hidden columns.
         flaws: Cells that have no value, by row and column, from 0.
         merged: First ranges of merged cells, such as B2:B5.
     """

@@ -241,7 +241,6 @@ class _ReportSheet:
         return f'<row r="{number}">{joined}</row>'
 
     def _input_cells(self, row: SheetRow) -> list[str]:
-        """Return the cells of the input."""
         if not (row.flaws or row.missing or len(row.cells) != len(self._headings)):
             # The plain case must be fast: there may be a million rows.
             with suppress(TextTooLong):
@@ -318,7 +317,6 @@ class _ReportSheet:
         return int(cell.style_id)
 
     def _add_comment(self, number: int, index: int, problem: Problem) -> None:
-        """Add a comment with the problem to the cell."""
         cell = self._sheet.cell(number, index + 1)
         parts = (self._words.text(problem), self._words.fix(problem))
         lines = "\n".join(part for part in parts if part)

@@ -167,7 +167,6 @@ def open_file(
 def _new_instance(
     path: Path, name: str, wait_seconds: float, memory: str, queues: bool
 ) -> duckdb.DuckDBPyConnection:
-    """Return a new instance of DuckDB with the file attached."""
     is_new = not path.exists()
     instance = duckdb.connect(
         ":memory:",

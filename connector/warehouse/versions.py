@@ -262,7 +262,7 @@ class HistoryEdits:
         if before is None:
             self.begun[item.id] = first_version(sighting, item.created_at), item
             return
-        last, shown, raw = before.last, before.shown, _stored(item)
+        last, shown, raw = before.last, before.shown, _stored_values(item)
         names = differing_listed_names(self.declaration, raw, shown)
         if not names:
             if not last.is_whole:
@@ -289,7 +289,7 @@ class HistoryEdits:
         if before is None:
             self.begun[record.id] = first_version(sighting, record.created_at), record
             return
-        last, shown, raw = before.last, before.shown, _stored(record)
+        last, shown, raw = before.last, before.shown, _stored_values(record)
         names, listable = self._changed(shown, raw, before)
         if last.ended_at is not None:
             self.begun[record.id] = revived_version(last, sighting, names), record
@@ -360,7 +360,7 @@ class HistoryEdits:
             self.endings[id] = end_by_deletion(last, at)
 
 
-def _stored(record: Resource) -> Mapping[str, Any]:
+def _stored_values(record: Resource) -> Mapping[str, Any]:
     """Return the values of the record as its row stores them."""
     text = as_json(record.raw)
     return record.raw if HALF_PAIR_MARK not in text else json.loads(text)

@@ -350,7 +350,7 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
 
 def _restore_tables(published: Path, fresh: Path) -> None:
     """Create `fresh` from the published file, without people who were erased since."""
-    true_of = _check_whole(published)
+    true_of = _read_data_time(published)
     with convert_errors(fresh):
         copy_file(published, fresh)
     now = datetime.now(UTC)
@@ -381,7 +381,7 @@ def _check_folder(published: Path, identity: Identity | None) -> None:
     try:
         rows = query(published, "SELECT folder, address FROM sync.folder").rows
     except (WarehouseError, duckdb.Error):
-        return  # `_check_whole` checks whether the file can be read.
+        return  # `_read_data_time` checks whether the file can be read.
     if rows and rows[0][0] != identity.folder:
         raise WarehouseError(
             f"the work file is missing, and {published} belongs to another data folder "
@@ -390,7 +390,7 @@ def _check_folder(published: Path, identity: Identity | None) -> None:
         )
 
 
-def _check_whole(published: Path) -> str:
+def _read_data_time(published: Path) -> str:
     """Return the time of the published file's data. Raises `WarehouseError`."""
     row = read_own_publication(published)
     if row is None:

@@ -16,7 +16,7 @@ from connector.privacy.erase import erase
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.backup.aged_backup import COUNTS, BackedUpAccount
-from tests.privacy.populated_agency import traces
+from tests.privacy.populated_agency import find_traces
 from tests.support.agency import differences, published, rows
 from tests.support.errors import has_code
 
@@ -120,9 +120,9 @@ def test_a_restore_repeats_erasures_that_are_newer_than_the_backup(
     assert ".restoring" not in str(receipt.as_json())
     if done.aside is not None:
         shutil.rmtree(done.aside)
-    assert [] == list(traces(account.data, EMAIL, NAME))
+    assert [] == list(find_traces(account.data, EMAIL, NAME))
     account.pull()
-    assert [] == list(traces(account.data, EMAIL, NAME))
+    assert [] == list(find_traces(account.data, EMAIL, NAME))
     counted = rows(published(account.folder), "SELECT count(*) AS n FROM landing.candidates")
     assert [{"n": COUNTS["candidates"] + 1}] == counted
 

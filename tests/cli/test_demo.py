@@ -17,7 +17,7 @@ import pytest
 from connector.cli.demo import COUNTS, MARKER, QUESTIONS, make_folder, run_sandbox
 from connector.errors import SettingsError
 from connector.warehouse.published_file import query
-from tests.pipelines.running import instance_in
+from tests.pipelines.running import open_instance
 from tests.repository import ROOT
 from tests.support.command import call, check_fields, start
 
@@ -70,7 +70,7 @@ def test_the_demo_pulls_queries_and_exits(tmp_path: Path) -> None:
     landed = query(Path(shown["published"]), "SELECT count(*) FROM landing.candidates").rows
     assert ((FEW["candidates"],),) == landed
     assert 0 < shown["models"] < shown["checks"]
-    with instance_in(folder / "dagster") as instance:
+    with open_instance(folder / "dagster") as instance:
         (run,) = instance.get_runs()
         assert (shown["dagster"]["run_id"], True) == (run.run_id, run.is_success)
         assert not instance.telemetry_enabled

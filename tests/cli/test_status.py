@@ -96,7 +96,7 @@ def test_status_after_a_failure_always_shows_a_next_step(tmp_path: Path, manner:
         said = call(["status"], environ).err
 
     expected = {
-        "shrunk": "Check the application. If the records",
+        "shrunk": "Check on the platform whether they exist",
         "refused": "Check CONNECTOR_API_KEY",
         "cut off": "What to do: Run 'connector pull'",
     }

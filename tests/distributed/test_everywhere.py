@@ -22,7 +22,7 @@ from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from pipelines.accounts import PARTITION_TAG
 from pipelines.everywhere import ADDRESS, RUN_TAG, intraday_pull_everywhere
-from tests.pipelines.running import instance_in
+from tests.pipelines.running import open_instance
 from tests.support.agency import differences, reading
 
 NAMES = ("acme", "globex", "initech")
@@ -132,7 +132,7 @@ def test_every_account_is_up_to_date_although_a_worker_was_killed(
     agencies: Agencies, cluster: LocalCluster
 ) -> None:
     agencies.kill(NAMES[-1])
-    with instance_in(agencies.folder / "home") as instance:
+    with open_instance(agencies.folder / "home") as instance:
         result = dg.execute_job(dg.reconstructable(intraday_pull_everywhere), instance)
         runs = instance.get_runs(dg.RunsFilter(tags={RUN_TAG: result.run_id}))
         failed = {each.step_key for each in result.get_step_failure_events()}

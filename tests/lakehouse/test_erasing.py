@@ -21,8 +21,8 @@ from tests.privacy.populated_agency import (
     NOW,
     TRACES,
     PopulatedAgency,
-    populated_agency,
-    settings_of,
+    copy_populated_agency,
+    load_folder_settings,
 )
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ OTHER = "bystander@mail.example"
 def load_lakehouse_settings(folder: Path, group: Group, **more: str) -> Settings:
     """Return the agency's settings with the group's lakehouse."""
     lake = {name: value for name, value in group.given.items() if "LAKEHOUSE" in name}
-    return settings_of(folder, **{**lake, **more})
+    return load_folder_settings(folder, **{**lake, **more})
 
 
 def find_traces(server: PostgresServer, group: Group) -> Iterator[str]:
@@ -52,7 +52,7 @@ def test_erasing_a_person_removes_every_trace_from_the_lakehouse(
     group: Group, tmp_path: Path
 ) -> None:
     home = tmp_path / "agency"
-    made: PopulatedAgency = populated_agency(home)
+    made: PopulatedAgency = copy_populated_agency(home)
     settings = load_lakehouse_settings(home, group)
     group.land("globex", "candidates", {"id": "c9", "email": OTHER, "last_name": "Aardvark"})
     group.publish("globex")

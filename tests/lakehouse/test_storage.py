@@ -19,7 +19,7 @@ from tests.lakehouse.group import Group
 from tests.lakehouse.server import PostgresServer
 from tests.lakehouse.storage import SECRET, Storage, run_storage
 from tests.lakehouse.test_erasing import load_lakehouse_settings
-from tests.privacy.populated_agency import EMAIL, NOW, TRACES, populated_agency
+from tests.privacy.populated_agency import EMAIL, NOW, TRACES, copy_populated_agency
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_lakehouse_in_object_storage_can_be_published_read_and_erased_from(
     stored_group: StoredGroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "agency"
-    populated_agency(home)
+    copy_populated_agency(home)
     settings = load_lakehouse_settings(home, stored_group.group)
     refused = publish(settings)
     assert refused.shared is not None

@@ -15,7 +15,7 @@ FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The system's own browser; a test that needs it is skipped where none is installed."""
+    """Chromium; tests that need it are skipped if it is not installed."""
     if not os.access(CHROMIUM, os.X_OK):
         pytest.skip("chromium is not installed on this machine")
     with sync_playwright() as playwright:

@@ -1,4 +1,4 @@
-"""Files as recruiters bring them: new candidates in German, changes in French, leads in English."""
+"""Files of recruiters: new candidates in German, changes in French, leads in English."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _NOTICE = ("3 Monate", "4 Wochen", "sofort", "90 Tage", "30", "6 Wochen zum Quar
 _STARTS = ("01.09.2026", "15.10.2026", "sofort", "1. September 2026", "01.01.27", "")
 
 
-def german_export(path: Path) -> Path:
-    """An export of 60 candidates, two of them twice, in the encoding of Windows."""
+def write_german_export(path: Path) -> Path:
+    """Write an export of 60 candidates, two of them twice, in a Windows encoding."""
     draw = random.Random(4)
     rows = []
     for place in range(PEOPLE):
@@ -77,8 +77,8 @@ def german_export(path: Path) -> Path:
     return path
 
 
-def french_list(path: Path, people: list[dict[str, Any]]) -> Path:
-    """A list of changes of 30 candidates, five of them twice, below a title."""
+def write_french_list(path: Path, people: list[dict[str, Any]]) -> Path:
+    """Write changes of 30 candidates, five of them twice, below a title."""
     draw = random.Random(4)
     book = openpyxl.Workbook()
     sheet = book.active
@@ -115,8 +115,8 @@ MISTYPED = (20, 77, 130)
 """Places of leads in the English list whose email address is not theirs."""
 
 
-def english_leads(path: Path, leads: list[dict[str, Any]]) -> Path:
-    """A list of leads to convert, one of them twice, with columns that are not needed."""
+def write_english_leads(path: Path, leads: list[dict[str, Any]]) -> Path:
+    """Write leads to convert, one of them twice, with additional columns."""
     rows = [
         [
             f"{each['first_name'] or ''} {each['last_name'] or ''}".strip(),

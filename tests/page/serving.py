@@ -1,6 +1,4 @@
-"""What the tests of the page share: the page as it is served, in a process or in a thread, people
-who use it over HTTP, and the files that they bring.
-"""
+"""Helpers for tests of the page: the page in a process or a thread, its users, and their files."""
 
 from __future__ import annotations
 
@@ -34,8 +32,8 @@ HEADINGS = (
 ENDS_SECONDS = 60.0
 
 
-def environ_of(sandbox: Sandbox, folder: Path, **more: str) -> dict[str, str]:
-    """The environment of a command that works on the sandbox."""
+def make_environ(sandbox: Sandbox, folder: Path, **more: str) -> dict[str, str]:
+    """Return the environment of a command that works on the sandbox."""
     return {
         **{name: os.environ[name] for name in ("PATH", "PYTHONPATH", "HOME") if name in os.environ},
         "CONNECTOR_BASE_URL": sandbox.base_url,
@@ -48,7 +46,7 @@ def environ_of(sandbox: Sandbox, folder: Path, **more: str) -> dict[str, str]:
 
 
 class PageProcess:
-    """`connector page` in a process of its own, which may be killed."""
+    """`connector page` in a separate process, which a test can kill."""
 
     def __init__(self, environ: Mapping[str, str], folder: Path, port: int = 0) -> None:
         command = [sys.executable, "-m", "connector.cli.main", "page", "--port", str(port)]
@@ -64,7 +62,7 @@ class PageProcess:
         self.link, self.address, self.port = found[0], found[1], int(found[2])
 
     def kill(self) -> None:
-        """End it at once, as a power cut does."""
+        """Kill the process, as a power cut does."""
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
@@ -79,7 +77,7 @@ class PageProcess:
 
 
 class PageUser:
-    """A user of the page without a browser. Forms are filled in as they are shown."""
+    """User of the page without a browser, who submits forms with the fields that are shown."""
 
     def __init__(self, address: str, path: str = "/", **headers: str) -> None:
         self.address = address
@@ -95,7 +93,7 @@ class PageUser:
         self.client.close()
 
     def see(self, path: str) -> httpx.Response:
-        """Look at a screen, until what it needs is read."""
+        """Open a screen, and wait until it has finished loading."""
         self.shown = self.client.get(path)
         return self._read()
 
@@ -105,7 +103,7 @@ class PageUser:
         return self.shown
 
     def keys(self) -> dict[str, str]:
-        """The hidden keys of the first form that is shown for a draft, or of any."""
+        """Return the hidden keys of the first form for a draft, or of any form."""
         text = self.shown.text
         found = dict(re.findall(r'type="hidden" name="(form_key|version)" value="([^"]+)"', text))
         return {str(name): str(value) for name, value in found.items()}
@@ -113,14 +111,14 @@ class PageUser:
     def post(
         self, path: str, fields: Mapping[str, str] | None = None, **more: Any
     ) -> httpx.Response:
-        """Send a form of the page that is shown, with its own keys."""
+        """Submit a form of the current page with its hidden keys."""
         data = {**self.keys(), **(fields or {})}
         headers = {"Origin": self.address, **more.pop("headers", {})}
         self.shown = self.client.post(path, data=data, headers=headers, **more)
         return self._read()
 
     def begin(self, name: str, content: bytes, **fields: str) -> str:
-        """Bring a file; returns the path of the import."""
+        """Upload a file. Returns the path of the import."""
         self.see("/")
         said = {"resource": "candidates", "mode": "create", **fields}
         self.post("/imports", said, files={"file": (name, content)})
@@ -129,10 +127,10 @@ class PageUser:
 
 
 @contextmanager
-def served(
+def serve_page(
     sandbox: Sandbox, folder: Path, rules: Mapping[str, Any] | None = None, **flags: Any
 ) -> Iterator[tuple[ImportPage, str]]:
-    """The page in a thread, with its address."""
+    """Serve the page in a thread. Yields the page and its address."""
     settings = settings_of(sandbox, folder, **flags)
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
@@ -155,19 +153,21 @@ def served(
 
 
 @contextmanager
-def signed_in(
+def serve_and_sign_in(
     sandbox: Sandbox, folder: Path, rules: Mapping[str, Any] | None = None, **headers: Any
 ) -> Iterator[tuple[ImportPage, PageUser]]:
-    """The page in a thread, and a person who came in by its link, or by a proxy's headers."""
+    """Serve the page in a thread. Yields the page and a user signed in by link or by proxy
+    headers.
+    """
     flags = {name: headers.pop(name) for name in [*headers] if name.islower()}
-    with served(sandbox, folder, rules, **flags) as (page, address):
+    with serve_page(sandbox, folder, rules, **flags) as (page, address):
         path = "/" if headers else page.access.new_link()
         with PageUser(address, path, **headers) as person:
             yield page, person
 
 
-def german_book(path: Path, rows: Sequence[Sequence[Any]]) -> Path:
-    """A workbook with a title above the headings and a total below."""
+def write_german_workbook(path: Path, rows: Sequence[Sequence[Any]]) -> Path:
+    """Write a workbook with a title above the headings and a total below."""
     book = openpyxl.Workbook()
     sheet = book.active
     assert sheet is not None
@@ -181,7 +181,7 @@ def german_book(path: Path, rows: Sequence[Sequence[Any]]) -> Path:
     return path
 
 
-def csv_of(*lines: str) -> bytes:
-    """A plain file of candidates."""
+def make_csv(*lines: str) -> bytes:
+    """Return a CSV file of candidates."""
     headings = "First name,Last name,Email,Employment type"
     return "\n".join((headings, *lines)).encode()

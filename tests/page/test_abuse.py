@@ -1,4 +1,4 @@
-"""What the page refuses: other sites, guessed links, stolen cookies, and files that mean harm."""
+"""Rejected by the page: forms of other sites, guessed links, stolen cookies, malicious files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from connector.page.access import TRIES_MAX, add_person
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageUser, csv_of, served, signed_in
+from tests.page.serving import PageUser, make_csv, serve_and_sign_in, serve_page
 
 ANN = {"X-Person": "Ann"}
 MARKUP = "<img src=x onerror=alert(1)><script>alert(1)</script>"
@@ -22,14 +22,14 @@ MARKUP = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    """An API with nobody in it."""
+    """Sandbox without candidates."""
     with Sandbox() as opened:
         yield opened
 
 
-def test_a_form_of_another_site_changes_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_forms_sent_from_another_site_are_rejected(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
-        served(sandbox, tmp_path) as (page, address),
+        serve_page(sandbox, tmp_path) as (page, address),
         PageUser(address, page.access.new_link()) as ann,
     ):
         fields = {"resource": "candidates", "mode": "create", "pasted": "a,b\n1,2"}
@@ -49,8 +49,8 @@ def test_a_form_of_another_site_changes_nothing(sandbox: Sandbox, tmp_path: Path
         assert [] == page.drafts.all()
 
 
-def test_links_and_cookies_let_nobody_else_in(sandbox: Sandbox, tmp_path: Path) -> None:
-    with served(sandbox, tmp_path) as (page, address):
+def test_used_links_and_signed_out_cookies_are_rejected(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_page(sandbox, tmp_path) as (page, address):
         link = page.access.new_link()
         with PageUser(address, "/enter/guessed") as stranger:
             assert 403 == stranger.shown.status_code
@@ -70,12 +70,12 @@ def test_links_and_cookies_let_nobody_else_in(sandbox: Sandbox, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_a_thousand_logins_are_held_up(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_thousand_wrong_passwords_are_rate_limited(sandbox: Sandbox, tmp_path: Path) -> None:
     passwords = tmp_path / "people.txt"
     add_person(passwords, "Ann", "a long enough word")
     assert 0o600 == stat.S_IMODE(passwords.stat().st_mode)
     assert "long enough" not in passwords.read_text()
-    with served(sandbox, tmp_path, {"passwords": passwords}) as (_, address):
+    with serve_page(sandbox, tmp_path, {"passwords": passwords}) as (_, address):
         with PageUser(address) as ann:
             assert "/login" == ann.shown.url.path
             ann.post("/login", {"name": "Ann", "password": "a long enough word"})
@@ -91,10 +91,12 @@ def test_a_thousand_logins_are_held_up(sandbox: Sandbox, tmp_path: Path) -> None
             assert 429 == held.status_code
 
 
-def test_a_proxy_is_believed_from_its_own_address_alone(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_user_headers_are_accepted_from_the_proxys_address_only(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     named = {"header": "X-Person"}
     with (
-        served(sandbox, tmp_path, {"proxy": "127.0.0.1", **named}) as (_, address),
+        serve_page(sandbox, tmp_path, {"proxy": "127.0.0.1", **named}) as (_, address),
         PageUser(address, "/", **{"X-Person": "Ann"}) as ann,
     ):
         assert "Ann" in ann.shown.text
@@ -103,14 +105,14 @@ def test_a_proxy_is_believed_from_its_own_address_alone(sandbox: Sandbox, tmp_pa
         del ann.client.headers["X-Person"]
         assert 403 == ann.see("/").status_code
     with (
-        served(sandbox, tmp_path, {"proxy": "10.1.1.1", **named}) as (_, address),
+        serve_page(sandbox, tmp_path, {"proxy": "10.1.1.1", **named}) as (_, address),
         PageUser(address, "/", **{"X-Person": "Ann"}) as liar,
     ):
         assert 403 == liar.shown.status_code
 
 
-def bomb() -> bytes:
-    """A workbook of some kilobytes that would be gigabytes."""
+def make_zip_bomb() -> bytes:
+    """Return a small workbook that decompresses to 300 MB."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/workbook.xml", "<workbook/>")
@@ -118,15 +120,15 @@ def bomb() -> bytes:
     return made.getvalue()
 
 
-def test_files_that_mean_harm(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_malicious_and_oversized_uploads_are_rejected(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
-        served(sandbox, tmp_path, import_file_mb=1) as (page, address),
+        serve_page(sandbox, tmp_path, import_file_mb=1) as (page, address),
         PageUser(address, page.access.new_link()) as ann,
     ):
-        ann.begin("bomb.xlsx", bomb())
+        ann.begin("bomb.xlsx", make_zip_bomb())
         assert "unusually large" in ann.shown.text
         assert str(tmp_path) not in ann.shown.text
-        path = ann.begin("../../../etc/passwd.csv", csv_of("Ann,Lee,ann@example.com,permanent"))
+        path = ann.begin("../../../etc/passwd.csv", make_csv("Ann,Lee,ann@example.com,permanent"))
         folder = page.drafts.path(path.rpartition("/")[2])
         assert {"passwd.csv", "draft.json"} == {each.name for each in folder.iterdir()}
         assert 0o700 == stat.S_IMODE(folder.stat().st_mode)
@@ -139,12 +141,12 @@ def test_files_that_mean_harm(sandbox: Sandbox, tmp_path: Path) -> None:
             assert 404 == ann.see(path).status_code
 
 
-def test_markup_in_cells_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_markup_in_cells_is_escaped(sandbox: Sandbox, tmp_path: Path) -> None:
     lines = (
         f"First name,Last name,Email,Employment type,{MARKUP}\n{MARKUP},Lee,{MARKUP},permanent,x\n"
     )
     with (
-        served(sandbox, tmp_path) as (page, address),
+        serve_page(sandbox, tmp_path) as (page, address),
         PageUser(address, page.access.new_link()) as ann,
     ):
         path = ann.begin("<script>alert(1).csv", lines.encode())
@@ -166,22 +168,22 @@ def test_markup_in_cells_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
             assert [] == re.findall(r"<[^>]+\s(?:on\w+|style)=", plain)
 
 
-def test_markup_in_an_error_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path) as (_, ann):
+def test_markup_in_an_error_is_escaped(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         for name in ("a<img src=x onerror=alert(1)>", "100 % (sure) %(x)s"):
-            assert "" == ann.begin(name, csv_of())
+            assert "" == ann.begin(name, make_csv())
             assert 400 == ann.shown.status_code
             assert "has no known file extension" in ann.shown.text
             assert "<img" not in ann.shown.text
 
 
 @pytest.mark.slow
-def test_two_tabs_and_two_people_on_one_draft(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_stale_form_of_a_changed_import_is_rejected(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
-        served(sandbox, tmp_path) as (page, address),
+        serve_page(sandbox, tmp_path) as (page, address),
         PageUser(address, page.access.new_link()) as ann,
     ):
-        path = ann.begin("two.csv", csv_of("Ann,Lee,two.tabs@example.com,permanent"))
+        path = ann.begin("two.csv", make_csv("Ann,Lee,two.tabs@example.com,permanent"))
         with PageUser(ann.address) as bo:
             bo.client.cookies.set("session", page.access.start_session("Bo"))
             columns = dict(
@@ -207,8 +209,8 @@ def test_two_tabs_and_two_people_on_one_draft(sandbox: Sandbox, tmp_path: Path) 
             assert 1 == emails.count("two.tabs@example.com")
 
 
-def test_nobody_is_asked_nothing_elsewhere(sandbox: Sandbox, tmp_path: Path) -> None:
-    with served(sandbox, tmp_path) as (page, address), httpx.Client(base_url=address) as nobody:
+def test_every_screen_is_forbidden_without_a_session(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_page(sandbox, tmp_path) as (page, address), httpx.Client(base_url=address) as nobody:
         page.drafts.create("a.csv", io.BytesIO(b"a"), resource="jobs", mode="create", made_by="Ann")
         (draft,) = page.drafts.all()
         for path in ("/", "/history", f"/imports/{draft.id}", f"/imports/{draft.id}/get/file"):

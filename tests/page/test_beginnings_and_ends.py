@@ -1,4 +1,4 @@
-"""The first screen of an import, the limits it states, and what its end offers."""
+"""The first and last screen of an import, and the limits that they show."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from playwright.sync_api import Browser, expect
 from connector.page.draft_sender import RunningWork
 from connector.pulls.outcome import Progress
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageProcess, csv_of, environ_of, served, signed_in
-from tests.page.test_ways import looked_at
+from tests.page.serving import PageProcess, make_csv, make_environ, serve_and_sign_in, serve_page
+from tests.page.test_ways import prepare_import
 
 ROW = "Bo,Li,bo@example.com,permanent"
 
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """An API with nobody in it."""
+    """Sandbox without candidates."""
     with Sandbox() as opened:
         yield opened
 
 
-def test_a_form_that_cannot_be_used_keeps_its_answers(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path) as (page, ann):
+def test_a_rejected_start_form_keeps_its_answers(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         ann.see("/")
         said = {"resource": "jobs", "mode": "convert", "pasted": "Title\nCook"}
         assert 422 == ann.post("/imports", said).status_code
@@ -40,8 +40,8 @@ def test_a_form_that_cannot_be_used_keeps_its_answers(sandbox: Sandbox, tmp_path
         assert [] == page.drafts.all()
 
 
-def test_a_file_that_cannot_be_read_is_no_draft(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path) as (page, ann):
+def test_an_unreadable_file_creates_no_import(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         for name in ("Brief.pdf", "list.xlsx", "old.xls"):
             assert "" == ann.begin(name, b"%PDF-1.7 \x00\x01")
             assert 422 == ann.shown.status_code
@@ -51,10 +51,10 @@ def test_a_file_that_cannot_be_read_is_no_draft(sandbox: Sandbox, tmp_path: Path
         assert 1 == len(page.drafts.all())
 
 
-def test_the_size_limit_is_on_the_first_screen_and_in_the_error(
+def test_the_size_limit_is_shown_on_the_first_screen_and_in_the_error(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    with signed_in(sandbox, tmp_path, import_file_mb=1) as (_, ann):
+    with serve_and_sign_in(sandbox, tmp_path, import_file_mb=1) as (_, ann):
         assert "(1 MB maximum)" in ann.see("/").text
         ann.begin("large.csv", b"x" * 4_000_000)
         assert 413 == ann.shown.status_code
@@ -62,21 +62,21 @@ def test_the_size_limit_is_on_the_first_screen_and_in_the_error(
         assert 'href="/"' in ann.shown.text
 
 
-def test_the_requests_and_the_rest_of_the_month_are_shown_before_sending(
+def test_planned_requests_and_the_remaining_quota_are_shown_before_sending(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    with signed_in(sandbox, tmp_path, monthly_requests=5_000) as (_, ann):
-        looked_at(ann, ROW)
+    with serve_and_sign_in(sandbox, tmp_path, monthly_requests=5_000) as (_, ann):
+        prepare_import(ann, ROW)
         shown = " ".join(ann.shown.text.split())
         assert re.search(r"About 2 requests\. (4,9\d\d|5,000) are left this month\.", shown)
         ann.see("/")
-    with signed_in(sandbox, tmp_path, monthly_requests=1) as (_, ann):
-        looked_at(ann, ROW)
+    with serve_and_sign_in(sandbox, tmp_path, monthly_requests=1) as (_, ann):
+        prepare_import(ann, ROW)
         assert "Only 1 requests are left this month." in ann.shown.text
 
 
 def test_the_template_can_be_downloaded(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path) as (_, ann):
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         ann.see("/")
         told = ann.post("/template", {"resource": "leads", "mode": "upsert"})
         assert "leads.xlsx" in told.headers["content-disposition"]
@@ -84,10 +84,10 @@ def test_the_template_can_be_downloaded(sandbox: Sandbox, tmp_path: Path) -> Non
         assert "email" in [each.value for each in book.worksheets[0][1]]
 
 
-def test_an_import_ends_with_links(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_completed_import_shows_links_to_the_records(sandbox: Sandbox, tmp_path: Path) -> None:
     address = "https://app.example/{resource}/{id}"
-    with signed_in(sandbox, tmp_path, record_url=address) as (_, ann):
-        path = looked_at(ann, ROW)
+    with serve_and_sign_in(sandbox, tmp_path, record_url=address) as (_, ann):
+        path = prepare_import(ann, ROW)
         assert "connector push" not in ann.shown.text
         ann.post(f"{path}/send")
         ann.see(f"{path}/progress")
@@ -97,7 +97,7 @@ def test_an_import_ends_with_links(sandbox: Sandbox, tmp_path: Path) -> None:
         assert re.search(r'href="/">\s*Import another file', shown)
 
 
-def test_progress_only_moves_forward() -> None:
+def test_the_progress_bar_only_moves_forward() -> None:
     run, shown = RunningWork("send"), list[int]()
     events = [
         Progress("candidates"),
@@ -111,7 +111,7 @@ def test_progress_only_moves_forward() -> None:
 
 
 @pytest.mark.slow
-def test_a_file_is_dropped_anywhere_on_the_page(
+def test_a_file_can_be_dropped_anywhere_on_the_page(
     browser: Browser, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     drop = """name => {
@@ -121,7 +121,7 @@ def test_a_file_is_dropped_anywhere_on_the_page(
         new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
       return document.querySelector("#file").files[0]?.name;
     }"""
-    with served(sandbox, tmp_path, import_file_mb=1) as (page, address):
+    with serve_page(sandbox, tmp_path, import_file_mb=1) as (page, address):
         shown = browser.new_page()
         shown.goto(address + page.access.new_link())
         wrong = "document.querySelector('#file').validationMessage"
@@ -141,10 +141,10 @@ def test_a_file_is_dropped_anywhere_on_the_page(
 
 
 @pytest.mark.slow
-def test_a_screen_that_waits_comes_back_with_the_server(
+def test_a_waiting_screen_continues_after_a_server_restart(
     browser: Browser, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    environ = environ_of(sandbox, tmp_path)
+    environ = make_environ(sandbox, tmp_path)
     with PageProcess(environ, tmp_path) as server:
         context = browser.new_context(locale="en-GB", permissions=["notifications"])
         page = context.new_page()
@@ -156,7 +156,7 @@ def test_a_screen_that_waits_comes_back_with_the_server(
         page.goto(server.link)
         people = "\n".join(f"P{n},Li,p{n}@example.com,permanent" for n in range(200))
         page.set_input_files(
-            "#file", {"name": "p.csv", "mimeType": "text/csv", "buffer": csv_of(people)}
+            "#file", {"name": "p.csv", "mimeType": "text/csv", "buffer": make_csv(people)}
         )
         page.get_by_role("button", name="Upload file").click()
         page.get_by_role("button", name="Continue").click()

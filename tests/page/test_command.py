@@ -1,4 +1,4 @@
-"""`connector page`: who would be let in is known before anybody can come."""
+"""`connector page`: unsafe access settings are refused before the page is served."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from connector.cli import main
 from connector.page.access import add_person, read_passwords
 from connector.sandbox.server import Sandbox
-from tests.page.serving import environ_of
+from tests.page.serving import make_environ
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from tests.page.serving import environ_of
         (["--add-person", "A:B", "--passwords", "new.txt"], "is not a valid name"),
     ],
 )
-def test_a_page_that_would_let_anybody_in_is_refused(
+def test_a_public_page_without_sign_in_is_refused(
     words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -38,13 +38,13 @@ def test_a_page_that_would_let_anybody_in_is_refused(
     with Sandbox() as sandbox:
         typed = "a long enough word\n" * 2
         done = CliRunner().invoke(
-            main, ["page", *words], env=environ_of(sandbox, tmp_path), input=typed
+            main, ["page", *words], env=make_environ(sandbox, tmp_path), input=typed
         )
     assert 2 == done.exit_code, done.output
     assert told in done.output
 
 
-def test_a_password_is_kept_as_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_is_stored_as_a_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     words = ["page", "--passwords", "people.txt", "--add-person", "Ann Lee"]
     short = CliRunner().invoke(main, words, input="short\n" * 2)

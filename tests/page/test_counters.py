@@ -1,4 +1,4 @@
-"""Counters of problems and warnings: they count what they say, and follow the corrections."""
+"""Counters of problems and warnings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.page.serving import signed_in
+from tests.page.serving import serve_and_sign_in
 
 LINES = (
     "First name,Last name,Email,Employment type,Date of birth",
@@ -29,33 +29,33 @@ COLUMNS = {
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """An API with nobody in it."""
+    """Sandbox without candidates."""
     with Sandbox() as opened:
         yield opened
 
 
-def kinds(page: str) -> list[str]:
-    """The kinds of problems in the list, each with its count."""
+def read_problem_kinds(page: str) -> list[str]:
+    """Return the kinds of problems in the list with their counts."""
     found = re.findall(r'<li><a href="\?kind=.*?</li>', page, re.DOTALL)
     return [" ".join(unescape(re.sub("<[^>]+>", " ", each)).split()) for each in found]
 
 
-def test_counters_follow_the_corrections(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path) as (_, ann):
+def test_counters_of_problems_decrease_with_corrections(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = ann.begin("people.csv", "\n".join(LINES).encode())
         ann.post(f"{path}/columns", COLUMNS)
-        wrong, date, twin, warned = kinds(ann.see(f"{path}/rows").text)
+        wrong, date, twin, warned = read_problem_kinds(ann.see(f"{path}/rows").text)
         assert ("2", "1", "1") == (wrong[-1], date[-1], twin[-1])
         # Rows that are wrong, and duplicates, have their warnings as well.
         assert warned.endswith("Warning 3")
         kind = {"kind": "problem~email_format~Email", "seen:4": "on"}
         ann.post(f"{path}/rows", {**kind, "e:4:2": "di@example.com"}, headers={"X-Part": "rows"})
-        wrong, date, *_ = kinds(ann.shown.text)
+        wrong, date, *_ = read_problem_kinds(ann.shown.text)
         assert ("1", "1") == (wrong[-1], date[-1])
         # The row is not right yet, and shows the cell that is wrong.
         assert 'name="e:4:4"' in ann.shown.text
         assert "Still has errors" in ann.shown.text
         ann.see(f"{path}/rows")
         ann.post(f"{path}/rows", {**kind, "e:4:4": "1991-02-03"}, headers={"X-Part": "rows"})
-        wrong, date, *_ = kinds(ann.shown.text)
+        wrong, date, *_ = read_problem_kinds(ann.shown.text)
         assert ("1", "✓") == (wrong[-1], date[-1])

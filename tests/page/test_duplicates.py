@@ -1,4 +1,4 @@
-"""Rows of a file that are the same record: both are shown, and a person chooses one."""
+"""Duplicate rows in a file: the page shows them, and the user chooses one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageUser, signed_in
+from tests.page.serving import PageUser, serve_and_sign_in
 
 HEADINGS = "First name,Last name,Email,Employment type,City"
 COLUMNS = {
@@ -26,43 +26,43 @@ LINES = (
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """An API with nobody in it."""
+    """Sandbox without candidates."""
     with Sandbox() as opened:
         yield opened
 
 
-def begun(person: PageUser) -> str:
-    """An import whose rows 4 and 6 are duplicates of row 2, and row 5 of row 3; its path."""
+def start_import(person: PageUser) -> str:
+    """Start an import whose rows 4 and 6 duplicate row 2, and row 5 row 3. Returns its path."""
     path = person.begin("people.csv", "\n".join((HEADINGS, *LINES)).encode())
     person.post(f"{path}/columns", COLUMNS)
     return path
 
 
-def text_of(page: str) -> str:
-    """The text of a page, without its tags."""
+def strip_tags(page: str) -> str:
+    """Return the text of a page without its tags."""
     return " ".join(unescape(re.sub("<[^>]+>", " ", page)).split())
 
 
-def cities(sandbox: Sandbox) -> list[str]:
-    """Everybody's city."""
+def read_cities(sandbox: Sandbox) -> list[str]:
+    """Return the cities of all candidates."""
     return sorted(each["city"] for each in sandbox.store.records("candidates").values())
 
 
-def sent(person: PageUser, path: str) -> None:
-    """Send what is left."""
+def send_import(person: PageUser, path: str) -> None:
+    """Send the remaining rows."""
     person.post(f"{path}/rows", {"go": "on"})
     person.see(f"{path}/look")
     person.post(f"{path}/send")
     person.see(f"{path}/progress")
 
 
-def test_rows_that_are_the_same_record_are_shown_and_chosen(
+def test_duplicate_rows_are_shown_and_the_user_chooses_one(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    with signed_in(sandbox, tmp_path) as (_, ann):
-        path = begun(ann)
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
+        path = start_import(ann)
         assert ann.shown.url.path.endswith("/rows")
-        shown = text_of(ann.shown.text)
+        shown = strip_tags(ann.shown.text)
         assert "Email: bo@example.com Row to import Email City" in shown
         for row in ("Row 2 bo@example.com Bath", "Row 4 BO@example.com Leeds", "Row 6"):
             assert row in shown
@@ -70,7 +70,7 @@ def test_rows_that_are_the_same_record_are_shown_and_chosen(
         kind = {"kind": "problem~duplicate_in_file~Email"}
         ann.post(f"{path}/twins", {**kind, "keep:2": "4", "keep:3": ""})
         ann.post(f"{path}/rows", {"go": "on"})
-        shown = text_of(ann.see(f"{path}/look").text)
+        shown = strip_tags(ann.see(f"{path}/look").text)
     assert "City Leeds" in shown
     assert "City Bath" not in shown
     assert "Create 2 candidates" in shown
@@ -81,22 +81,22 @@ def test_rows_that_are_the_same_record_are_shown_and_chosen(
     ("every", "imported"),
     [("first", ["Bath", "Ely", "York"]), ("last", ["Derby", "Ely", "York"]), ("none", ["Ely"])],
 )
-def test_one_answer_counts_for_all_duplicates(
+def test_one_choice_can_apply_to_all_duplicates(
     sandbox: Sandbox, tmp_path: Path, every: str, imported: list[str]
 ) -> None:
-    with signed_in(sandbox, tmp_path) as (_, ann):
-        path = begun(ann)
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
+        path = start_import(ann)
         ann.post(f"{path}/twins", {"kind": "problem~duplicate_in_file~Email", "every": every})
-        sent(ann, path)
-    assert imported == cities(sandbox)
+        send_import(ann, path)
+    assert imported == read_cities(sandbox)
 
 
 @pytest.mark.slow
-def test_nobody_chooses_and_the_first_row_is_imported(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path) as (_, ann):
-        path = begun(ann)
-        sent(ann, path)
-        shown = text_of(ann.see(f"{path}/result?show=duplicate").text)
+def test_the_first_duplicate_row_is_imported_by_default(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
+        path = start_import(ann)
+        send_import(ann, path)
+        shown = strip_tags(ann.see(f"{path}/result?show=duplicate").text)
         assert "The same record as row 2." in shown
         assert "The API has" not in shown
-    assert ["Bath", "Ely", "York"] == cities(sandbox)
+    assert ["Bath", "Ely", "York"] == read_cities(sandbox)

@@ -1,7 +1,4 @@
-"""Every screen in three languages, at three widths and in both colour schemes.
-
-With `SCREENS_FOLDER` in the environment, each is photographed into that folder.
-"""
+"""Every screen in three languages, at three widths and in both colour schemes."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from connector.page.access import add_person
 from connector.page.import_page import ImportPage
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageUser, csv_of, served
+from tests.page.serving import PageUser, make_csv, serve_page
 from tests.page.test_ways import COLUMNS
 from tests.pushes.pushing import lead
 from tests.support.agency import settings_of
@@ -52,15 +49,15 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def axe() -> str:
-    """The audit as a script."""
+def axe_script() -> str:
+    """Source of the accessibility checker axe."""
     module = pytest.importorskip("axe_playwright_python")
     return (Path(module.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
 class PageWithImports:
-    """A page with an import at each step, its address, and the paths of its screens by name."""
+    """Page with an import at each step, its address, and the paths of its screens by name."""
 
     page: ImportPage
     address: str
@@ -68,8 +65,8 @@ class PageWithImports:
 
 
 @pytest.fixture(scope="module")
-def imports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageWithImports]:
-    """The page, which all languages share."""
+def page_with_imports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageWithImports]:
+    """Page with imports, shared by all languages."""
     folder = tmp_path_factory.mktemp("page")
     with ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox(counts={"candidates": 3}))
@@ -85,21 +82,23 @@ def imports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageWithImport
         inbox = folder / "data" / "inbox" / "candidates"
         inbox.mkdir(parents=True)
         (inbox / "push.toml").write_text('mode = "create"\n', encoding="utf-8")
-        (inbox / "from-colleagues.csv").write_bytes(csv_of("Al,Ba,al@example.com,permanent"))
+        (inbox / "from-colleagues.csv").write_bytes(make_csv("Al,Ba,al@example.com,permanent"))
         flags: dict[str, Any] = {
             "record_url": "https://app.example/{resource}/{id}",
             "page_commands": "on",
         }
         page, address = stack.enter_context(
-            served(sandbox, folder, monthly_requests=20_000, **flags)
+            serve_page(sandbox, folder, monthly_requests=20_000, **flags)
         )
         ann = stack.enter_context(PageUser(address, page.access.new_link()))
-        yield PageWithImports(page, address, _screens(page, ann, folder, str(known["email"])))
+        yield PageWithImports(
+            page, address, _prepare_screens(page, ann, folder, str(known["email"]))
+        )
 
 
-def _screens(page: ImportPage, ann: PageUser, folder: Path, known: str) -> dict[str, str]:
+def _prepare_screens(page: ImportPage, ann: PageUser, folder: Path, known: str) -> dict[str, str]:
     content = (
-        csv_of(
+        make_csv(
             *("Bo,Li,bo(at)example.com,permanent", f"Cy,Lo,{known},permanent"),
             *(f"Ed{n},Wu,ed{n}@example.com,frei" for n in range(4)),
             *("Ed,Wu,ed0@example.com,permanent", "A very long name that goes on,Li,,permanent"),
@@ -138,10 +137,10 @@ def _screens(page: ImportPage, ann: PageUser, folder: Path, known: str) -> dict[
         sheet.append(["Bo", "Li", "bo@example.com"])
     book.save(folder / "two.xlsx")
     shown["table-sheets"] = f"{ann.begin('two.xlsx', (folder / 'two.xlsx').read_bytes())}/table"
-    letters = csv_of("Bo,Dvořák,bo@example.com,permanent").decode().encode("cp1250")
+    letters = make_csv("Bo,Dvořák,bo@example.com,permanent").decode().encode("cp1250")
     shown["table-letters"] = f"{ann.begin('letters.csv', letters)}/table"
 
-    sent = ann.begin("sent.csv", csv_of("Zo,Li,zo@example.com,permanent", "Yo,Li,yo,permanent"))
+    sent = ann.begin("sent.csv", make_csv("Zo,Li,zo@example.com,permanent", "Yo,Li,yo,permanent"))
     ann.post(f"{sent}/columns", COLUMNS)
     ann.see(f"{sent}/look")
     ann.post(f"{sent}/send")
@@ -154,12 +153,12 @@ def _screens(page: ImportPage, ann: PageUser, folder: Path, known: str) -> dict[
     return shown | {"undo": f"{sent}/undo", "history": "/history", "lost": "/imports/none"}
 
 
-def _hold(gate: Event) -> None:
+def _hold_requests(gate: Event) -> None:
     gate.wait(60)
 
 
-class Camera:
-    """Looks at screens in every size and scheme, and writes their faults down."""
+class ScreenAuditor:
+    """Opens screens in every size and colour scheme, and records their faults."""
 
     def __init__(self, context: BrowserContext, axe: str, language: str) -> None:
         self.page, self.faults = context.new_page(), list[str]()
@@ -167,7 +166,7 @@ class Camera:
         self._folder = os.environ.get("SCREENS_FOLDER")
 
     def look(self, name: str, address: str) -> None:
-        """Open a screen, and audit it."""
+        """Open a screen and audit it."""
         self.page.goto(address)
         self.page.wait_for_function("!document.querySelector('[data-poll]')")
         self.audit(name)
@@ -181,7 +180,7 @@ class Camera:
         return (width, scheme) in checked or self._folder is not None
 
     def audit(self, name: str) -> None:
-        """Audit the screen that is shown."""
+        """Audit the current screen."""
         shown = self.page
         shown.evaluate(self._axe)
         for width, height in WIDTHS.items():
@@ -205,13 +204,17 @@ class Camera:
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_no_screen_has_a_fault(
-    browser: Browser, axe: str, imports: PageWithImports, code: str
+def test_every_screen_is_accessible_and_fits_its_width(
+    browser: Browser, axe_script: str, page_with_imports: PageWithImports, code: str
 ) -> None:
-    page, address, screens = imports.page, imports.address, imports.screens
+    page, address, screens = (
+        page_with_imports.page,
+        page_with_imports.address,
+        page_with_imports.screens,
+    )
     # The audit is a script of the test's own, which the page would not let run.
     context = browser.new_context(locale=LANGUAGES[code], bypass_csp=True)
-    camera = Camera(context, axe, code)
+    camera = ScreenAuditor(context, axe_script, code)
     camera.page.goto(address + page.access.new_link())
     for name, path in screens.items():
         camera.look(name, address + path)
@@ -224,7 +227,7 @@ def test_no_screen_has_a_fault(
     # A reading that waits for another one shows how far it is.
     gate, id = Event(), screens["rows"].split("/")[2]
     page.reader.discard(id)
-    page.reader._queue.put(partial(_hold, gate))
+    page.reader._queue.put(partial(_hold_requests, gate))
     camera.page.goto(address + screens["rows"])
     camera.page.wait_for_selector("[data-poll]")
     camera.audit("reading")
@@ -234,12 +237,14 @@ def test_no_screen_has_a_fault(
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_sign_in_has_no_fault(browser: Browser, axe: str, tmp_path: Path, code: str) -> None:
+def test_the_sign_in_screen_is_accessible_and_fits_its_width(
+    browser: Browser, axe_script: str, tmp_path: Path, code: str
+) -> None:
     people = tmp_path / "people.txt"
     add_person(people, "Ann", "a long enough word")
-    with Sandbox() as sandbox, served(sandbox, tmp_path, {"passwords": people}) as (_, address):
+    with Sandbox() as sandbox, serve_page(sandbox, tmp_path, {"passwords": people}) as (_, address):
         context = browser.new_context(locale=LANGUAGES[code], bypass_csp=True)
-        camera = Camera(context, axe, code)
+        camera = ScreenAuditor(context, axe_script, code)
         camera.look("login", f"{address}/login")
         context.close()
         assert not camera.faults, "\n".join(camera.faults)

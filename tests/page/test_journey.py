@@ -1,4 +1,4 @@
-"""The whole way in a real browser: from a messy German file to an import that is undone."""
+"""A complete import in a real browser, from a messy German file to its undo."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageProcess, environ_of, german_book
+from tests.page.serving import PageProcess, make_environ, write_german_workbook
 
 WIDTHS = (375, 1440)
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -41,8 +41,8 @@ MENDED = {
 CREATED = 11
 
 
-class Recruiter:
-    """A recruiter with a browser, who sees each screen at both widths."""
+class RecruiterInBrowser:
+    """Recruiter in a browser, with checks of each screen at two widths."""
 
     def __init__(self, context: BrowserContext) -> None:
         self.page: Page = context.new_page()
@@ -51,7 +51,7 @@ class Recruiter:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     def assert_page_fits(self) -> None:
-        """Nothing is wider than the screen, and there is one heading."""
+        """Check that the page fits the width and has one heading."""
         for width in WIDTHS:
             self.page.set_viewport_size({"width": width, "height": 900})
             wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -59,31 +59,31 @@ class Recruiter:
         assert 1 == self.page.get_by_role("heading", level=1).count()
 
     def go_on(self, name: str = "Continue") -> None:
-        """Press the button that leads on."""
+        """Press the button that continues to the next screen."""
         self.assert_page_fits()
         self.page.get_by_role("button", name=name).click()
 
     def choose(self, heading: str, field: str) -> None:
-        """Say what a column is."""
+        """Choose the field of a column."""
         row = self.page.locator("li", has=self.page.locator(f"b:text-is('{heading}')"))
         row.locator("select").first.select_option(field)
 
 
-class Gate:
-    """Holds the server's answers back once so many candidates are there."""
+class ServerGate:
+    """Blocks the server's responses once it has so many candidates."""
 
     def __init__(self, count: int) -> None:
         self.count, self.reached, self.opened = count, Event(), Event()
 
     def __call__(self, store: Any) -> None:
-        """Wait, if it is time to."""
+        """Wait if the server has enough candidates."""
         if not self.opened.is_set() and len(store.records("candidates")) >= self.count:
             self.reached.set()
             self.opened.wait(60)
 
 
-def mend(recruiter: Recruiter) -> int:
-    """Put every wrong cell right that a person would; returns how many."""
+def correct_cells(recruiter: RecruiterInBrowser) -> int:
+    """Correct every invalid cell. Returns the number of corrections."""
     page, mended = recruiter.page, 0
     for kind in range(page.locator(".kinds a").count()):
         with page.expect_navigation():
@@ -104,8 +104,8 @@ def mend(recruiter: Recruiter) -> int:
     return mended
 
 
-def prepared(recruiter: Recruiter, link: str, book: Path) -> None:
-    """Bring the file, and pass every screen up to the last look."""
+def prepare_import(recruiter: RecruiterInBrowser, link: str, book: Path) -> None:
+    """Upload the file and complete every screen up to the preview."""
     page = recruiter.page
     page.goto(link)
     page.set_input_files("#file", book)
@@ -119,15 +119,15 @@ def prepared(recruiter: Recruiter, link: str, book: Path) -> None:
     page.get_by_role("radio", name="Day first").check()
     recruiter.go_on()
     page.wait_for_url("**/rows")
-    assert 5 == mend(recruiter)
+    assert 5 == correct_cells(recruiter)
     recruiter.go_on()
     page.wait_for_url("**/look")
     expect(page.locator(".tiles .create b")).to_have_text(str(CREATED))
     expect(page.locator(".tiles .duplicate b")).to_have_text("1")
 
 
-def taken_back(recruiter: Recruiter) -> None:
-    """Take the report, and take the import back."""
+def download_report_and_undo(recruiter: RecruiterInBrowser) -> None:
+    """Download the report and undo the import."""
     page = recruiter.page
     with page.expect_download() as report:
         page.get_by_role("link", name="Download report").click()
@@ -138,15 +138,17 @@ def taken_back(recruiter: Recruiter) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("These changes were undone")
 
 
-def test_messy_file_from_drop_to_undo(browser: Browser, tmp_path: Path) -> None:
-    book = german_book(tmp_path / "Bewerber.xlsx", [each.split() for each in ROWS])
-    gate = Gate(4)
+def test_a_messy_file_can_be_imported_corrected_and_undone(
+    browser: Browser, tmp_path: Path
+) -> None:
+    book = write_german_workbook(tmp_path / "Bewerber.xlsx", [each.split() for each in ROWS])
+    gate = ServerGate(4)
     with Sandbox() as sandbox:
-        environ = environ_of(sandbox, tmp_path)
+        environ = make_environ(sandbox, tmp_path)
         with PageProcess(environ, tmp_path) as server:
             context = browser.new_context(locale="en-GB")
-            recruiter = Recruiter(context)
-            prepared(recruiter, server.link, book)
+            recruiter = RecruiterInBrowser(context)
+            prepare_import(recruiter, server.link, book)
             sandbox.between = gate
             recruiter.go_on(f"Create {CREATED}")
             recruiter.page.wait_for_url("**/progress")
@@ -156,7 +158,7 @@ def test_messy_file_from_drop_to_undo(browser: Browser, tmp_path: Path) -> None:
             gate.opened.set()
             context.close()
         with PageProcess(environ, tmp_path, server.port):
-            recruiter = Recruiter(browser.new_context(storage_state=state, locale="en-GB"))
+            recruiter = RecruiterInBrowser(browser.new_context(storage_state=state, locale="en-GB"))
             page = recruiter.page
             page.goto(progress)
             page.wait_for_url("**/result", timeout=60_000)
@@ -166,13 +168,15 @@ def test_messy_file_from_drop_to_undo(browser: Browser, tmp_path: Path) -> None:
             born = {each["email"]: each["date_of_birth"] for each in people}
             assert CREATED == len(people) == len(born)
             assert "1985-04-03" == born["joerg@example.de"]
-            taken_back(recruiter)
+            download_report_and_undo(recruiter)
             assert {} == sandbox.store.records("candidates")
             assert [] == recruiter.complaints
 
 
-def test_works_without_scripts_and_by_keyboard(browser: Browser, tmp_path: Path) -> None:
-    with Sandbox() as sandbox, PageProcess(environ_of(sandbox, tmp_path), tmp_path) as server:
+def test_an_import_works_without_javascript_and_by_keyboard(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with Sandbox() as sandbox, PageProcess(make_environ(sandbox, tmp_path), tmp_path) as server:
         context = browser.new_context(
             java_script_enabled=False, viewport={"width": 375, "height": 800}, locale="en-GB"
         )

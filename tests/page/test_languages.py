@@ -1,4 +1,4 @@
-"""No screen and no problem shows English words to people who speak another language."""
+"""The page in other languages: screens, problems and errors contain no English words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from connector.pushes.undo_report import _OUTCOMES_WITHOUT_READ
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.problems import PROBLEMS, WARNINGS, text_of
 from connector.spreadsheet.table import open_table
-from tests.page.serving import signed_in
+from tests.page.serving import serve_and_sign_in
 
 OTHERS = LANGUAGES[1:]
 ENGLISH = frozenset(
@@ -46,14 +46,14 @@ SHARED = {
 """Words that are spelled alike."""
 
 
-def english_in(text: str, code: str) -> set[str]:
-    """The English words of a text."""
+def find_english_words(text: str, code: str) -> set[str]:
+    """Return the English words of a text."""
     words = re.findall(r"[^\W\d]+", text.lower())
     return {w for w in words if (w in ENGLISH and w not in SHARED[code]) or "_" in w}
 
 
-def errors() -> Iterator[type[ConnectorError]]:
-    """Every error that there is."""
+def make_errors() -> Iterator[type[ConnectorError]]:
+    """Return one error of every kind."""
     left = [ConnectorError]
     while left:
         error = left.pop()
@@ -62,63 +62,63 @@ def errors() -> Iterator[type[ConnectorError]]:
             yield error
 
 
-def problems() -> Iterator[Problem]:
-    """A problem of every code, with English words of its own."""
+def make_problems() -> Iterator[Problem]:
+    """Return a problem of every code with English values."""
     codes = {
         *PROBLEMS,
         *WARNINGS,
         *DOUBTS,
         *SENT,
         *_OUTCOMES_WITHOUT_READ,
-        *(each.code for each in errors()),
+        *(each.code for each in make_errors()),
     }
     for code in sorted(codes):
-        own = "" if code in {each.code for each in errors()} else "the row was not told"
+        own = "" if code in {each.code for each in make_errors()} else "the row was not told"
         for values in ({"column": "Ort"}, {"field": "city"}, {"field": "city", "found": "Lyon"}):
             yield Problem(code, own, fix="Run it with --mode update.", **values)
 
 
 @pytest.mark.parametrize("code", OTHERS)
-def test_no_problem_of_a_row_is_in_english(code: str) -> None:
+def test_problems_of_rows_are_translated(code: str) -> None:
     spoken = language(code)
-    for each in problems():
+    for each in make_problems():
         told = f"{spoken.describe_problem(each)} {spoken.fix_text(each)}"
-        assert not english_in(told, code), (each.code, told)
+        assert not find_english_words(told, code), (each.code, told)
         assert "--" not in told
         assert spoken.problem_text(each), each.code
 
 
 @pytest.mark.parametrize("code", OTHERS)
-def test_no_error_is_in_english(code: str) -> None:
+def test_errors_are_translated(code: str) -> None:
     spoken = language(code)
-    for each in errors():
+    for each in make_errors():
         error = each.__new__(each)
         ConnectorError.__init__(error, "POST /api was not sent", action="Try --ask-anyway.")
         told = " ".join(spoken.describe_error(error))
-        assert not english_in(told, code), (each.code, told)
+        assert not find_english_words(told, code), (each.code, told)
         assert "--" not in told
 
 
-def test_english_names_no_option_either() -> None:
+def test_english_errors_on_the_page_name_no_command_line_option() -> None:
     spoken = language("en")
-    for each in problems():
+    for each in make_problems():
         told = f"{spoken.describe_problem(each)} {spoken.fix_text(each)}"
         assert "--" not in told, (each.code, told)
         assert "connector " not in told, (each.code, told)
 
 
 @pytest.mark.parametrize("code", OTHERS)
-def test_no_text_of_a_catalogue_is_english(code: str) -> None:
+def test_every_text_of_a_catalogue_is_translated(code: str) -> None:
     spoken = language(code)
-    for text, told in catalogue(code):
-        assert not english_in(told, code), (text, told)
+    for text, told in load_catalogue(code):
+        assert not find_english_words(told, code), (text, told)
     assert {*get_args(RowOutcome), *get_args(Operation)} == {*ROW_OUTCOMES}
     assert {spoken.gettext(each) for each in UNDONE.values()}.isdisjoint(UNDONE.values())
     assert spoken.counted(2, "candidates") != COUNTED["candidates"][1] % {"num": 2}
 
 
-def catalogue(code: str) -> Iterator[tuple[str, str]]:
-    """The texts of a catalogue, each with its translation."""
+def load_catalogue(code: str) -> Iterator[tuple[str, str]]:
+    """Return the texts of a catalogue with their translations."""
     with (Path(connector.page.__file__).parent / "locale" / f"{code}.po").open("rb") as file:
         for each in read_po(file, locale=code):
             said = each.string if isinstance(each.string, tuple) else (each.string,)
@@ -151,8 +151,8 @@ STEPS: Mapping[str, Mapping[str, str]] = {
 """The answers of each screen up to the last look."""
 
 
-def visible(page: str) -> str:
-    """The words of a page: its texts and what is read aloud."""
+def read_visible_text(page: str) -> str:
+    """Return the words of a page, including those for screen readers."""
     # Cells of the file's own are no words of the page.
     text = re.sub(r'<select name="region">.*?</select>', " ", page, flags=re.DOTALL)
     text = re.sub(r"<(script|code|textarea|td|q)\b.*?</\1>", " ", text, flags=re.DOTALL)
@@ -162,16 +162,16 @@ def visible(page: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", OTHERS)
-def test_no_screen_is_in_english(code: str, tmp_path: Path) -> None:
+def test_every_screen_is_translated(code: str, tmp_path: Path) -> None:
     seen: dict[str, str] = {}
-    with Sandbox() as sandbox, signed_in(sandbox, tmp_path) as (_, ann):
+    with Sandbox() as sandbox, serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         ann.client.headers["Accept-Language"] = code
 
         def look(path: str) -> None:
-            seen[path] = visible(ann.see(path).text)
+            seen[path] = read_visible_text(ann.see(path).text)
 
         def act(path: str, **fields: str) -> None:
-            seen[f"POST {path}"] = visible(ann.post(path, fields).text)
+            seen[f"POST {path}"] = read_visible_text(ann.post(path, fields).text)
 
         content = "\n".join((HEADINGS, *(f"{row},x" for row in ROWS))).encode()
         path = ann.begin("leute.csv", content)
@@ -209,19 +209,17 @@ def test_no_screen_is_in_english(code: str, tmp_path: Path) -> None:
             look(place)
         for name, file in (("x.pdf", b"%PDF"), ("x.xlsx", b"PK"), ("x.csv", b"A,B\n")):
             ann.begin(name, file)
-            seen[name] = visible(ann.shown.text)
+            seen[name] = read_visible_text(ann.shown.text)
         act("/imports", resource="candidates", mode="convert", pasted="a")
     assert len(seen) > 20
     for place, text in seen.items():
-        assert not english_in(text, code), (place, english_in(text, code), text)
+        assert not find_english_words(text, code), (place, find_english_words(text, code), text)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", LANGUAGES)
 @pytest.mark.parametrize("name", ["leute.csv", "leute.xlsx"])
-def test_a_report_is_in_the_language_and_is_imported_again(
-    code: str, name: str, tmp_path: Path
-) -> None:
+def test_a_translated_report_can_be_imported_again(code: str, name: str, tmp_path: Path) -> None:
     folder = tmp_path / "files"
     folder.mkdir()
     table = HEADINGS.removesuffix(",Merkfeld").split(",")
@@ -235,7 +233,7 @@ def test_a_report_is_in_the_language_and_is_imported_again(
             sheet.append(cells)
         book.save(folder / name)
         content = (folder / name).read_bytes()
-    with Sandbox() as sandbox, signed_in(sandbox, tmp_path) as (page, ann):
+    with Sandbox() as sandbox, serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         ann.client.headers["Accept-Language"] = code
         path = ann.begin(name, content)
         for step, said in STEPS.items():
@@ -252,14 +250,16 @@ def test_a_report_is_in_the_language_and_is_imported_again(
         assert table == list(shown.headings)
         assert rows == [list(map(text_of, row.cells)) for row in shown.rows()]
         if code != "en":
-            assert not english_in(words_of_report(report), code), words_of_report(report)
+            assert not find_english_words(read_report_words(report), code), read_report_words(
+                report
+            )
         again = ann.begin(report.name, report.read_bytes())
         checked = page.reader.check_rows(page.drafts.load(again.rpartition("/")[2])).future.result()
         assert {"unchanged": 2, "duplicate": 1, "invalid": 2} == {**checked.preview.summary.counts}
 
 
-def words_of_report(path: Path) -> str:
-    """The words of a report beside the file's own cells, without codes and ids."""
+def read_report_words(path: Path) -> str:
+    """Return the words of a report except the file's own cells, codes and ids."""
     if path.suffix == ".csv":
         with path.open(encoding="utf-8-sig", newline="") as file:
             cells = [line[6:] for line in csv.reader(file)]

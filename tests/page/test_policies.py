@@ -1,4 +1,4 @@
-"""Values that records have already: long texts are kept, and text can be appended to them."""
+"""Fields that already have values: long texts are kept, and text can be appended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageUser, served, signed_in
+from tests.page.serving import PageUser, serve_and_sign_in, serve_page
 from tests.support.agency import settings_of
 
 CONTENT = b"Email,City,Comment,Rest\nbo@example.com,York,Met.,x\n"
@@ -22,29 +22,29 @@ FIELDS = {"c:0": "email", "c:1": "city", "c:2": "notes", "c:3": "-", "match": "e
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """An API with one candidate in it, who has notes."""
+    """Sandbox with one candidate who has notes."""
     with Sandbox() as opened:
         bo = {**BODY, "email": "bo@example.com", "city": "Bath", "notes": "Called."}
         opened.store.create("candidates", bo)
         yield opened
 
 
-def notes(sandbox: Sandbox) -> str:
-    """The candidate's notes."""
+def read_notes(sandbox: Sandbox) -> str:
+    """Return the candidate's notes."""
     (found,) = sandbox.store.records("candidates").values()
     return str(found["notes"])
 
 
-def begun(person: PageUser, **fields: str) -> str:
-    """An import of the file with these choices, up to the last look; its path."""
+def start_import(person: PageUser, **fields: str) -> str:
+    """Start an import with these choices, up to the preview. Returns its path."""
     path = person.begin("changes.csv", CONTENT, mode="update")
     person.post(f"{path}/columns", {**FIELDS, **fields})
     person.see(f"{path}/look")
     return path
 
 
-def test_long_texts_are_only_filled_by_default(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path) as (page, ann):
+def test_long_texts_fill_only_empty_fields_by_default(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         path = ann.begin("changes.csv", CONTENT, mode="update")
         ann.post(f"{path}/columns", FIELDS)
         (draft,) = page.drafts.all()
@@ -55,12 +55,10 @@ def test_long_texts_are_only_filled_by_default(sandbox: Sandbox, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_long_text_is_not_overwritten_unless_you_choose_it(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_a_long_text_is_overwritten_only_if_chosen(sandbox: Sandbox, tmp_path: Path) -> None:
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
-    with signed_in(sandbox, tmp_path) as (_, ann):
-        path = begun(ann)
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
+        path = start_import(ann)
         assert "<del>Bath</del>" in ann.shown.text
         assert "<del>Called.</del>" not in ann.shown.text
         ann.see(f"{path}/columns")
@@ -69,43 +67,43 @@ def test_a_long_text_is_not_overwritten_unless_you_choose_it(
 
 
 @pytest.mark.slow
-def test_text_is_appended_once_and_undone(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_appended_text_is_added_once_and_can_be_undone(sandbox: Sandbox, tmp_path: Path) -> None:
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
-    with signed_in(sandbox, tmp_path) as (_, ann):
-        path = begun(ann, **{"p:2": "append"})
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
+        path = start_import(ann, **{"p:2": "append"})
         ann.post(f"{path}/send")
         ann.see(f"{path}/progress")
-        assert "Called.\n\nMet." == notes(sandbox)
-        begun(ann, **{"p:2": "append"})
+        assert "Called.\n\nMet." == read_notes(sandbox)
+        start_import(ann, **{"p:2": "append"})
         assert "No changes" in ann.shown.text
         ann.see(f"{path}/result")
         ann.post(f"{path}/undo")
         ann.see(f"{path}/undo")
         ann.post(f"{path}/undo", {"go": "on"})
         ann.see(f"{path}/undo")
-        assert "Called." == notes(sandbox)
+        assert "Called." == read_notes(sandbox)
 
 
 @pytest.mark.slow
-def test_text_is_not_appended_to_what_a_colleague_has_written(
+def test_text_is_not_appended_to_a_field_that_changed_since_the_preview(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
-    with signed_in(sandbox, tmp_path) as (_, ann):
-        path = begun(ann, **{"p:2": "append"})
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
+        path = start_import(ann, **{"p:2": "append"})
         (id,) = sandbox.store.records("candidates")
         sandbox.store.update("candidates", id, {"notes": "Placed."})
         ann.post(f"{path}/send")
         ann.see(f"{path}/progress")
         assert re.search(r'class="conflict"', ann.see(f"{path}/result").text)
-    assert "Placed." == notes(sandbox)
+    assert "Placed." == read_notes(sandbox)
 
 
 @pytest.mark.slow
 def test_the_policy_is_shown_as_soon_as_a_field_is_chosen(
     browser: Browser, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    with served(sandbox, tmp_path) as (served_page, address):
+    with serve_page(sandbox, tmp_path) as (served_page, address):
         page = browser.new_page(locale="en-GB")
         page.goto(address + served_page.access.new_link())
         page.locator("input[name=mode][value=update]").click()

@@ -19,11 +19,11 @@ from tests.page.recruiters import (
     MISTYPED,
     PEOPLE,
     WRONG_EMAILS,
-    english_leads,
-    french_list,
-    german_export,
+    write_english_leads,
+    write_french_list,
+    write_german_export,
 )
-from tests.page.serving import served
+from tests.page.serving import serve_page
 from tests.support.agency import settings_of
 
 CLICKS_MAX, TYPED_MAX = 25, 5
@@ -38,7 +38,7 @@ class CountedActions:
         self.page, self.clicks, self.typed = page, 0, 0
 
     def click(self, place: Locator) -> None:
-        """Press a button or a box."""
+        """Click a button or a checkbox."""
         place.click()
         self.clicks += 1
 
@@ -56,28 +56,30 @@ class CountedActions:
         self.click(self.page.get_by_role("button", name=name))
 
     def column(self, heading: str, field: str) -> None:
-        """Choose what a column is."""
+        """Choose the field of a column."""
         row = self.page.locator("ul.columns > li", has=self.page.get_by_text(heading, exact=True))
         self.choose(row.locator("select").first, field)
 
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """An API with some candidates in it."""
+    """Sandbox with some candidates."""
     with Sandbox(counts={"candidates": 80}) as opened:
         yield opened
 
 
-def test_a_german_export_is_imported(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_german_export_is_imported_with_few_clicks(
+    browser: Browser, sandbox: Sandbox, tmp_path: Path
+) -> None:
     before = set(sandbox.store.records("candidates"))
     with (
-        served(sandbox, tmp_path) as (served_page, address),
+        serve_page(sandbox, tmp_path) as (served_page, address),
         browser.new_context(locale="de-DE") as context,
     ):
         page = context.new_page()
         hand = CountedActions(page)
         page.goto(address + served_page.access.new_link())
-        page.set_input_files("#file", german_export(tmp_path / "kandidaten_export.csv"))
+        page.set_input_files("#file", write_german_export(tmp_path / "kandidaten_export.csv"))
         hand.clicks += 1
         hand.click(page.locator("button.go"))
         page.wait_for_url("**/columns")
@@ -121,16 +123,16 @@ def test_a_german_export_is_imported(browser: Browser, sandbox: Sandbox, tmp_pat
         assert hand.typed <= TYPED_MAX, hand.typed
 
 
-def test_a_french_list_loses_no_row_to_a_length_of_time(
+def test_a_french_list_with_durations_is_imported_completely(
     browser: Browser, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     # The browser has a loop of its own in this thread.
     with ThreadPoolExecutor(1) as pool:
         pool.submit(asyncio.run, pull(settings_of(sandbox, tmp_path), ["candidates"])).result()
     people = {each["email"]: each for each in sandbox.store.records("candidates").values()}
-    book = french_list(tmp_path / "maj_candidats.xlsx", [*people.values()])
+    book = write_french_list(tmp_path / "maj_candidats.xlsx", [*people.values()])
     with (
-        served(sandbox, tmp_path) as (served_page, address),
+        serve_page(sandbox, tmp_path) as (served_page, address),
         browser.new_context(locale="fr-FR") as context,
     ):
         page = context.new_page()
@@ -162,7 +164,9 @@ def test_a_french_list_loses_no_row_to_a_length_of_time(
         assert {0, 15, 30, 42, 90} <= notice
 
 
-def test_an_english_list_of_leads_is_converted(browser: Browser, tmp_path: Path) -> None:
+def test_an_english_list_of_leads_is_converted_with_few_clicks(
+    browser: Browser, tmp_path: Path
+) -> None:
     with Sandbox(counts={"leads": 260}) as sandbox:
         with ThreadPoolExecutor(1) as pool:
             pool.submit(asyncio.run, pull(settings_of(sandbox, tmp_path), ["leads"])).result()
@@ -170,7 +174,7 @@ def test_an_english_list_of_leads_is_converted(browser: Browser, tmp_path: Path)
         count = Counter(each["email"].lower() for each in found if each["email"])
         opened = [each for each in found if count[(each["email"] or "").lower()] == 1]
         with (
-            served(sandbox, tmp_path) as (served_page, address),
+            serve_page(sandbox, tmp_path) as (served_page, address),
             browser.new_context(locale="en-GB") as context,
         ):
             page = context.new_page()
@@ -178,7 +182,9 @@ def test_an_english_list_of_leads_is_converted(browser: Browser, tmp_path: Path)
             page.goto(address + served_page.access.new_link())
             hand.click(page.locator("input[name=resource][value=leads]"))
             hand.click(page.locator("input[name=mode][value=convert]"))
-            page.set_input_files("#file", english_leads(tmp_path / "leads_to_convert.csv", opened))
+            page.set_input_files(
+                "#file", write_english_leads(tmp_path / "leads_to_convert.csv", opened)
+            )
             hand.click(page.locator("button.go"))
             page.wait_for_url("**/columns")
             hand.click(page.locator("button[name=rest]"))

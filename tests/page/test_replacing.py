@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageUser, csv_of, signed_in
+from tests.page.serving import PageUser, make_csv, serve_and_sign_in
 
 COLUMNS = {
     f"c:{index}": name
@@ -23,21 +23,21 @@ KIND = "problem~email_format~Email"
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """An API with nobody in it."""
+    """Sandbox without candidates."""
     with Sandbox() as opened:
         yield opened
 
 
-def begun(person: PageUser) -> str:
-    """An import with three wrong email addresses; its path."""
-    path = person.begin("people.csv", csv_of(*LINES))
+def start_import(person: PageUser) -> str:
+    """Start an import with three invalid email addresses. Returns its path."""
+    path = person.begin("people.csv", make_csv(*LINES))
     person.post(f"{path}/columns", COLUMNS)
     return path
 
 
-def test_a_text_is_replaced_in_a_column(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path) as (_, ann):
-        path = begun(ann)
+def test_find_and_replace_changes_every_cell_of_a_column(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
+        path = start_import(ann)
         ann.post(f"{path}/rows", {"seen:5": "on", "out:5": "on"})
         said = {"kind": KIND, "column": "2", "find": "(at)", "replacement": "@"}
         ann.post(f"{path}/replace", said)
@@ -51,9 +51,11 @@ def test_a_text_is_replaced_in_a_column(sandbox: Sandbox, tmp_path: Path) -> Non
         assert "May" in shown
 
 
-def test_an_answer_that_says_nothing_changes_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path) as (page, ann):
-        path = begun(ann)
+def test_an_empty_answer_for_a_group_of_cells_changes_nothing(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
+        path = start_import(ann)
         assert 400 == ann.post(f"{path}/replace", {"column": "2", "find": ""}).status_code
         ann.see(f"{path}/rows")
         ann.post(f"{path}/group", {"kind": KIND, "fill": " "})

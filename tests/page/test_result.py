@@ -1,4 +1,4 @@
-"""The result of an import: what became of the rows, and which of them are corrected next."""
+"""The result of an import: the outcome of each row, and the next correction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from tests.page.serving import csv_of, signed_in
+from tests.page.serving import make_csv, serve_and_sign_in
 from tests.page.test_ways import COLUMNS
 from tests.support.agency import settings_of
 
@@ -21,17 +21,19 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """An API with nobody in it."""
+    """Sandbox without candidates."""
     with Sandbox() as opened:
         yield opened
 
 
-def text_of(page: str) -> str:
-    """The text of a page, without its tags."""
+def strip_tags(page: str) -> str:
+    """Return the text of a page without its tags."""
     return " ".join(unescape(re.sub("<[^>]+>", " ", page)).split())
 
 
-def test_only_rows_to_correct_are_prepared_again(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_correction_import_contains_only_the_rows_to_correct(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     body = {"last_name": "Li", "employment_type": "permanent"}
     names = ("al", "bo", "cy")
     made = [
@@ -48,10 +50,10 @@ def test_only_rows_to_correct_are_prepared_again(sandbox: Sandbox, tmp_path: Pat
         *(f"{name}@example.com,York,," for name in names),
     ]
     lines += ["di,York,,", "nobody@example.com,York,,", "al@example.com,Bath,,", "Total,6,,"]
-    with signed_in(sandbox, tmp_path) as (page, ann):
+    with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         path = ann.begin("changes.csv", "\n".join(lines).encode(), mode="update")
         ann.post(f"{path}/columns", {"c:0": "email", "c:1": "city", "rest": "-", "match": "email"})
-        invalid = text_of(ann.see(f"{path}/look?show=invalid").text)
+        invalid = strip_tags(ann.see(f"{path}/look?show=invalid").text)
         assert "10 Total" not in invalid
         sandbox.store.update("candidates", made[1]["id"], {"city": "Ely"})
         ann.post(f"{path}/send")
@@ -61,7 +63,7 @@ def test_only_rows_to_correct_are_prepared_again(sandbox: Sandbox, tmp_path: Pat
         ann.see(f"{path}/undo")
         ann.post(f"{path}/undo", {"go": "on"})
         ann.see(f"{path}/undo")
-        shown = text_of(ann.see(f"{path}/result").text)
+        shown = strip_tags(ann.see(f"{path}/result").text)
         assert "2 Undone" in shown
         assert "Updated" not in shown
         assert "Undo import" not in shown
@@ -69,18 +71,18 @@ def test_only_rows_to_correct_are_prepared_again(sandbox: Sandbox, tmp_path: Pat
         rest = re.search(r"/imports/\w+", ann.shown.url.path)
         assert rest is not None
         assert path != rest[0]
-        shown = text_of(ann.see(f"{rest[0]}/look").text)
+        shown = strip_tags(ann.see(f"{rest[0]}/look").text)
         assert "5 bo@example.com" in shown
         assert "City Ely becomes York" in shown.replace("→", "becomes")
         assert "al@example.com" not in shown
-        assert "7 di" in text_of(ann.see(f"{rest[0]}/look?show=invalid").text)
+        assert "7 di" in strip_tags(ann.see(f"{rest[0]}/look?show=invalid").text)
         draft = page.drafts.load(rest[0].rpartition("/")[2])
         assert {"invalid": 2, "update": 1} == dict(page.checked(draft).preview.summary.counts)
 
 
-def test_an_import_that_has_ended_is_not_sent_again(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path) as (page, ann):
-        path = ann.begin("people.csv", csv_of("Bo,Li,bo@example.com,permanent"))
+def test_a_completed_import_cannot_be_sent_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
+        path = ann.begin("people.csv", make_csv("Bo,Li,bo@example.com,permanent"))
         ann.post(f"{path}/columns", COLUMNS)
         ann.see(f"{path}/look")
         ann.post(f"{path}/send")
@@ -91,7 +93,7 @@ def test_an_import_that_has_ended_is_not_sent_again(sandbox: Sandbox, tmp_path: 
         run = page.sender.running(draft.id)
         assert run is not None
         assert run.ended.wait(30)
-        shown = text_of(ann.see(f"{path}/result").text)
+        shown = strip_tags(ann.see(f"{path}/result").text)
         (after,) = page.drafts.all()
 
     assert draft.batch == after.batch

@@ -1,4 +1,4 @@
-"""Requests that no browser sends: huge numbers, HEAD, and uploads by strangers."""
+"""Requests that no browser sends: huge numbers, HEAD, and uploads without a session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageUser, csv_of, served, signed_in
+from tests.page.serving import PageUser, make_csv, serve_and_sign_in, serve_page
 from tests.page.test_ways import COLUMNS
 
 DIGITS = "9" * 5_000
@@ -22,13 +22,13 @@ ANSWER_SECONDS = 10.0
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    """An API with nobody in it."""
+    """Sandbox without candidates."""
     with Sandbox() as opened:
         yield opened
 
 
-def answer_of(address: str, *lines: str) -> str:
-    """Return the answer to the head of a request whose body is never sent."""
+def read_response_to_head(address: str, *lines: str) -> str:
+    """Return the response to the headers of a request whose body is never sent."""
     place = urlsplit(address)
     with socket.create_connection((place.hostname, place.port), ANSWER_SECONDS) as opened:
         head = (*lines, f"Host: {place.netloc}", f"Origin: {address}", "", "")
@@ -36,7 +36,7 @@ def answer_of(address: str, *lines: str) -> str:
         return opened.recv(4_096).decode()
 
 
-def fields_of(screen: str) -> list[tuple[str, str]]:
+def find_form_fields(screen: str) -> list[tuple[str, str]]:
     """Return the address and the name of every field of a screen's forms."""
     found = []
     for form in re.findall(r"<form .*?</form>", screen, re.DOTALL):
@@ -46,11 +46,11 @@ def fields_of(screen: str) -> list[tuple[str, str]]:
     return found
 
 
-def test_numbers_of_5000_digits_are_refused_with_a_sentence(
+def test_numbers_of_5000_digits_are_rejected_with_a_message(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    with signed_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("people.csv", csv_of("Bo,Li,bo,permanent"))
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
+        path = ann.begin("people.csv", make_csv("Bo,Li,bo,permanent"))
         ann.post(f"{path}/columns", COLUMNS)
         for place, fields in (
             ("table", {"header_row": DIGITS}),
@@ -69,17 +69,19 @@ def test_numbers_of_5000_digits_are_refused_with_a_sentence(
 
 
 @pytest.mark.slow
-def test_no_field_of_any_screen_fails_on_5000_digits(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_5000_digits_in_any_form_field_cause_no_server_error(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     content = b"First name,Last name,Email,Employment type,Notice,Born\n"
     content += b"Bo,Li,bo,frei,soon,01/02/50\nCy,Lo,cy@e.com,permanent,1,02/03/50\n"
     columns = {**COLUMNS, "c:4": "notice_period_days", "c:5": "date_of_birth"}
     tried = set()
-    with signed_in(sandbox, tmp_path) as (_, ann):
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         for screen in ("", *SCREENS):
             path = ann.begin("people.csv", content)
             ann.post(f"{path}/columns", columns)
             here = f"{path}/{screen}" if screen else "/"
-            for action, name in fields_of(ann.see(here).text):
+            for action, name in find_form_fields(ann.see(here).text):
                 if action.endswith(("/remove", "/logout")):
                     continue
                 ann.see(here)
@@ -89,8 +91,8 @@ def test_no_field_of_any_screen_fails_on_5000_digits(sandbox: Sandbox, tmp_path:
     assert {"header_row", "c:0", "find", "version", "date:5"} <= tried
 
 
-def test_head_neither_spends_a_link_nor_gets_its_cookie(sandbox: Sandbox, tmp_path: Path) -> None:
-    with served(sandbox, tmp_path) as (page, address), httpx.Client(base_url=address) as mail:
+def test_a_head_request_does_not_use_up_a_sign_in_link(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_page(sandbox, tmp_path) as (page, address), httpx.Client(base_url=address) as mail:
         link = page.access.new_link()
         looked = mail.head(link)
         assert 200 == looked.status_code
@@ -101,27 +103,27 @@ def test_head_neither_spends_a_link_nor_gets_its_cookie(sandbox: Sandbox, tmp_pa
 
 
 @pytest.mark.parametrize("length", ["Content-Length: 40000000", "Transfer-Encoding: chunked"])
-def test_an_upload_without_a_session_is_refused_before_its_body(
+def test_an_upload_without_a_session_is_rejected_before_its_body(
     sandbox: Sandbox, tmp_path: Path, length: str
 ) -> None:
     kind = "Content-Type: multipart/form-data; boundary=x"
-    with served(sandbox, tmp_path) as (page, address):
-        answer = answer_of(address, "POST /imports HTTP/1.1", kind, length)
+    with serve_page(sandbox, tmp_path) as (page, address):
+        answer = read_response_to_head(address, "POST /imports HTTP/1.1", kind, length)
         assert answer.startswith("HTTP/1.1 403 "), answer
         assert [] == page.drafts.all()
 
 
-def test_a_login_takes_no_large_body(sandbox: Sandbox, tmp_path: Path) -> None:
-    with served(sandbox, tmp_path, {"passwords": tmp_path / "none"}) as (_, address):
+def test_a_login_with_a_large_body_is_rejected(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_page(sandbox, tmp_path, {"passwords": tmp_path / "none"}) as (_, address):
         body = b"name=" + b"x" * 100_000
         headers = {"Origin": address, "Content-Type": "application/x-www-form-urlencoded"}
         assert 413 == httpx.post(f"{address}/login", content=body, headers=headers).status_code
 
 
-def test_pasted_cells_may_be_as_large_as_a_file(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_pasted_cells_can_be_as_large_as_a_file(sandbox: Sandbox, tmp_path: Path) -> None:
     lines = "".join(f"Bo,Li,bo{n}@example.com,permanent\n" for n in range(40_000))
     pasted = "First name,Last name,Email,Employment type\n" + lines
-    with signed_in(sandbox, tmp_path, import_file_mb=3) as (page, ann):
+    with serve_and_sign_in(sandbox, tmp_path, import_file_mb=3) as (page, ann):
         said = {"resource": "candidates", "mode": "create", "pasted": pasted}
         ann.see("/")
         ann.post("/imports", said, files={"file": ("", b"")})

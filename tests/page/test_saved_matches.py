@@ -1,11 +1,11 @@
-"""Matches of columns that are saved under a name, and used for a file with other headings."""
+"""Column mappings that are saved under a name, and used for a file with other headings."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from connector.sandbox.server import Sandbox
-from tests.page.serving import signed_in
+from tests.page.serving import serve_and_sign_in
 
 FIRST = b"Given,Family,Mail,Kind,Call\nBo,Li,bo@example.com,permanent,+44 7700 900123\n"
 SECOND = b"Kind,Given,Family,Mail,Shoe size\npermanent,Cy,Li,cy@example.com,44\n"
@@ -13,8 +13,8 @@ FIELDS = ("first_name", "last_name", "email", "employment_type")
 MATCHES = {f"c:{index}": name for index, name in enumerate((*FIELDS, "phone"))}
 
 
-def test_saved_matches_are_used_for_a_file_with_other_columns(tmp_path: Path) -> None:
-    with Sandbox() as sandbox, signed_in(sandbox, tmp_path) as (_, ann):
+def test_a_saved_column_mapping_is_used_for_a_file_with_other_columns(tmp_path: Path) -> None:
+    with Sandbox() as sandbox, serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = ann.begin("first.csv", FIRST)
         assert "Saved matches" not in ann.see(f"{path}/columns").text
         ann.post(f"{path}/columns", {**MATCHES, "save_as": "Job fair"})
@@ -33,8 +33,8 @@ def test_saved_matches_are_used_for_a_file_with_other_columns(tmp_path: Path) ->
     assert ["employment_type", "first_name", "last_name", "email"] == chosen
 
 
-def test_a_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
-    with Sandbox() as sandbox, signed_in(sandbox, tmp_path) as (_, ann):
+def test_the_name_of_a_saved_mapping_cannot_point_outside_the_folder(tmp_path: Path) -> None:
+    with Sandbox() as sandbox, serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = ann.begin("first.csv", FIRST)
         ann.see(f"{path}/columns")
         refused = ann.post(f"{path}/columns", {**MATCHES, "save_as": "../secret"})

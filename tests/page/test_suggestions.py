@@ -1,4 +1,4 @@
-"""What the page suggests: columns to confirm, and telephone numbers with their country."""
+"""Suggestions of the page: columns to confirm, and country codes of phone numbers."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.page.serving import signed_in
+from tests.page.serving import serve_and_sign_in
 
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """An API with nobody in it."""
+    """Sandbox without candidates."""
     with Sandbox() as opened:
         yield opened
 
 
-def test_a_column_named_like_one_field_is_chosen_and_to_be_confirmed(
+def test_a_column_with_a_field_name_is_preselected_and_needs_confirmation(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    with signed_in(sandbox, tmp_path) as (_, ann):
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         ann.client.headers["Accept-Language"] = "fr"
         content = "Prénom,Nom,Courriel,Type de contrat,Préavis\nBo,Li,bo@example.com,CDI,30\n"
         path = ann.begin("liste.csv", content.encode())
@@ -31,10 +31,10 @@ def test_a_column_named_like_one_field_is_chosen_and_to_be_confirmed(
         assert '<option value="notice_period_days" selected>' in shown
 
 
-def test_a_country_that_the_numbers_do_not_fit_is_not_preselected(
+def test_a_country_that_does_not_fit_the_phone_numbers_is_not_preselected(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    with signed_in(sandbox, tmp_path) as (_, ann):
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         ann.client.headers["Accept-Language"] = "fr-FR,fr;q=0.9"
         content = (
             "Vorname,Nachname,E-Mail,Beschäftigungsart,Mobil\n"
@@ -49,8 +49,8 @@ def test_a_country_that_the_numbers_do_not_fit_is_not_preselected(
     assert "selected" not in shown.partition('name="region"')[2].partition("</select>")[0]
 
 
-def test_telephone_numbers_get_their_country(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path) as (_, ann):
+def test_phone_numbers_get_the_chosen_country_code(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         ann.client.headers["Accept-Language"] = "de-DE,de;q=0.9"
         content = (
             "Vorname,Nachname,E-Mail,Beschäftigungsart,Mobil\n"

@@ -1,4 +1,4 @@
-"""Cells are saved however fast a person types and leaves the screen."""
+"""Cells are saved however fast the user types and leaves the screen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from connector.page.import_page import ImportPage
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageUser, csv_of, served, signed_in
+from tests.page.serving import PageUser, make_csv, serve_and_sign_in, serve_page
 from tests.page.test_ways import COLUMNS
 
 ROWS = 30
@@ -19,46 +19,46 @@ ROWS = 30
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """An API with nobody in it."""
+    """Sandbox without candidates."""
     with Sandbox() as opened:
         yield opened
 
 
-def two_problems() -> bytes:
-    """A file of which every row has a wrong email address and a wrong employment type."""
-    return csv_of(*(f"Bo{n},Li,bo{n},permanent" for n in range(ROWS)))
+def make_file_with_wrong_emails() -> bytes:
+    """Return a file with a wrong email address in every row."""
+    return make_csv(*(f"Bo{n},Li,bo{n},permanent" for n in range(ROWS)))
 
 
-def begun(ann: PageUser) -> str:
-    """An import with its columns matched; its path."""
-    path = ann.begin("people.csv", two_problems())
+def start_import(ann: PageUser) -> str:
+    """Start an import with mapped columns. Returns its path."""
+    path = ann.begin("people.csv", make_file_with_wrong_emails())
     ann.post(f"{path}/columns", COLUMNS)
     return path
 
 
-def edits(page: ImportPage) -> dict[str, str]:
-    """Every email that was typed, by its row."""
+def read_edited_emails(page: ImportPage) -> dict[str, str]:
+    """Return the edited emails by row."""
     (draft,) = page.drafts.all()
     return {row: edit["2"] for row, edit in draft.edits.items() if edit}
 
 
-def test_forms_of_one_page_make_no_conflict(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path) as (page, ann):
-        path = begun(ann)
+def test_several_forms_of_one_screen_cause_no_conflict(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
+        path = start_import(ann)
         ann.see(f"{path}/rows")
         keys = ann.keys()
         for number in (2, 3, 4):
             fields = {**keys, f"e:{number}:2": f"bo{number}@example.com", "kind": "problem~x~"}
             answer = ann.post(f"{path}/rows", fields, headers={"X-Part": "rows"})
             assert 200 == answer.status_code
-        assert ["2", "3", "4"] == [*edits(page)]
+        assert ["2", "3", "4"] == [*read_edited_emails(page)]
 
 
 def test_a_conflict_names_the_person_and_links_to_the_latest_version(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    with signed_in(sandbox, tmp_path) as (page, ann), PageUser(ann.address) as cy:
-        path = begun(ann)
+    with serve_and_sign_in(sandbox, tmp_path) as (page, ann), PageUser(ann.address) as cy:
+        path = start_import(ann)
         cy.client.cookies.set("session", page.access.start_session("cy"))
         cy.see(f"{path}/rows")
         stale = cy.keys()
@@ -67,12 +67,12 @@ def test_a_conflict_names_the_person_and_links_to_the_latest_version(
         assert 409 == cy.post(f"{path}/rows", {**stale, "e:2:2": "cy@e.com"}).status_code
         assert "Ann changed this import while you had it open." in cy.shown.text
         assert f'href="{path}"' in cy.shown.text
-        assert {"2": "ann@example.com"} == edits(page)
+        assert {"2": "ann@example.com"} == read_edited_emails(page)
         cy.see(f"{path}/rows")
         cy.post(f"{path}/rows", {"e:2:2": "cy@example.com"})
         assert 409 == cy.post(f"{path}/rows", {**stale, "e:3:2": "x@e.com"}).status_code
         assert "You changed this import in another tab." in cy.shown.text
-        assert {"2": "cy@example.com"} == edits(page)
+        assert {"2": "cy@example.com"} == read_edited_emails(page)
 
 
 Leave = tuple[Callable[[Page], object], str]
@@ -93,13 +93,13 @@ WAYS: tuple[Leave, ...] = (
     ("way", "milliseconds"),
     [(0, 0), (0, 60), (0, 120), (0, 400), *product(range(1, len(WAYS)), (0, 120))],
 )
-def test_typing_and_leaving_saves_the_cell(
+def test_a_typed_cell_is_saved_when_the_user_leaves_the_screen(
     browser: Browser, sandbox: Sandbox, tmp_path: Path, milliseconds: int, way: int
 ) -> None:
     leave, wanted = WAYS[way]
-    with served(sandbox, tmp_path) as (served_page, address):
+    with serve_page(sandbox, tmp_path) as (served_page, address):
         with PageUser(address, served_page.access.new_link()) as ann:
-            path = begun(ann)
+            path = start_import(ann)
         with browser.new_context() as context:
             page = context.new_page()
             page.goto(address + served_page.access.new_link())
@@ -115,12 +115,12 @@ def test_typing_and_leaving_saves_the_cell(
 
 
 @pytest.mark.slow
-def test_twenty_cells_are_typed_in_a_row(
+def test_twenty_quickly_typed_cells_are_all_saved(
     browser: Browser, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    with served(sandbox, tmp_path) as (served_page, address):
+    with serve_page(sandbox, tmp_path) as (served_page, address):
         with PageUser(address, served_page.access.new_link()) as ann:
-            path = begun(ann)
+            path = start_import(ann)
         page = browser.new_page()
         page.goto(address + served_page.access.new_link())
         page.goto(f"{address}{path}/rows")

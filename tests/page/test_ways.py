@@ -1,4 +1,4 @@
-"""Other ways through the page: two people, the inbox, the command, updates, odd files."""
+"""Other imports: two users, the inbox, the command, updates, odd files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings
 from connector.warehouse.warehouse import Warehouse
-from tests.page.serving import PageUser, csv_of, environ_of, served, signed_in
+from tests.page.serving import PageUser, make_csv, make_environ, serve_and_sign_in, serve_page
 from tests.pushes.pushing import lead
 from tests.support.agency import settings_of
 
@@ -39,36 +39,38 @@ COLUMNS = {
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """An API with nobody in it."""
+    """Sandbox without candidates."""
     with Sandbox() as opened:
         yield opened
 
 
-def emails(sandbox: Sandbox) -> list[str]:
-    """Everybody's address."""
+def read_emails(sandbox: Sandbox) -> list[str]:
+    """Return the email addresses of all candidates."""
     return sorted(each["email"] for each in sandbox.store.records("candidates").values())
 
 
-def looked_at(person: PageUser, *lines: str) -> str:
-    """An import of these rows up to the last look; its path."""
-    path = person.begin("people.csv", csv_of(*lines))
+def prepare_import(person: PageUser, *lines: str) -> str:
+    """Prepare an import of these rows up to the preview. Returns its path."""
+    path = person.begin("people.csv", make_csv(*lines))
     person.post(f"{path}/columns", COLUMNS)
     person.see(f"{path}/look")
     return path
 
 
 @pytest.mark.slow
-def test_one_prepares_and_another_sends(sandbox: Sandbox, tmp_path: Path) -> None:
-    with served(sandbox, tmp_path, approvals="on") as (page, address):
+def test_an_import_that_needs_approval_is_sent_by_another_user(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with serve_page(sandbox, tmp_path, approvals="on") as (page, address):
         with PageUser(address, page.access.new_link()) as ann, PageUser(address) as cy:
-            path = looked_at(ann, "Bo,Li,bo@example.com,permanent")
+            path = prepare_import(ann, "Bo,Li,bo@example.com,permanent")
             assert "Send for approval" in ann.shown.text
             ann.post(f"{path}/send")
             assert "Ann prepared this import" in ann.shown.text
             assert "Create 1 candidate<" not in ann.shown.text
             seen = {"version": str(page.drafts.all()[0].version)}
             assert 400 == ann.post(f"{path}/send", seen).status_code
-            assert [] == emails(sandbox)
+            assert [] == read_emails(sandbox)
             cy.client.cookies.set("session", page.access.start_session("Cy"))
             cy.see(f"{path}/columns")
             cy.post(f"{path}/columns", COLUMNS)
@@ -82,7 +84,7 @@ def test_one_prepares_and_another_sends(sandbox: Sandbox, tmp_path: Path) -> Non
             cy.post(f"{path}/send")
             assert "Imported by Cy" in cy.see(f"{path}/progress").text
             assert "prepared by Ann" in cy.see("/history").text
-        assert ["bo@example.com"] == emails(sandbox)
+        assert ["bo@example.com"] == read_emails(sandbox)
         folder = page.drafts.folder.parent
         with Ledger(folder) as ledger:
             (batch,) = Journal(ledger).batches()
@@ -92,12 +94,12 @@ def test_one_prepares_and_another_sends(sandbox: Sandbox, tmp_path: Path) -> Non
         assert [("Ann", "Cy")] == told
 
 
-def test_a_file_of_the_inbox_is_prepared(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_file_in_the_inbox_can_be_opened_as_an_import(sandbox: Sandbox, tmp_path: Path) -> None:
     inbox = tmp_path / "data" / "inbox" / "candidates"
     inbox.mkdir(parents=True)
     (inbox / "push.toml").write_text('mode = "upsert"\nmatch = ["email"]\n', encoding="utf-8")
-    (inbox / "new.csv").write_bytes(csv_of("Bo,Li,bo@example.com,permanent"))
-    with signed_in(sandbox, tmp_path) as (page, ann):
+    (inbox / "new.csv").write_bytes(make_csv("Bo,Li,bo@example.com,permanent"))
+    with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         ann.see("/")
         (shown,) = re.findall(r'name="digest" value="(\w+)"', ann.shown.text)
         ann.post("/inbox", {"resource": "candidates", "name": "new.csv", "digest": shown})
@@ -108,10 +110,12 @@ def test_a_file_of_the_inbox_is_prepared(sandbox: Sandbox, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_begun_on_the_page_and_ended_by_the_command(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path, page_commands="on") as (_, ann):
+def test_an_import_started_on_the_page_can_be_sent_by_the_command(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with serve_and_sign_in(sandbox, tmp_path, page_commands="on") as (_, ann):
         path = ann.begin(
-            "people.csv", csv_of("Bo,Li,bo@example.com,permanent", "Cy,Lo,cy,permanent")
+            "people.csv", make_csv("Bo,Li,bo@example.com,permanent", "Cy,Lo,cy,permanent")
         )
         ann.post(f"{path}/columns", COLUMNS)
         ann.see(f"{path}/rows")
@@ -121,21 +125,21 @@ def test_begun_on_the_page_and_ended_by_the_command(sandbox: Sandbox, tmp_path: 
         code = "from connector.cli import main; main()"
         done = subprocess.run(
             [sys.executable, "-c", code, *words[1:]],
-            env=environ_of(sandbox, tmp_path),
+            env=make_environ(sandbox, tmp_path),
             check=False,
             capture_output=True,
             text=True,
             cwd=os.getcwd(),
         )
         assert 0 == done.returncode, done.stderr
-        assert ["bo@example.com", "cy@example.com"] == emails(sandbox)
+        assert ["bo@example.com", "cy@example.com"] == read_emails(sandbox)
         ann.see(f"{path}/look")
         assert "No changes to send" in ann.shown.text
-        assert 2 == len(emails(sandbox))
+        assert 2 == len(read_emails(sandbox))
 
 
 @pytest.mark.slow
-def test_rows_in_doubt_are_settled_by_a_person(
+def test_the_user_can_resolve_unconfirmed_rows(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def hurried(settings: Settings, files: Any, manner: Any, **more: Any) -> Any:
@@ -144,15 +148,15 @@ def test_rows_in_doubt_are_settled_by_a_person(
 
     monkeypatch.setattr(draft_sender, "push", hurried)
     monkeypatch.setattr(batch, "settle_seconds", lambda _: SETTLE_SECONDS)
-    with signed_in(sandbox, tmp_path, connections=1) as (_, ann):
+    with serve_and_sign_in(sandbox, tmp_path, connections=1) as (_, ann):
         lines = [f"{name},Li,{name.lower()}@example.com,permanent" for name in ("Al", "Bo", "Cy")]
-        path = looked_at(ann, *lines)
+        path = prepare_import(ann, *lines)
         for _ in lines:
             sandbox.faults.add(Drop("later"), method="POST", path="/api/v1/candidates")
         ann.post(f"{path}/send")
         ann.see(f"{path}/progress")
         assert "some rows need checking" in ann.see(f"{path}/result").text
-        assert [] == emails(sandbox)
+        assert [] == read_emails(sandbox)
         body = {"first_name": "Al", "last_name": "Li", "email": "al@example.com"}
         made = sandbox.store.create("candidates", {**body, "employment_type": "permanent"})
         assert 400 == ann.post(f"{path}/resolve", {"row": "2", "decision": "record"}).status_code
@@ -163,16 +167,18 @@ def test_rows_in_doubt_are_settled_by_a_person(
             ann.post(f"{path}/resolve", decided)
             assert 200 == ann.shown.status_code
         assert "Unconfirmed" not in ann.shown.text
-        assert ["al@example.com", "bo@example.com"] == emails(sandbox)
+        assert ["al@example.com", "bo@example.com"] == read_emails(sandbox)
 
 
 @pytest.mark.slow
-def test_changes_are_shown_from_and_to_and_taken_back(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_updates_are_shown_with_old_and_new_values_and_can_be_undone(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     body = {"first_name": "Bo", "last_name": "Li", "email": "bo@example.com"}
     sandbox.store.create("candidates", {**body, "employment_type": "permanent"})
     settings = settings_of(sandbox, tmp_path)
     asyncio.run(pull(settings, ["candidates"]))
-    with signed_in(sandbox, tmp_path) as (_, ann):
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = ann.begin("changes.csv", b"Email,Last name\nbo@example.com,Lee\n", mode="update")
         ann.post(f"{path}/columns", {"c:0": "email", "c:1": "last_name", "match": "email"})
         assert "<del>Li</del>" in ann.see(f"{path}/look").text
@@ -187,14 +193,14 @@ def test_changes_are_shown_from_and_to_and_taken_back(sandbox: Sandbox, tmp_path
         assert ["Li"] == [e["last_name"] for e in sandbox.store.records("candidates").values()]
 
 
-def test_one_of_several_records_is_chosen(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_the_user_chooses_one_of_several_matching_records(sandbox: Sandbox, tmp_path: Path) -> None:
     body = {"last_name": "Li", "email": "li@example.com", "employment_type": "permanent"}
     made = [
         sandbox.store.create("candidates", {**body, "first_name": name, "city": city}).record
         for name, city in (("Bo", "Bath"), ("Cy", "York"))
     ]
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
-    with signed_in(sandbox, tmp_path) as (_, ann):
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = ann.begin("changes.csv", b"Email,City\nli@example.com,Leeds\n", mode="update")
         ann.post(f"{path}/columns", {"c:0": "email", "c:1": "city", "match": "email"})
         shown = ann.see(f"{path}/rows").text
@@ -211,7 +217,9 @@ def test_one_of_several_records_is_chosen(sandbox: Sandbox, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_one_of_several_companies_is_chosen_for_all_rows(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_the_choice_between_companies_of_one_name_applies_to_all_rows(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     made = [
         sandbox.store.create("companies", {"name": "Acme", "email": f"{name}@example.com"}).record
         for name in ("bath", "york")
@@ -222,7 +230,7 @@ def test_one_of_several_companies_is_chosen_for_all_rows(sandbox: Sandbox, tmp_p
     content += f"Seller,{row},ACME\nBuyer,{row},Acme\nClerk,{row},ACME\n"
     names = ("title", "location", "employment_type", "description", "company_name")
     columns = {f"c:{index}": name for index, name in enumerate(names)}
-    with signed_in(sandbox, tmp_path) as (page, ann):
+    with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         path = ann.begin("jobs.csv", content.encode(), resource="jobs")
         ann.post(f"{path}/columns", columns)
         assert ann.shown.url.path.endswith("/values")
@@ -239,13 +247,13 @@ def test_one_of_several_companies_is_chosen_for_all_rows(sandbox: Sandbox, tmp_p
 
 
 @pytest.mark.slow
-def test_a_corrected_name_can_be_left_empty_later(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_corrected_company_name_can_be_cleared_later(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.store.create("companies", {"name": "Acme", "email": "acme@example.com"})
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["companies"]))
     row = "London,permanent,Sells things,Acmee"
     content = f"Title,Location,Employment type,Description,Client\nSeller,{row}\nBuyer,{row}\n"
     names = ("title", "location", "employment_type", "description", "company_name")
-    with signed_in(sandbox, tmp_path) as (page, ann):
+    with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         path = ann.begin("jobs.csv", content.encode(), resource="jobs")
         ann.post(f"{path}/columns", {f"c:{index}": name for index, name in enumerate(names)})
         for answer in ({"value:4:0": "Acme"}, {"value:4:0": "Acme", "empty:4:0": "on"}):
@@ -258,10 +266,12 @@ def test_a_corrected_name_can_be_left_empty_later(sandbox: Sandbox, tmp_path: Pa
             assert {"Acmee": expected} == saved.columns["Client"][1].values
 
 
-def test_a_conversion_is_confirmed_and_offers_no_undo(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_conversion_needs_confirmation_and_offers_no_undo(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     lead(sandbox, "li")
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["leads"]))
-    with signed_in(sandbox, tmp_path) as (page, ann):
+    with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         said = {"resource": "leads", "mode": "convert"}
         path = ann.begin("won.csv", b"Email\nli@example.com\n", **said)
         ann.post(f"{path}/columns", {"c:0": "email"})
@@ -279,14 +289,14 @@ def test_a_conversion_is_confirmed_and_offers_no_undo(sandbox: Sandbox, tmp_path
 
 
 @pytest.mark.slow
-def test_rows_keep_their_numbers_when_mended(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_rows_keep_their_numbers_after_corrections(sandbox: Sandbox, tmp_path: Path) -> None:
     rows = (
         "Bo,Li,bo,permanent",
         "Cy,Lo,cy@example.com,permanent",
         "Ed,Wu,ed@example.com,permanent",
     )
-    content = b"A list\n\n" + csv_of(*rows, "Total,3,,")
-    with signed_in(sandbox, tmp_path) as (_, ann):
+    content = b"A list\n\n" + make_csv(*rows, "Total,3,,")
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = ann.begin("list.csv", content)
         ann.post(f"{path}/columns", COLUMNS)
         ann.see(f"{path}/rows")
@@ -303,17 +313,17 @@ def test_rows_keep_their_numbers_when_mended(sandbox: Sandbox, tmp_path: Path) -
         assert ["4", "6"] == shown
         ann.post(f"{path}/send")
         ann.see(f"{path}/progress")
-        assert ["bo@example.com", "ed@example.com"] == emails(sandbox)
+        assert ["bo@example.com", "ed@example.com"] == read_emails(sandbox)
 
 
-def test_a_sheet_is_chosen(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_the_user_chooses_one_of_several_sheets(sandbox: Sandbox, tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     for number, sheet in enumerate((book.active, book.create_sheet("New people"))):
         assert sheet is not None
         sheet.append(["First name", "Last name", "Email"])
         sheet.append(["Bo", "Li", f"bo{number}@example.com"])
     book.save(tmp_path / "two.xlsx")
-    with signed_in(sandbox, tmp_path) as (_, ann):
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = ann.begin("two.xlsx", (tmp_path / "two.xlsx").read_bytes())
         assert ann.shown.url.path.endswith("/table")
         assert "2 sheets" in ann.shown.text
@@ -325,13 +335,13 @@ def test_a_sheet_is_chosen(sandbox: Sandbox, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_left_out_is_mended_and_sent(sandbox: Sandbox, tmp_path: Path) -> None:
-    with signed_in(sandbox, tmp_path) as (_, ann):
+def test_skipped_rows_can_be_corrected_and_sent_later(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         lines = "Bo,Li,bo@example.com,permanent", "Cy,Lo,cy,permanent"
-        path = looked_at(ann, *lines)
+        path = prepare_import(ann, *lines)
         ann.post(f"{path}/send")
         ann.see(f"{path}/progress")
-        assert ["bo@example.com"] == emails(sandbox)
+        assert ["bo@example.com"] == read_emails(sandbox)
         ann.see(f"{path}/result")
         ann.post(f"{path}/rest")
         rest = ann.shown.url.path.removesuffix("/rows")
@@ -340,11 +350,11 @@ def test_what_was_left_out_is_mended_and_sent(sandbox: Sandbox, tmp_path: Path) 
         assert "Create 1 candidate<" in ann.see(f"{rest}/look").text
         ann.post(f"{rest}/send")
         ann.see(f"{rest}/progress")
-        assert ["bo@example.com", "cy@example.com"] == emails(sandbox)
+        assert ["bo@example.com", "cy@example.com"] == read_emails(sandbox)
 
 
 @pytest.mark.slow
-def test_hidden_columns_are_sent_once_a_person_agrees(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_hidden_columns_are_sent_only_after_confirmation(sandbox: Sandbox, tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     sheet = book.active
     assert sheet is not None
@@ -352,7 +362,7 @@ def test_hidden_columns_are_sent_once_a_person_agrees(sandbox: Sandbox, tmp_path
     sheet.append(["Bo", "Li", "bo@example.com", "permanent"])
     sheet.column_dimensions["C"].hidden = True
     book.save(tmp_path / "hidden.xlsx")
-    with signed_in(sandbox, tmp_path) as (_, ann):
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = ann.begin("hidden.xlsx", (tmp_path / "hidden.xlsx").read_bytes())
         ann.post(f"{path}/columns", COLUMNS)
         assert "Hidden columns will be imported: Email" in ann.see(f"{path}/look").text
@@ -360,12 +370,12 @@ def test_hidden_columns_are_sent_once_a_person_agrees(sandbox: Sandbox, tmp_path
         ann.see(f"{path}/look")
         ann.post(f"{path}/send", {"accept": "yes"})
         ann.see(f"{path}/progress")
-        assert ["bo@example.com"] == emails(sandbox)
+        assert ["bo@example.com"] == read_emails(sandbox)
 
 
-def test_letters_that_read_in_two_ways_are_shown_in_both(sandbox: Sandbox, tmp_path: Path) -> None:
-    content = csv_of("Bo,Dvořák,bo@example.com,permanent").decode().encode("cp1250")
-    with signed_in(sandbox, tmp_path) as (_, ann):
+def test_an_ambiguous_encoding_is_shown_in_both_readings(sandbox: Sandbox, tmp_path: Path) -> None:
+    content = make_csv("Bo,Dvořák,bo@example.com,permanent").decode().encode("cp1250")
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = ann.begin("letters.csv", content)
         assert ann.shown.url.path.endswith("/table")
         assert "Dvořák" in ann.shown.text
@@ -374,9 +384,9 @@ def test_letters_that_read_in_two_ways_are_shown_in_both(sandbox: Sandbox, tmp_p
         assert "Dvořák" in ann.shown.text
 
 
-def test_columns_that_nobody_knows_are_left_out_at_once(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_unknown_columns_can_be_skipped_together(sandbox: Sandbox, tmp_path: Path) -> None:
     content = b"First name,Last name,Email,Kind,A,B\nBo,Li,bo@example.com,permanent,1,2\n"
-    with signed_in(sandbox, tmp_path) as (_, ann):
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = ann.begin("odd.csv", content)
         assert "Suggested: Employment type" in " ".join(ann.shown.text.split())
         chosen = {name: field for name, field in COLUMNS.items() if field != "employment_type"}

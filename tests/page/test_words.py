@@ -1,4 +1,4 @@
-"""The page speaks English, German and French, and each catalogue has all that the page says."""
+"""The page in English, German and French: each catalogue has every text of the page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from connector.page.words import (
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.problems import PROBLEMS, WARNINGS
 from connector.spreadsheet.target_columns import target_columns
-from tests.page.serving import csv_of, signed_in
+from tests.page.serving import make_csv, serve_and_sign_in
 
 FOLDER = Path(connector.page.__file__).parent
 OTHERS = LANGUAGES[1:]
@@ -38,8 +38,8 @@ PLACES = re.compile(r"%\(\w+\)s|%s")
 REFUSALS = (PageError, AccessDenied, LoginsTooMany, DraftChanged, DraftUnknown)
 
 
-def refusals() -> Iterator[str]:
-    """Return the texts with which the page refuses a request."""
+def find_rejection_texts() -> Iterator[str]:
+    """Return the texts of rejections on the page."""
     names = {each.__name__ for each in REFUSALS}
     for path in FOLDER.glob("*.py"):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -50,24 +50,24 @@ def refusals() -> Iterator[str]:
                     yield str(said.value)
 
 
-def texts() -> list[str | tuple[str, ...]]:
+def find_page_texts() -> list[str | tuple[str, ...]]:
     """Return the texts in the code and in the templates."""
     methods = [("**.html", "jinja2.ext.babel_extract"), ("**.py", "python")]
     keywords = {**DEFAULT_KEYWORDS, "N_": None, "N_PLURAL": (1, 2)}
     found = extract_from_dir(str(FOLDER), method_map=methods, keywords=keywords)
-    return [*(message for _, _, message, _, _ in found if message != "."), *refusals()]
+    return [*(message for _, _, message, _, _ in found if message != "."), *find_rejection_texts()]
 
 
-def checks() -> Iterator[str]:
-    """Return the texts about an invalid row and its correction."""
+def find_check_texts() -> Iterator[str]:
+    """Return the texts and actions for invalid rows."""
     for code, text in {**PROBLEMS, **WARNINGS}.items():
         wrong, _, cure = text.partition(": ")
         yield f"{wrong}."
         yield ACTIONS.get(code, cure[:1].upper() + cure[1:])
 
 
-def names() -> Iterator[str]:
-    """Return the names of resources, fields and values."""
+def find_catalog_names() -> Iterator[str]:
+    """Return the display names of resources, fields and values."""
     yield from ("Full name", "yes", "no")
     for resource in resource_names():
         yield field_words(resource)
@@ -78,11 +78,11 @@ def names() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("code", OTHERS)
-def test_catalogue_has_everything(code: str) -> None:
+def test_every_text_of_the_page_is_in_the_catalogues(code: str) -> None:
     with (FOLDER / "locale" / f"{code}.po").open("rb") as file:
         entries = [each for each in read_po(file, locale=code) if each.id]
     known = {each.id: each.string for each in entries}
-    assert {*texts(), *checks(), *names()} == {*known}
+    assert {*find_page_texts(), *find_check_texts(), *find_catalog_names()} == {*known}
     for text, told in known.items():
         for one in told if isinstance(told, tuple) else (told,):
             assert one, text
@@ -102,7 +102,9 @@ def test_catalogue_has_everything(code: str) -> None:
         ("unauthorized", Unauthorized("x", status=401)),
     ],
 )
-def test_errors_are_told_in_the_language(code: str, kind: str, error: ConnectorError) -> None:
+def test_errors_are_shown_in_the_users_language(
+    code: str, kind: str, error: ConnectorError
+) -> None:
     message, action = language(code).describe_error(error)
     assert str(error) not in message
     assert language(code).gettext(ERRORS[kind])[1:] in message
@@ -110,7 +112,7 @@ def test_errors_are_told_in_the_language(code: str, kind: str, error: ConnectorE
     assert action not in ACTIONS.values()
 
 
-def test_values_before_and_after_are_in_the_language() -> None:
+def test_old_and_new_values_are_shown_in_the_users_language() -> None:
     changes = (
         ("willing_to_relocate", False, True),
         ("expected_salary", 122625.0, 38000),
@@ -127,7 +129,7 @@ def test_values_before_and_after_are_in_the_language() -> None:
     assert shown == language("fr").changes(by_field, "candidates")
 
 
-def test_of_long_texts_the_end_that_differs_is_shown() -> None:
+def test_the_differing_end_of_long_texts_is_shown() -> None:
     before = "Called on Monday. " * 10
     ((_, now, then),) = language("en").changes(
         {"notes": (before, f"{before}\n\nMet.")}, "candidates"
@@ -136,13 +138,13 @@ def test_of_long_texts_the_end_that_differs_is_shown() -> None:
     assert then.endswith("Met.")
 
 
-def test_the_browser_chooses(tmp_path: Path) -> None:
+def test_the_language_follows_the_browser(tmp_path: Path) -> None:
     assert ["de", "fr", "en", "en"] == [
         language_of(each).code for each in ("de-AT,de;q=0.9", "nl;q=0.1,fr-CH", "nl", ";;q=x")
     ]
-    with Sandbox() as sandbox, signed_in(sandbox, tmp_path) as (_, ann):
+    with Sandbox() as sandbox, serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         ann.client.headers["Accept-Language"] = "de"
-        ann.begin("leute.csv", csv_of("Bo,Li,bo,permanent"))
+        ann.begin("leute.csv", make_csv("Bo,Li,bo,permanent"))
         assert '<html lang="de">' in ann.shown.text
         assert "Spalten den Feldern zuordnen" in ann.shown.text
         assert "Vorname" in ann.shown.text

@@ -1,4 +1,4 @@
-"""Running the definitions against a sandbox, in this process, and what Dagster recorded of it."""
+"""Runs of the definitions against a sandbox in this process, and their records in Dagster."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ KEY = "planted-key-91d3b7"
 
 
 @dataclass(frozen=True)
-class Ran:
-    """A run that has ended, by what its event log says."""
+class RunResult:
+    """Completed run as recorded in its event log."""
 
     success: bool
     materialized: dict[str, dg.AssetMaterialization]
@@ -55,7 +55,7 @@ class Ran:
 
     @property
     def reason(self) -> str:
-        """Why it failed, as its log says."""
+        """Return the reason of the failure in the log."""
         assert self.failure is not None
         told = self.failure.step_failure_data.user_failure_data
         assert told is not None
@@ -63,37 +63,37 @@ class Ran:
 
 
 @contextmanager
-def instance_in(home: Path) -> Iterator[dg.DagsterInstance]:
-    """A Dagster instance that keeps everything in the folder."""
+def open_instance(home: Path) -> Iterator[dg.DagsterInstance]:
+    """Open a Dagster instance that stores everything in the folder."""
     if not (home / "history").exists():
-        shutil.copytree(_pattern().name, home, dirs_exist_ok=True)
+        shutil.copytree(_make_template_home().name, home, dirs_exist_ok=True)
     with dg.DagsterInstance.from_config(str(home)) as instance:
         yield instance
 
 
 @cache
-def _pattern() -> tempfile.TemporaryDirectory[str]:
-    """A home in which nothing has run yet: to copy one is faster than to make one."""
+def _make_template_home() -> tempfile.TemporaryDirectory[str]:
+    """Create an unused home. Copying it is faster than creating a new one."""
     home = tempfile.TemporaryDirectory(prefix="dagster-home-")
     Path(home.name, "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
     with dg.DagsterInstance.from_config(home.name):
         return home
 
 
-def account(base_url: str, folder: Path, key: str = KEY) -> Account:
-    """The account of a sandbox, with its files in the folder."""
+def make_account(base_url: str, folder: Path, key: str = KEY) -> Account:
+    """Return the account of a sandbox, with its files in the folder."""
     environ = variables(base_url, folder, key)
     return Account(environ=environ, cwd=folder)
 
 
-def run(
+def materialize_resources(
     account: Account,
     names: Sequence[str] = (),
     *,
     selection: dg.AssetSelection | None = None,
     instance: dg.DagsterInstance | None = None,
-) -> Ran:
-    """Materialize the named resources, or all, or a selection; nothing is raised."""
+) -> RunResult:
+    """Materialize the named resources, or all, or a selection. Failures are returned."""
     chosen = [KEYS[name] for name in names] or None
     result = dg.materialize(
         [landing],
@@ -107,7 +107,7 @@ def run(
         for event in result.get_asset_materialization_events()
     ]
     failures = result.get_step_failure_events()
-    return Ran(
+    return RunResult(
         success=result.success,
         materialized={each.asset_key.path[-1]: each for each in landed},
         checks={each.asset_key.path[-1]: each for each in result.get_asset_check_evaluations()},

@@ -1,4 +1,4 @@
-"""Accounts as partitions: each run is of one of them, and none is harmed by another."""
+"""Accounts as partitions: each run belongs to one account and does not affect others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NAMES = ("acme", "glo-bex", "initech", "umbrella")
 
 @pytest.fixture
 def sandboxes() -> Iterator[dict[str, Sandbox]]:
-    """A server for each of the accounts that are well, with people and a key of its own."""
+    """Server for each valid account, with its own candidates and key."""
     with (
         Sandbox(counts=COUNTS, seed=1, keys={"key-of-acme": ("*",)}) as acme,
         Sandbox(counts={**COUNTS, "jobs": 9}, seed=2, keys={"key-of-globex": ("*",)}) as globex,
@@ -52,8 +52,8 @@ def sandboxes() -> Iterator[dict[str, Sandbox]]:
         yield {"acme": acme, "glo-bex": globex}
 
 
-def project(folder: Path, acme: str = "https://a.example", globex: str = "") -> Account:
-    """The project file, and the keys that it names but for one."""
+def write_project(folder: Path, acme: str = "https://a.example", globex: str = "") -> Account:
+    """Write the project file and all but one of its key files."""
     text = ACCOUNTS.format(acme=acme, globex=globex or acme)
     (folder / "connector.toml").write_text(text, encoding="utf-8")
     for name in ("acme", "globex"):
@@ -62,15 +62,15 @@ def project(folder: Path, acme: str = "https://a.example", globex: str = "") -> 
     return Account(environ={}, cwd=folder)
 
 
-def reason(result: dg.ExecuteInProcessResult) -> str:
-    """Why a run failed."""
+def read_failure_reason(result: dg.ExecuteInProcessResult) -> str:
+    """Return the reason of a run's failure."""
     told = result.get_step_failure_events()[0].step_failure_data.user_failure_data
     assert told is not None
     return str(told.description)
 
 
-def test_each_account_is_a_partition_of_everything(tmp_path: Path) -> None:
-    made = define(project(tmp_path))
+def test_each_account_is_a_partition_of_every_asset(tmp_path: Path) -> None:
+    made = define(write_project(tmp_path))
     found = {spec.partitions_def for spec in made.resolve_all_asset_specs()}
     checks = [
         spec.partitions_def
@@ -90,15 +90,15 @@ def test_each_account_is_a_partition_of_everything(tmp_path: Path) -> None:
 ASSETS = dg.AssetsDefinition
 
 
-def test_without_accounts_there_are_no_partitions() -> None:
+def test_assets_have_no_partitions_without_named_accounts() -> None:
     assert {None} == {spec.partitions_def for spec in definitions.resolve_all_asset_specs()}
     assert [None] * 2 == [definitions.resolve_job_def(n).partitions_def for n in (NIGHTLY, PUSH)]
     assert (None, "api") == (UNNAMED.partitions, UNNAMED.pool)
 
 
 @pytest.mark.slow
-def test_each_run_is_of_its_own_account(tmp_path: Path, sandboxes: dict[str, Sandbox]) -> None:
-    account = project(tmp_path, *(each.base_url for each in sandboxes.values()))
+def test_each_run_reads_only_its_own_account(tmp_path: Path, sandboxes: dict[str, Sandbox]) -> None:
+    account = write_project(tmp_path, *(each.base_url for each in sandboxes.values()))
     made = define(account)
     with dg.DagsterInstance.ephemeral() as instance:
         results = {
@@ -136,16 +136,17 @@ def test_each_run_is_of_its_own_account(tmp_path: Path, sandboxes: dict[str, San
     assert event.asset_materialization is not None
     assert 9 == event.asset_materialization.metadata["dagster/row_count"].value
     assert "api_key_file (from connector.toml [accounts.initech]) must be a file that can be" in (
-        reason(results["initech"])
+        read_failure_reason(results["initech"])
     )
-    assert "'base_ur' is not a setting of connector.toml [accounts.umbrella]" in reason(
-        results["umbrella"]
+    assert (
+        "'base_ur' is not a setting of connector.toml [accounts.umbrella]"
+        in read_failure_reason(results["umbrella"])
     )
     assert 9 == account.settings("glo-bex").billing_day.value
 
 
-def test_one_address_for_all_accounts_is_refused(tmp_path: Path) -> None:
-    account = project(tmp_path)
+def test_a_base_url_for_all_accounts_is_refused(tmp_path: Path) -> None:
+    account = write_project(tmp_path)
     environ = {"CONNECTOR_BASE_URL": "https://a.example", "CONNECTOR_API_KEY": "key-of-a"}
     everywhere = Account(environ=environ, cwd=tmp_path)
 
@@ -154,7 +155,7 @@ def test_one_address_for_all_accounts_is_refused(tmp_path: Path) -> None:
     assert "https://a.example" == account.settings("acme").connection().base_url
 
 
-def test_a_project_file_that_cannot_be_read_is_told_by_runs(tmp_path: Path) -> None:
+def test_an_invalid_project_file_fails_runs_with_its_error(tmp_path: Path) -> None:
     (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
     account = Account(environ={}, cwd=tmp_path)
 
@@ -164,7 +165,7 @@ def test_a_project_file_that_cannot_be_read_is_told_by_runs(tmp_path: Path) -> N
         account.settings()
 
 
-def test_a_name_that_no_account_can_have_is_no_partition(tmp_path: Path) -> None:
+def test_invalid_account_names_are_not_partitions(tmp_path: Path) -> None:
     text = "[accounts.acme]\n[accounts.'A...B']\n[accounts.Globex]\n"
     (tmp_path / "connector.toml").write_text(text, encoding="utf-8")
     accounts = Accounts.of(Account(environ={}, cwd=tmp_path))
@@ -173,8 +174,8 @@ def test_a_name_that_no_account_can_have_is_no_partition(tmp_path: Path) -> None
     assert ["'A...B'", "'Globex'"] == [each.split()[2] for each in accounts.nameless]
 
 
-def test_inboxes_of_all_accounts_are_watched(tmp_path: Path) -> None:
-    account = project(tmp_path)
+def test_the_sensor_watches_the_inboxes_of_all_accounts(tmp_path: Path) -> None:
+    account = write_project(tmp_path)
     for name in ("acme", "glo-bex"):
         inbox = tmp_path / "data" / name / "inbox" / "candidates"
         inbox.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Dagster from a script: what was put into the background ends when it is told to."""
+"""Dagster started by a script in the background."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCRIPT = 'cd "$1"; shift; "$@" 2>&1 & echo "$!"; wait'
     ("number", "after"),
     [(signal.SIGINT, "Launching Dagster services"), (signal.SIGTERM, "Serving dagster-webserver")],
 )
-def test_dagster_in_the_background_ends_when_told_to(
+def test_dagster_in_the_background_stops_at_sigterm(
     number: signal.Signals, after: str, tmp_path: Path
 ) -> None:
     (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")

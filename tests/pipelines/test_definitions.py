@@ -1,4 +1,4 @@
-"""The definitions load by themselves, without settings or warnings, and hold what they should."""
+"""The definitions load without settings and warnings, and contain every asset."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from connector import CATALOG
 from pipelines.definitions import definitions
 from pipelines.graph import API_KEYS, INBOX_KEYS, KEYS, LAKEHOUSE, LANDING, PUBLISHED, REPORT
 from pipelines.jobs import nightly_pull_job
-from tests.pipelines.running import instance_in, nightly_pull
+from tests.pipelines.running import nightly_pull, open_instance
 from tests.repository import ROOT
 
 
-def without_settings() -> dict[str, str]:
-    """The environment without any setting of the connector."""
+def read_environ_without_settings() -> dict[str, str]:
+    """Return the environment without settings of the connector."""
     return {name: v for name, v in os.environ.items() if not name.startswith("CONNECTOR_")}
 
 
@@ -33,7 +33,7 @@ def test_definitions_load_without_settings_and_without_warnings() -> None:
     loaded = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         cwd=ROOT,
-        env=without_settings(),
+        env=read_environ_without_settings(),
         capture_output=True,
         text=True,
         check=False,
@@ -57,7 +57,7 @@ def test_every_resource_is_an_asset_with_a_check() -> None:
         assert {"api", "python", "duckdb"} == specs[KEYS[name]].kinds
 
 
-def test_graph_begins_at_the_inbox_and_ends_at_the_report() -> None:
+def test_the_asset_graph_starts_at_the_inbox_and_ends_at_the_report() -> None:
     graph = definitions.resolve_asset_graph()
 
     def parents(key: dg.AssetKey) -> set[dg.AssetKey]:
@@ -71,7 +71,7 @@ def test_graph_begins_at_the_inbox_and_ends_at_the_report() -> None:
     )
 
 
-def test_every_asset_has_an_owner_and_every_asset_of_ours_its_code() -> None:
+def test_every_asset_has_an_owner_and_links_to_its_code() -> None:
     graph = definitions.resolve_asset_graph()
 
     assert [] == [node.key for node in graph.asset_nodes if not node.owners]
@@ -80,11 +80,15 @@ def test_every_asset_has_an_owner_and_every_asset_of_ours_its_code() -> None:
 
 
 @pytest.mark.slow
-def test_workspace_leads_to_the_definitions(tmp_path: Path) -> None:
+def test_the_workspace_file_loads_the_definitions(tmp_path: Path) -> None:
     validated = subprocess.run(
         [sys.executable, "-m", "dagster", "definitions", "validate"],
         cwd=ROOT,
-        env={**without_settings(), "DAGSTER_HOME": str(tmp_path), "HOME": str(tmp_path)},
+        env={
+            **read_environ_without_settings(),
+            "DAGSTER_HOME": str(tmp_path),
+            "HOME": str(tmp_path),
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -96,7 +100,7 @@ def test_workspace_leads_to_the_definitions(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_instance_of_the_project_is_valid_and_sends_nothing(tmp_path: Path) -> None:
+def test_the_projects_dagster_instance_is_valid_and_sends_no_telemetry(tmp_path: Path) -> None:
     (tmp_path / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
     program = (
         "import dagster as dg, sys\n"
@@ -116,13 +120,13 @@ def test_instance_of_the_project_is_valid_and_sends_nothing(tmp_path: Path) -> N
     assert (tmp_path / ".dagster" / "storage" / "history" / "runs.db").is_file()
 
 
-def test_nightly_schedule_is_off_and_has_a_time_zone() -> None:
+def test_the_nightly_schedule_is_stopped_and_has_a_time_zone() -> None:
     assert dg.DefaultScheduleStatus.STOPPED == nightly_pull.default_status
     assert "UTC" == nightly_pull.execution_timezone
     assert ["15 2 * * *"] == nightly_pull.cron_schedule
 
 
-def evaluate(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
+def evaluate_schedule(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
     """Return the runs that the schedule requests now."""
     with dg.build_schedule_context(instance=instance) as context:
         asked = nightly_pull(context)
@@ -130,14 +134,14 @@ def evaluate(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
     return asked
 
 
-def test_schedule_skips_while_a_pull_is_under_way(tmp_path: Path) -> None:
+def test_the_schedule_skips_while_a_pull_is_running(tmp_path: Path) -> None:
     job = definitions.resolve_job_def(nightly_pull_job.name)
-    with instance_in(tmp_path) as instance:
-        asked = evaluate(instance)
+    with open_instance(tmp_path) as instance:
+        asked = evaluate_schedule(instance)
         first = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
-        skipped = evaluate(instance)
+        skipped = evaluate_schedule(instance)
         instance.report_run_canceled(first)
-        again = evaluate(instance)
+        again = evaluate_schedule(instance)
 
     assert isinstance(asked, dg.RunRequest)
     assert isinstance(skipped, dg.SkipReason)

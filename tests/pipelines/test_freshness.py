@@ -1,4 +1,4 @@
-"""How old what analysts see may become: by the time of the run, and by that of the data."""
+"""Maximum age of published data: by the time of the run, and by that of the data."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ billing_day = 99
 """
 
 
-def project(folder: Path, ages: dict[str, timedelta]) -> Account:
-    """Accounts that were proven so long ago; the settings of one are wrong."""
+def make_project(folder: Path, ages: dict[str, timedelta]) -> Account:
+    """Create accounts with verifications of these ages; one account has invalid settings."""
     (folder / "connector.toml").write_text(ACCOUNTS, encoding="utf-8")
     for name, age in ages.items():
         RecordedAccount(
@@ -36,18 +36,18 @@ def project(folder: Path, ages: dict[str, timedelta]) -> Account:
     return Account(environ={}, cwd=folder)
 
 
-def test_policies_ask_when_a_run_last_materialized(tmp_path: Path) -> None:
-    made = define(project(tmp_path, {}))
+def test_freshness_policies_depend_on_the_last_materialization(tmp_path: Path) -> None:
+    made = define(make_project(tmp_path, {}))
     policies = {spec.key: spec.freshness_policy for spec in made.resolve_all_asset_specs()}
     expected = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))
 
     assert {expected} == {policies[key] for key in (*KEYS.values(), PUBLISHED)}
 
 
-def test_the_check_asks_when_the_data_was_proven(tmp_path: Path) -> None:
+def test_the_freshness_check_depends_on_the_last_verification(tmp_path: Path) -> None:
     hours = {"acme": timedelta(hours=20), "globex": timedelta(hours=20)}
-    found = result_of(project(tmp_path, hours), NOW)
-    young = result_of(project(tmp_path, {"globex": timedelta(hours=1)}), NOW)
+    found = result_of(make_project(tmp_path, hours), NOW)
+    young = result_of(make_project(tmp_path, {"globex": timedelta(hours=1)}), NOW)
 
     assert not found.passed
     assert dg.AssetCheckSeverity.WARN == found.severity
@@ -59,7 +59,7 @@ def test_the_check_asks_when_the_data_was_proven(tmp_path: Path) -> None:
     assert "globex" not in str(young.description)
 
 
-def test_the_check_passes_where_all_is_young(tmp_path: Path) -> None:
+def test_the_freshness_check_passes_for_recent_data(tmp_path: Path) -> None:
     RecordedAccount(load_account_settings(tmp_path), Clock(datetime.now(UTC))).record_pull()
     account = Account(environ={"CONNECTOR_DATA_DIR": str(tmp_path)}, cwd=tmp_path)
     with dg.DagsterInstance.ephemeral() as instance:

@@ -1,4 +1,4 @@
-"""The public names: each opens, is what its home holds, and loads no more than it needs."""
+"""Public names of the package: each is the object of its module, and loads lazily."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tests.repository import ROOT
 
 
 @pytest.mark.parametrize("name", dir(connector))
-def test_every_public_name_opens(name: str) -> None:
+def test_every_public_name_can_be_imported(name: str) -> None:
     assert type(connector) is not type(getattr(connector, name))
 
 
-def test_other_names_are_refused() -> None:
+def test_unknown_public_names_raise_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'pul'"):
         _ = connector.pul  # type: ignore[attr-defined] # the point of the test
 
 
-def test_settings_load_without_the_warehouse() -> None:
+def test_settings_load_without_importing_the_warehouse() -> None:
     program = (
         "import sys; from connector import Settings, load_settings\n"
         "print(sorted({'duckdb', 'httpx', 'pyarrow'} & set(sys.modules)))"

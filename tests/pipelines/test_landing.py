@@ -1,4 +1,4 @@
-"""The landed assets, run for real: what lands, what is recorded, and how a run fails."""
+"""Landing assets in real runs: loaded records, recorded metadata, and failures."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from connector.sandbox.server import Sandbox
 from connector.warehouse.published_file import query
 from pipelines.graph import KEYS
 from pipelines.landing import CHECK
-from tests.pipelines.running import COUNTS, KEY, account, landing, run
+from tests.pipelines.running import COUNTS, KEY, landing, make_account, materialize_resources
 
 CHECK_ALONE = dg.AssetSelection.checks(dg.AssetCheckKey(KEYS["jobs"], CHECK))
 
 
-def test_every_asset_is_materialized_with_what_landed(tmp_path: Path) -> None:
+def test_a_run_materializes_every_asset_with_its_row_counts(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        ran = run(account(sandbox.base_url, tmp_path))
+        ran = materialize_resources(make_account(sandbox.base_url, tmp_path))
         requests = len(sandbox.log)
 
     assert ran.success
@@ -39,18 +39,22 @@ def test_every_asset_is_materialized_with_what_landed(tmp_path: Path) -> None:
     assert dict.fromkeys(COUNTS, True) == {n: c.passed for n, c in ran.checks.items()}
 
 
-def test_second_run_records_that_nothing_changed(tmp_path: Path) -> None:
+def test_a_second_run_records_no_changes(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        run(account(sandbox.base_url, tmp_path), ["jobs"])
-        told = run(account(sandbox.base_url, tmp_path), ["jobs"]).materialized["jobs"].metadata
+        materialize_resources(make_account(sandbox.base_url, tmp_path), ["jobs"])
+        told = (
+            materialize_resources(make_account(sandbox.base_url, tmp_path), ["jobs"])
+            .materialized["jobs"]
+            .metadata
+        )
 
     counts = ("new", "changed", "deleted", "dagster/row_count", "requests")
     assert [0, 0, 0, COUNTS["jobs"], 2] == [told[each].value for each in counts]
 
 
-def test_preview_counts_by_status_and_shows_nobody(tmp_path: Path) -> None:
+def test_the_preview_counts_records_by_status_without_personal_data(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        ran = run(account(sandbox.base_url, tmp_path))
+        ran = materialize_resources(make_account(sandbox.base_url, tmp_path))
         people = sandbox.store.records("candidates").values()
         statuses = [record["status"] for record in people]
         names = {str(r[f]) for r in people for f in ("first_name", "last_name", "email", "phone")}
@@ -62,35 +66,37 @@ def test_preview_counts_by_status_and_shows_nobody(tmp_path: Path) -> None:
     assert "preview" not in ran.materialized["content_types"].metadata
 
 
-def test_subset_pulls_what_is_selected(tmp_path: Path) -> None:
+def test_a_subset_pulls_only_the_selected_resources(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        ran = run(account(sandbox.base_url, tmp_path), ["leads", "companies"])
+        ran = materialize_resources(
+            make_account(sandbox.base_url, tmp_path), ["leads", "companies"]
+        )
         paths = {served.path.split("/")[3] for served in sandbox.log}
 
     assert {"leads", "companies"} == set(ran.materialized) == set(ran.checks) == paths
 
 
-def test_check_can_be_run_alone(tmp_path: Path) -> None:
+def test_an_asset_check_can_be_run_alone(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        ran = run(account(sandbox.base_url, tmp_path), selection=CHECK_ALONE)
+        ran = materialize_resources(make_account(sandbox.base_url, tmp_path), selection=CHECK_ALONE)
 
     assert ran.success
     assert ({"jobs"}, set()) == (set(ran.checks), set(ran.materialized))
 
 
-def test_asset_can_be_run_without_its_check(tmp_path: Path) -> None:
+def test_an_asset_can_be_run_without_its_check(tmp_path: Path) -> None:
     alone = dg.AssetSelection.assets(KEYS["jobs"]).without_checks()
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        ran = run(account(sandbox.base_url, tmp_path), selection=alone)
+        ran = materialize_resources(make_account(sandbox.base_url, tmp_path), selection=alone)
 
     assert ran.success
     assert (set(), {"jobs"}) == (set(ran.checks), set(ran.materialized))
 
 
-def test_missing_scope_fails_after_the_others_landed(tmp_path: Path) -> None:
+def test_a_missing_scope_fails_the_run_after_other_resources_are_loaded(tmp_path: Path) -> None:
     scopes = [f"{each.scope}.read" for each in CATALOG.values() if each.name != "leads"]
     with Sandbox(counts=COUNTS, keys={KEY: scopes}) as sandbox:
-        ran = run(account(sandbox.base_url, tmp_path))
+        ran = materialize_resources(make_account(sandbox.base_url, tmp_path))
 
     assert not ran.success
     assert set(COUNTS) - {"leads"} == set(ran.materialized) - {"published"}
@@ -99,19 +105,19 @@ def test_missing_scope_fails_after_the_others_landed(tmp_path: Path) -> None:
     assert "Give the key the scope 'leads.read', or exclude this resource." in ran.reason
 
 
-def test_wrong_key_fails_with_what_to_do(tmp_path: Path) -> None:
+def test_a_wrong_key_fails_the_run_with_the_next_step(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        ran = run(account(sandbox.base_url, tmp_path, "another-key"))
+        ran = materialize_resources(make_account(sandbox.base_url, tmp_path, "another-key"))
 
     assert (False, {}) == (ran.success, ran.materialized)
     assert "generate a new key" in ran.reason
 
 
-def test_spent_month_is_said_to_have_stopped_the_run(tmp_path: Path) -> None:
+def test_a_used_up_quota_fails_the_run_and_names_missing_resources(tmp_path: Path) -> None:
     with Sandbox(
         counts=COUNTS, keys={KEY: ("*",)}, monthly_limit=12, behaviours={"month_reset": "month"}
     ) as sandbox:
-        ran = run(account(sandbox.base_url, tmp_path))
+        ran = materialize_resources(make_account(sandbox.base_url, tmp_path))
 
     assert not ran.success
     assert {"jobs", "published"} == set(ran.materialized)
@@ -119,22 +125,22 @@ def test_spent_month_is_said_to_have_stopped_the_run(tmp_path: Path) -> None:
     assert "Run the same command again" in ran.reason
 
 
-def test_missing_settings_fail_with_what_to_set(tmp_path: Path) -> None:
-    nothing = account("", tmp_path)
+def test_missing_settings_fail_the_run_with_their_names(tmp_path: Path) -> None:
+    nothing = make_account("", tmp_path)
     environ = {k: v for k, v in nothing.environ.items() if k != "CONNECTOR_BASE_URL"}
 
-    ran = run(type(nothing)(environ=environ, cwd=tmp_path))
+    ran = materialize_resources(type(nothing)(environ=environ, cwd=tmp_path))
 
     assert not ran.success
     assert "base_url is not set. Set CONNECTOR_BASE_URL" in ran.reason
 
 
-def test_check_fails_where_rows_and_total_differ(tmp_path: Path) -> None:
+def test_the_check_fails_if_rows_and_the_apis_total_differ(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 30, "leads": 3}, keys={KEY: ("*",)}) as sandbox:
-        run(account(sandbox.base_url, tmp_path))
+        materialize_resources(make_account(sandbox.base_url, tmp_path))
         sandbox.between = lambda store: store.remove("jobs", next(iter(store.records("jobs"))))
-        run(account(sandbox.base_url, tmp_path), ["jobs"])
-        ran = run(account(sandbox.base_url, tmp_path), ["jobs", "leads"])
+        materialize_resources(make_account(sandbox.base_url, tmp_path), ["jobs"])
+        ran = materialize_resources(make_account(sandbox.base_url, tmp_path), ["jobs", "leads"])
 
     assert {"jobs": False, "leads": True} == {n: c.passed for n, c in ran.checks.items()}
     live, total = (ran.checks["jobs"].metadata[name].value for name in ("live", "total"))
@@ -142,11 +148,11 @@ def test_check_fails_where_rows_and_total_differ(tmp_path: Path) -> None:
     assert f"{live} live rows and the API has {total}" in str(ran.checks["jobs"].description)
 
 
-def test_deleted_record_leaves_the_row_count(tmp_path: Path) -> None:
+def test_a_deleted_record_does_not_count_as_a_row(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        run(account(sandbox.base_url, tmp_path), ["jobs"])
+        materialize_resources(make_account(sandbox.base_url, tmp_path), ["jobs"])
         sandbox.store.remove("jobs", next(iter(sandbox.store.records("jobs"))))
-        ran = run(account(sandbox.base_url, tmp_path), ["jobs"])
+        ran = materialize_resources(make_account(sandbox.base_url, tmp_path), ["jobs"])
 
     told = ran.materialized["jobs"].metadata
     counts = tuple(told[each].value for each in ("deleted", "live", "total", "dagster/row_count"))
@@ -154,9 +160,9 @@ def test_deleted_record_leaves_the_row_count(tmp_path: Path) -> None:
     assert ran.checks["jobs"].passed
 
 
-def test_columns_are_those_of_the_landing_table(tmp_path: Path) -> None:
+def test_the_column_schema_of_an_asset_matches_its_landing_table(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        run(account(sandbox.base_url, tmp_path), ["bookings"])
+        materialize_resources(make_account(sandbox.base_url, tmp_path), ["bookings"])
     found = query(
         Warehouse(tmp_path).work,
         "SELECT column_name, comment FROM duckdb_columns() "

@@ -1,4 +1,4 @@
-"""The models as assets: what hangs on what, and what a run records of them."""
+"""Models as assets: their dependencies, and the metadata of a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A data folder in which one lead has landed."""
+    """Data folder with one loaded lead."""
     warehouse = Warehouse(tmp_path)
     warehouse.prepare()
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
@@ -40,38 +40,38 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def account(folder: Path, models: str = "on") -> Account:
-    """The account of the folder, which has no address: nothing is asked of the API."""
+def make_account(folder: Path, models: str = "on") -> Account:
+    """Return the account of the folder. It has no address, so it sends no API requests."""
     environ = {"CONNECTOR_DATA_DIR": str(folder), "CONNECTOR_MODELS": models}
     return Account(environ=environ, cwd=folder)
 
 
-def spec(name: str) -> dg.AssetSpec:
-    """The asset of a seed or model."""
+def find_asset(name: str) -> dg.AssetSpec:
+    """Return the asset of a seed or model."""
     return models.get_asset_spec(key_of(PROJECT, name))
 
 
-def deps(name: str) -> set[dg.AssetKey]:
-    """The assets that one is made of."""
-    return {each.asset_key for each in spec(name).deps}
+def find_dependencies(name: str) -> set[dg.AssetKey]:
+    """Return the assets that an asset depends on."""
+    return {each.asset_key for each in find_asset(name).deps}
 
 
-def test_each_model_is_an_asset_made_of_its_refs() -> None:
+def test_each_model_is_an_asset_that_depends_on_its_refs() -> None:
     assert {key_of(PROJECT, name) for name in PROJECT.build_order} == set(models.keys)
-    assert {KEYS["jobs"]} == deps("stg_jobs") == deps("stg_job_versions")
-    assert {KEYS["content_types"]} == deps("content_columns")
-    assert set(KEYS.values()) == deps("as_of")
-    assert set() == deps("people")
-    assert {key_of(PROJECT, name) for name in PROJECT.parents["fct_placements"]} == deps(
-        "fct_placements"
-    )
-    assert "marts" == spec("fct_placements").group_name
-    description = spec("fct_placements").description or ""
+    assert {KEYS["jobs"]} == find_dependencies("stg_jobs") == find_dependencies("stg_job_versions")
+    assert {KEYS["content_types"]} == find_dependencies("content_columns")
+    assert set(KEYS.values()) == find_dependencies("as_of")
+    assert set() == find_dependencies("people")
+    assert {
+        key_of(PROJECT, name) for name in PROJECT.parents["fct_placements"]
+    } == find_dependencies("fct_placements")
+    assert "marts" == find_asset("fct_placements").group_name
+    description = find_asset("fct_placements").description or ""
     assert "\n\n**Grain:** one row per placement.\n\n**Excluded:** drafts, " in description
     assert "\n" not in description.replace("\n\n", "")
 
 
-def test_each_test_is_an_asset_check_of_its_name() -> None:
+def test_each_dbt_test_is_an_asset_check_with_its_name() -> None:
     blocking = {each.name: each.severity == "error" for each in PROJECT.checks}
 
     assert blocking == {each.key.name: each.spec(UNNAMED).blocking for each in CHECKS.values()}
@@ -83,7 +83,7 @@ def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
         result = dg.materialize(
             [models],
             selection=[key_of(PROJECT, name) for name in LINE],
-            resources={"account": account(folder)},
+            resources={"account": make_account(folder)},
             instance=instance,
         )
         run = instance.get_run_by_id(result.run_id)
@@ -114,8 +114,8 @@ def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
     assert run.tags[DRAFT_TAG]
 
 
-def test_every_main_figure_is_of_a_mart(folder: Path) -> None:
-    made = prepare_draft(account(folder).settings(None))
+def test_every_main_figure_belongs_to_a_mart(folder: Path) -> None:
+    made = prepare_draft(make_account(folder).settings(None))
     figures = figures_of(made.built, made.file)
 
     assert set(FIGURES) <= {each.name for each in PROJECT.models.values() if each.schema == "marts"}
@@ -125,9 +125,11 @@ def test_every_main_figure_is_of_a_mart(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_subset_is_built_alone(folder: Path) -> None:
+def test_only_the_selected_models_are_built(folder: Path) -> None:
     result = dg.materialize(
-        [models], selection=[key_of(PROJECT, "stg_leads")], resources={"account": account(folder)}
+        [models],
+        selection=[key_of(PROJECT, "stg_leads")],
+        resources={"account": make_account(folder)},
     )
 
     assert ["stg_leads"] == [
@@ -137,7 +139,7 @@ def test_a_subset_is_built_alone(folder: Path) -> None:
     ]
 
 
-def test_a_check_that_blocks_fails_the_step(folder: Path) -> None:
+def test_a_failed_blocking_check_fails_the_step(folder: Path) -> None:
     with open_file(Warehouse(folder).work) as connection:
         connection.execute("INSERT INTO landing.leads FROM landing.leads")
 
@@ -148,7 +150,7 @@ def test_a_check_that_blocks_fails_the_step(folder: Path) -> None:
     result = dg.materialize(
         [models, afterwards],
         selection=[key_of(PROJECT, "stg_leads"), dg.AssetKey("afterwards")],
-        resources={"account": account(folder)},
+        resources={"account": make_account(folder)},
         raise_on_error=False,
     )
     failed = {e.check_name: e for e in result.get_asset_check_evaluations() if not e.passed}
@@ -159,11 +161,11 @@ def test_a_check_that_blocks_fails_the_step(folder: Path) -> None:
     assert ("lead-1", 1) == (told["examples"].value, told["failing_rows"].value)
 
 
-def test_models_that_are_off_hold_nothing_up(folder: Path) -> None:
+def test_disabled_models_do_not_stop_a_run(folder: Path) -> None:
     result = dg.materialize(
         [models],
         selection=[key_of(PROJECT, "stg_leads")],
-        resources={"account": account(folder, models="off")},
+        resources={"account": make_account(folder, models="off")},
     )
 
     assert result.success

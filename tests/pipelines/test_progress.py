@@ -1,4 +1,4 @@
-"""What a run's log is told while long work goes on."""
+"""Progress of long work in the log of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 from pipelines.landing import SECONDS_BETWEEN, ThrottledLog
 
 
-def test_a_log_is_told_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+def test_long_work_writes_progress_to_the_run_log_at_intervals(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     seconds = 0.0
     log = logging.getLogger("a run")
     with caplog.at_level(logging.DEBUG, "a run"):

@@ -1,4 +1,4 @@
-"""The published file as an asset: it comes last, and a check that fails keeps it as it was."""
+"""The published file as an asset: it comes last, and a failed check leaves it unchanged."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ from connector.warehouse.runs import last_publications
 from pipelines.definitions import definitions
 from pipelines.graph import PUBLISHED
 from pipelines.jobs import nightly_pull_job
-from tests.pipelines.running import COUNTS, KEY, account, landing, published, run
+from tests.pipelines.running import (
+    COUNTS,
+    KEY,
+    landing,
+    make_account,
+    materialize_resources,
+    published,
+)
 from tests.publishing.agency import LONG, PublishingAccount
 
 
-def test_published_comes_after_everything() -> None:
+def test_the_published_file_depends_on_every_other_asset() -> None:
     job = definitions.resolve_job_def(nightly_pull_job.name)
     graph = definitions.resolve_asset_graph()
     keys = graph.materializable_asset_keys - {dg.AssetKey("push_from_query")}
@@ -29,11 +36,11 @@ def test_published_comes_after_everything() -> None:
     )
 
 
-def test_run_lands_and_publishes_once(tmp_path: Path) -> None:
+def test_a_run_loads_records_and_publishes_once(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         result = dg.materialize(
             [landing, published],
-            resources={"account": account(sandbox.base_url, tmp_path)},
+            resources={"account": make_account(sandbox.base_url, tmp_path)},
             raise_on_error=False,
         )
 
@@ -47,24 +54,23 @@ def test_run_lands_and_publishes_once(tmp_path: Path) -> None:
     assert ((COUNTS["candidates"],),) == landed
 
 
-def test_what_landed_is_published_where_a_scope_is_missing(tmp_path: Path) -> None:
-    """A run that goes no further, since one resource did not land, publishes what did."""
+def test_loaded_records_are_published_although_a_scope_is_missing(tmp_path: Path) -> None:
     scopes = [f"{each.scope}.read" for each in CATALOG.values() if each.name != "leads"]
     with Sandbox(counts=COUNTS, keys={KEY: scopes}) as sandbox:
-        ran = run(account(sandbox.base_url, tmp_path))
+        ran = materialize_resources(make_account(sandbox.base_url, tmp_path))
 
     assert not ran.success
     landed = query(Warehouse(tmp_path).published, "SELECT count(*) FROM landing.jobs").rows
     assert ((COUNTS["jobs"],),) == landed
 
 
-def test_failed_check_fails_the_asset_by_name(
+def test_a_failed_check_fails_the_published_asset_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agency = PublishingAccount(tmp_path)
     agency.use_project(monkeypatch)
     agency.land("jobs", {"id": "j1", "title": LONG})
-    there = type(account("", tmp_path))(environ=agency.given, cwd=tmp_path)
+    there = type(make_account("", tmp_path))(environ=agency.given, cwd=tmp_path)
 
     result = dg.materialize([published], resources={"account": there}, raise_on_error=False)
 
@@ -77,9 +83,9 @@ def test_failed_check_fails_the_asset_by_name(
     assert not agency.file.exists()
 
 
-def test_run_that_changed_nothing_publishes_nothing(tmp_path: Path) -> None:
+def test_a_run_without_changes_publishes_nothing(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        there = account(sandbox.base_url, tmp_path)
+        there = make_account(sandbox.base_url, tmp_path)
         told = []
         for _ in range(2):
             result = dg.materialize([landing, published], resources={"account": there})

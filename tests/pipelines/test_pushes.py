@@ -1,4 +1,4 @@
-"""The push job and the inbox's sensor, run for real: what is sent, recorded, and put away."""
+"""The push job and the inbox sensor in real runs: sent rows, records, and moved files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pipelines.accounts import Account
 from pipelines.definitions import definitions
 from pipelines.graph import API_KEYS, INBOX_KEYS
 from pipelines.pushes import NAME, push_from_query_of
-from tests.pipelines.running import KEY, UNNAMED, account, inbox_sensor
-from tests.pipelines.test_secrecy import files_with
+from tests.pipelines.running import KEY, UNNAMED, inbox_sensor, make_account
+from tests.pipelines.test_secrecy import find_files_with
 
 HEADINGS = "first_name,last_name,email,employment_type,date_of_birth\n"
 GOOD = HEADINGS + "Annabel,Quist,annabel@example.com,permanent,1980-02-03\n"
@@ -39,21 +39,21 @@ PERSONAL = (
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """An agency without candidates, whose key is planted."""
+    """Sandbox without candidates, with a known key."""
     with Sandbox(counts={}, keys={KEY: ("*",)}) as made:
         yield made
 
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    """A Dagster that keeps nothing once it is closed."""
+    """In-memory Dagster instance."""
     with dg.DagsterInstance.ephemeral() as made:
         yield made
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """The data folder, with an inbox for candidates."""
+def data_folder(tmp_path: Path) -> Path:
+    """Data folder with an inbox for candidates."""
     (tmp_path / "data" / "inbox" / "candidates").mkdir(parents=True)
     return tmp_path / "data"
 
@@ -61,7 +61,7 @@ def store(tmp_path: Path) -> Path:
 def run_push_job(
     account: Account, instance: dg.DagsterInstance, asked: dg.RunRequest | dict[str, Any]
 ) -> dg.ExecuteInProcessResult:
-    """Run the job as it is configured, or as the sensor asks; nothing is raised."""
+    """Run the job with this configuration or with the sensor's request. Failures are returned."""
     if isinstance(asked, dg.RunRequest):
         config, tags = dict(asked.run_config), asked.tags
     else:
@@ -76,26 +76,26 @@ def run_push_job(
 
 
 def read_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    """The metadata of a run that succeeded."""
+    """Return the metadata of a successful run."""
     (event,) = [each for each in result.all_events if each.is_successful_output]
     return {name: value.value for name, value in event.step_output_data.metadata.items()}
 
 
-def failure_reason(result: dg.ExecuteInProcessResult) -> str:
-    """Why a run failed."""
+def read_failure_reason(result: dg.ExecuteInProcessResult) -> str:
+    """Return the reason of a run's failure."""
     (event,) = result.get_step_failure_events()
     failure = event.step_failure_data.user_failure_data
     assert failure is not None
     return str(failure.description)
 
 
-def logged(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> str:
-    """Everything that Dagster keeps of the run."""
+def read_stored_run(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> str:
+    """Return everything that Dagster stores of the run."""
     (kept,) = instance.get_run_records(dg.RunsFilter(run_ids=[result.run_id]))
     return f"{kept} {[str(each) for each in instance.all_logs(result.run_id)]}"
 
 
-def look_into_inbox(
+def run_inbox_sensor(
     account: Account, instance: dg.DagsterInstance, cursor: str | None
 ) -> tuple[dg.RunRequest | None, str, str | None]:
     """Run the sensor; returns its requests, its reason to skip, and its cursor."""
@@ -112,19 +112,19 @@ def look_into_inbox(
     return (requests[0] if requests else None), str(skipped), result.cursor
 
 
-def requested_at_second_look(
+def run_inbox_sensor_twice(
     account: Account, instance: dg.DagsterInstance
 ) -> tuple[dg.RunRequest | None, str]:
     """Return the requests of the sensor's second run."""
-    *_, cursor = look_into_inbox(account, instance, None)
-    asked, skipped, _ = look_into_inbox(account, instance, cursor)
+    *_, cursor = run_inbox_sensor(account, instance, None)
+    asked, skipped, _ = run_inbox_sensor(account, instance, cursor)
     return asked, skipped
 
 
-def test_rejected_rows_are_told_and_fail_nothing(
-    sandbox: Sandbox, store: Path, capfd: pytest.CaptureFixture[str]
+def test_rejected_rows_are_reported_without_failing_the_run(
+    sandbox: Sandbox, data_folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (store / "people.csv").write_text(BAD, encoding="utf-8")
+    (data_folder / "people.csv").write_text(BAD, encoding="utf-8")
     config = {
         "resource": "candidates",
         "file": "people.csv",
@@ -133,8 +133,8 @@ def test_rejected_rows_are_told_and_fail_nothing(
         "pull": False,
     }
     with dg.DagsterInstance.ephemeral() as instance:
-        ran = run_push_job(account(sandbox.base_url, store), instance, config)
-        kept = logged(instance, ran)
+        ran = run_push_job(make_account(sandbox.base_url, data_folder), instance, config)
+        kept = read_stored_run(instance, ran)
     shown_on = capfd.readouterr()
     kept = f"{kept} {shown_on.out} {shown_on.err}"
 
@@ -145,7 +145,7 @@ def test_rejected_rows_are_told_and_fail_nothing(
     )
     assert len(sandbox.log) == shown["requests"]
     assert 1 == len(sandbox.store.records("candidates"))
-    assert Path(shown["report"]) == store / "people.report.csv"
+    assert Path(shown["report"]) == data_folder / "people.report.csv"
     assert Path(shown["report"]).exists()
     assert len(shown["batch"]) > 5
     lines = [each.data for each in shown["problems_table"].records]
@@ -155,13 +155,17 @@ def test_rejected_rows_are_told_and_fail_nothing(
     assert all(line["message"] and line["fix"] for line in lines)
     assert "Some rows need corrections: 1 created, 1 invalid." in kept
     assert [] == [each for each in (*PERSONAL, KEY) if each in kept]
-    assert [] == files_with(KEY, store.parent)
+    assert [] == find_files_with(KEY, data_folder.parent)
 
 
-def test_preview_sends_nothing(sandbox: Sandbox, instance: dg.DagsterInstance, store: Path) -> None:
-    (store / "people.csv").write_text(GOOD, encoding="utf-8")
+def test_preview_sends_nothing(
+    sandbox: Sandbox, instance: dg.DagsterInstance, data_folder: Path
+) -> None:
+    (data_folder / "people.csv").write_text(GOOD, encoding="utf-8")
     config = {"resource": "candidates", "file": "people.csv", "mode": "create"}
-    shown = read_metadata(run_push_job(account(sandbox.base_url, store), instance, config))
+    shown = read_metadata(
+        run_push_job(make_account(sandbox.base_url, data_folder), instance, config)
+    )
 
     assert ("previewed", 1, 0, 2) == tuple(
         shown[name] for name in ("outcome", "rows/create", "requests", "requests_planned")
@@ -169,8 +173,8 @@ def test_preview_sends_nothing(sandbox: Sandbox, instance: dg.DagsterInstance, s
     assert [] == sandbox.log
 
 
-def test_what_cannot_be_meant_fails_with_a_sentence(
-    sandbox: Sandbox, instance: dg.DagsterInstance, store: Path
+def test_invalid_push_configuration_fails_with_a_message(
+    sandbox: Sandbox, instance: dg.DagsterInstance, data_folder: Path
 ) -> None:
     wrong = {
         "gone.csv does not exist. Check the name and the folder.": {"file": "gone.csv"},
@@ -183,20 +187,22 @@ def test_what_cannot_be_meant_fails_with_a_sentence(
     }
     asked = {"resource": "candidates", "file": "people.csv", "mode": "create"}
     for expected, config in wrong.items():
-        ran = run_push_job(account(sandbox.base_url, store), instance, {**asked, **config})
+        ran = run_push_job(
+            make_account(sandbox.base_url, data_folder), instance, {**asked, **config}
+        )
         assert not ran.success
-        assert expected in failure_reason(ran)
+        assert expected in read_failure_reason(ran)
     assert [] == sandbox.log
 
 
-def test_rows_of_a_query_are_pushed_by_an_asset_that_no_schedule_runs(
-    sandbox: Sandbox, instance: dg.DagsterInstance, store: Path
+def test_an_unscheduled_asset_pushes_the_rows_of_a_query(
+    sandbox: Sandbox, instance: dg.DagsterInstance, data_folder: Path
 ) -> None:
-    (store / "people.csv").write_text(GOOD, encoding="utf-8")
-    Warehouse(store).prepare()
-    with duckdb.connect(str(store / "recruitment.duckdb")) as published:
-        published.execute(f"CREATE TABLE people AS FROM read_csv('{store}/people.csv')")
-    here = account(sandbox.base_url, store)
+    (data_folder / "people.csv").write_text(GOOD, encoding="utf-8")
+    Warehouse(data_folder).prepare()
+    with duckdb.connect(str(data_folder / "recruitment.duckdb")) as published:
+        published.execute(f"CREATE TABLE people AS FROM read_csv('{data_folder}/people.csv')")
+    here = make_account(sandbox.base_url, data_folder)
     config = {"resource": "candidates", "mode": "create", "apply": True, "pull": False}
     results = [
         dg.materialize(
@@ -222,8 +228,10 @@ def test_rows_of_a_query_are_pushed_by_an_asset_that_no_schedule_runs(
         each["email"] for each in sandbox.store.records("candidates").values()
     ]
     assert {"rows": 0} == {name: value.value for name, value in empty.items()}
-    assert "failed at line 1, column 6: Table with name nobody" in failure_reason(results[2])
-    assert [] == [e for e in PERSONAL if e in "".join(logged(instance, r) for r in results)]
+    assert "failed at line 1, column 6: Table with name nobody" in read_failure_reason(results[2])
+    assert [] == [
+        e for e in PERSONAL if e in "".join(read_stored_run(instance, r) for r in results)
+    ]
     observed = {
         each.asset_key
         for each in results[0].all_events
@@ -235,51 +243,56 @@ def test_rows_of_a_query_are_pushed_by_an_asset_that_no_schedule_runs(
         assert dg.AssetKey("push_from_query") not in selected
 
 
-def test_refused_key_fails_without_being_shown(
-    sandbox: Sandbox, instance: dg.DagsterInstance, store: Path
+def test_a_rejected_key_fails_the_run_and_is_not_shown(
+    sandbox: Sandbox, instance: dg.DagsterInstance, data_folder: Path
 ) -> None:
     wrong = "planted-wrong-key-5b1d"
-    (store / "people.csv").write_text(GOOD, encoding="utf-8")
+    (data_folder / "people.csv").write_text(GOOD, encoding="utf-8")
     config = {"resource": "candidates", "file": "people.csv", "mode": "create", "apply": True}
-    ran = run_push_job(account(sandbox.base_url, store, wrong), instance, config)
+    ran = run_push_job(make_account(sandbox.base_url, data_folder, wrong), instance, config)
 
     assert not ran.success
-    assert "401" in failure_reason(ran)
-    assert "generate a new key" in failure_reason(ran)
-    assert wrong not in logged(instance, ran)
-    assert [] == files_with(wrong, store.parent)
+    assert "401" in read_failure_reason(ran)
+    assert "generate a new key" in read_failure_reason(ran)
+    assert wrong not in read_stored_run(instance, ran)
+    assert [] == find_files_with(wrong, data_folder.parent)
 
 
-def test_sensor_is_off_and_needs_no_settings(instance: dg.DagsterInstance) -> None:
+def test_the_inbox_sensor_is_stopped_and_works_without_settings(
+    instance: dg.DagsterInstance,
+) -> None:
     assert dg.DefaultSensorStatus.STOPPED == inbox_sensor.default_status
-    asked, skipped, _ = look_into_inbox(
+    asked, skipped, _ = run_inbox_sensor(
         Account(environ={"CONNECTOR_ACCOUNT": "UPPER"}), instance, None
     )
     assert asked is None
     assert "CONNECTOR_ACCOUNT" in skipped
 
 
-def test_settled_file_is_pushed_once_and_put_away(
-    sandbox: Sandbox, instance: dg.DagsterInstance, store: Path
+def test_an_unchanged_inbox_file_is_pushed_once_and_moved_away(
+    sandbox: Sandbox, instance: dg.DagsterInstance, data_folder: Path
 ) -> None:
-    folder, here = (store / "inbox" / "candidates", account(sandbox.base_url, store))
+    folder, here = (
+        data_folder / "inbox" / "candidates",
+        make_account(sandbox.base_url, data_folder),
+    )
     (folder / "push.toml").write_text('mode = "upsert"\nmatch = ["email"]\napply = true\n')
     (folder / "people.csv").write_text(GOOD, encoding="utf-8")
     (folder / "link.csv").symlink_to(folder / "people.csv")
 
-    first, skipped, cursor = look_into_inbox(here, instance, None)
-    asked, _, cursor = look_into_inbox(here, instance, cursor)
-    same, _, cursor = look_into_inbox(here, instance, cursor)
+    first, skipped, cursor = run_inbox_sensor(here, instance, None)
+    asked, _, cursor = run_inbox_sensor(here, instance, cursor)
+    same, _, cursor = run_inbox_sensor(here, instance, cursor)
     assert asked is not None
     other = instance.create_run_for_job(
         definitions.resolve_job_def(NAME),
         run_config=dict(asked.run_config),
         status=dg.DagsterRunStatus.STARTED,
     )
-    meanwhile, under_way, cursor = look_into_inbox(here, instance, cursor)
+    meanwhile, under_way, cursor = run_inbox_sensor(here, instance, cursor)
     instance.report_run_canceled(other)
     ran = run_push_job(here, instance, asked)
-    after, nothing, _ = look_into_inbox(here, instance, cursor)
+    after, nothing, _ = run_inbox_sensor(here, instance, cursor)
 
     assert [None, None, None] == [first, meanwhile, after]
     assert ("'link.csv' is not a regular file" in skipped, other.run_id in under_way) == (
@@ -303,25 +316,28 @@ def test_settled_file_is_pushed_once_and_put_away(
     assert sorted(kept) == sorted((folder / "done").iterdir())
 
 
-def test_run_that_failed_is_repeated_later(
-    sandbox: Sandbox, instance: dg.DagsterInstance, store: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_failed_push_run_is_repeated_later(
+    sandbox: Sandbox,
+    instance: dg.DagsterInstance,
+    data_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    file = store / "inbox" / "candidates" / "people.csv"
+    file = data_folder / "inbox" / "candidates" / "people.csv"
     file.write_text(GOOD, encoding="utf-8")
-    here = account(sandbox.base_url, store)
-    asked, _ = requested_at_second_look(here, instance)
+    here = make_account(sandbox.base_url, data_folder)
+    asked, _ = run_inbox_sensor_twice(here, instance)
     assert asked is not None
-    file.rename(store / "away.csv")
+    file.rename(data_folder / "away.csv")
     failed = run_push_job(here, instance, asked)
-    (store / "away.csv").rename(file)
-    resting, skipped = requested_at_second_look(here, instance)
+    (data_folder / "away.csv").rename(file)
+    resting, skipped = run_inbox_sensor_twice(here, instance)
     monkeypatch.setattr(sensors, "RETRY_SECONDS", 0)
-    again, _ = requested_at_second_look(here, instance)
+    again, _ = run_inbox_sensor_twice(here, instance)
     assert again is not None
     done = run_push_job(here, instance, again)
 
     assert not failed.success
-    assert "no longer exists" in failure_reason(failed)
+    assert "no longer exists" in read_failure_reason(failed)
     assert resting is None
     assert "Files that wait for another attempt after a failed run: 1." in skipped
     assert asked.run_key != again.run_key

@@ -1,4 +1,4 @@
-"""What is repeated and what is not: only what passes by itself, and of that only what failed."""
+"""Retries: only temporary errors are retried, and only for the failed resources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pipelines import landing as module
 from pipelines.accounts import Account
 from pipelines.graph import KEYS, PUBLISHED
 from pipelines.landing import RETRY_TAG, landing_of
-from tests.pipelines.running import COUNTS, KEY, UNNAMED, account, published
+from tests.pipelines.running import COUNTS, KEY, UNNAMED, make_account, published
 from tests.support.agency import rows
 from tests.support.clock import Time
 
@@ -33,8 +33,8 @@ LEADS = KEYS["leads"]
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries and the client's own waits take no time."""
+def without_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries and waits of the client take no time."""
     monkeypatch.setattr(module, "RETRIES", dg.RetryPolicy(max_retries=2))
     time = Time()
     connect = partial(Client, clock=time.monotonic, sleep=time.wait)
@@ -43,15 +43,15 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    """A Dagster that keeps nothing once it is closed."""
+    """In-memory Dagster instance."""
     with dg.DagsterInstance.ephemeral() as made:
         yield made
 
 
-def landed(
+def materialize_landing(
     account: Account, instance: dg.DagsterInstance | None = None, **given: Any
 ) -> dg.ExecuteInProcessResult:
-    """Materialize the landing and what is published of it; nothing is raised."""
+    """Materialize the landing and the published file. Failures are returned."""
     return dg.materialize(
         [landing_of(UNNAMED), published],
         resources={"account": account},
@@ -61,13 +61,13 @@ def landed(
     )
 
 
-def count(result: dg.ExecuteInProcessResult, kind: dg.DagsterEventType) -> int:
+def count_events(result: dg.ExecuteInProcessResult, kind: dg.DagsterEventType) -> int:
     """Return the number of events of a kind."""
     return len(result.filter_events(lambda event: event.event_type is kind))
 
 
 def act_after_first_pull(first: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have something done after the first pull has ended."""
+    """Run a function after the first pull."""
     whole: Callable[..., Any] = vars(module)["pull"]
     calls: list[PullReport] = []
 
@@ -81,8 +81,10 @@ def act_after_first_pull(first: Callable[[], object], monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "pull", watched)
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_repeat_pulls_only_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("without_waits")
+def test_a_retry_pulls_only_the_failed_resources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         sandbox.faults.add(Status(503), path="/api/v1/leads*", times=None)
         before: list[int] = []
@@ -92,11 +94,11 @@ def test_a_repeat_pulls_only_what_failed(tmp_path: Path, monkeypatch: pytest.Mon
             before.append(len(sandbox.log))
 
         act_after_first_pull(mended, monkeypatch)
-        result = landed(account(sandbox.base_url, tmp_path))
+        result = materialize_landing(make_account(sandbox.base_url, tmp_path))
         asked = {each.path.split("/")[3] for each in sandbox.log[before[0] :]}
 
     assert result.success
-    assert 1 == count(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
+    assert 1 == count_events(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
     keys = [event.asset_key for event in result.get_asset_materialization_events()]
     assert sorted([*KEYS.values(), PUBLISHED]) == sorted(key for key in keys if key)
     assert {"leads"} == asked
@@ -105,14 +107,14 @@ def test_a_repeat_pulls_only_what_failed(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.slow
 @pytest.mark.slow
-@pytest.mark.usefixtures("impatient")
-def test_what_landed_is_published_after_the_last_repeat(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("without_waits")
+def test_loaded_records_are_published_after_the_last_retry(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         sandbox.faults.add(Status(503), path="/api/v1/leads*", times=None)
-        result = landed(account(sandbox.base_url, tmp_path))
+        result = materialize_landing(make_account(sandbox.base_url, tmp_path))
 
     assert not result.success
-    assert 2 == count(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
+    assert 2 == count_events(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
     (failure,) = result.get_step_failure_events()
     told = failure.step_failure_data.user_failure_data
     assert told is not None
@@ -127,14 +129,14 @@ def test_what_landed_is_published_after_the_last_repeat(tmp_path: Path) -> None:
 
 
 def hold_the_lease(folder: Path) -> None:
-    """Let this very process hold the account's lease, as a pull of it would."""
+    """Make this process hold the account's lease, as a pull does."""
     with Ledger(folder) as ledger:
         ledger.take_lease("pull", LeaseOwner.of_this_process("run-1", "pull"), datetime.now(UTC))
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("without_waits")
 @pytest.mark.parametrize("cause", ["wrong key", "spent month", "another run's lease"])
-def test_what_a_person_has_to_mend_is_never_repeated(tmp_path: Path, cause: str) -> None:
+def test_errors_that_need_user_action_are_not_retried(tmp_path: Path, cause: str) -> None:
     with Sandbox(
         counts=COUNTS,
         keys={KEY: ("*",)},
@@ -144,17 +146,17 @@ def test_what_a_person_has_to_mend_is_never_repeated(tmp_path: Path, cause: str)
         if cause == "another run's lease":
             hold_the_lease(tmp_path)
         key = "another" if cause == "wrong key" else KEY
-        result = landed(account(sandbox.base_url, tmp_path, key))
+        result = materialize_landing(make_account(sandbox.base_url, tmp_path, key))
         sent = len(sandbox.log)
 
     assert not result.success
-    assert 0 == count(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
+    assert 0 == count_events(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
     assert (sent == 0) == (cause == "another run's lease")
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("impatient")
-def test_a_run_in_place_of_a_killed_one_waits_for_its_lease(
+@pytest.mark.usefixtures("without_waits")
+def test_the_run_after_a_killed_run_waits_for_its_lease(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold_the_lease(tmp_path)
@@ -174,29 +176,31 @@ def test_a_run_in_place_of_a_killed_one_waits_for_its_lease(
 
     monkeypatch.setattr(module, "pull", held_once)
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        result = landed(account(sandbox.base_url, tmp_path), tags={RETRY_TAG: "1"})
+        result = materialize_landing(
+            make_account(sandbox.base_url, tmp_path), tags={RETRY_TAG: "1"}
+        )
 
     assert result.success
-    assert 1 == count(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
+    assert 1 == count_events(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
 
 
 PAST = datetime(2020, 1, 1, tzinfo=UTC).isoformat()
 
 
 @pytest.mark.slow
-def test_from_failure_leaves_out_what_landed(tmp_path: Path) -> None:
+def test_a_run_from_failure_skips_loaded_resources(tmp_path: Path) -> None:
     scopes = [f"{each.scope}.read" for each in CATALOG.values() if each.name != "leads"]
     keys: dict[str, Any] = {KEY: scopes, "with-leads": ("*",)}
     with Sandbox(counts=COUNTS, keys=keys) as sandbox, dg.DagsterInstance.ephemeral() as instance:
-        first = landed(account(sandbox.base_url, tmp_path), instance)
+        first = materialize_landing(make_account(sandbox.base_url, tmp_path), instance)
         run = instance.get_run_by_id(first.run_id)
         assert run is not None
         assert run.execution_plan_snapshot_id is not None
         plan = instance.get_execution_plan_snapshot(run.execution_plan_snapshot_id)
         again, _ = RunDomain(instance).get_keys_to_reexecute(first.run_id, plan)
         before = len(sandbox.log)
-        second = landed(
-            account(sandbox.base_url, tmp_path, "with-leads"), instance, selection=list(again)
+        second = materialize_landing(
+            make_account(sandbox.base_url, tmp_path, "with-leads"), instance, selection=list(again)
         )
         asked = {each.path.split("/")[3] for each in sandbox.log[before:]}
 

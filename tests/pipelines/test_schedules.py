@@ -1,4 +1,4 @@
-"""Schedules: off until switched on, at the accounts' own times, and never a queue of late runs."""
+"""Schedules: stopped by default, at the accounts' own times, without a queue of late runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipelines.everywhere import ADDRESS, define_everywhere
 from pipelines.jobs import FRESHNESS, INTRADAY, NIGHTLY, PULLING, WEEKLY
 from pipelines.pushes import NAME as PUSH
 from pipelines.schedules import schedules_of
-from tests.pipelines.running import instance_in
+from tests.pipelines.running import open_instance
 from tests.repository import ROOT
 
 NIGHT = datetime(2026, 11, 22, 0, 0, tzinfo=UTC)
@@ -41,23 +41,23 @@ time_zone = "America/New_York"
 
 @pytest.fixture
 def account(tmp_path: Path) -> Account:
-    """Four accounts: two have their own times, and the times of another are invalid."""
+    """Four accounts: two with their own times, and one with invalid times."""
     (tmp_path / "connector.toml").write_text(ACCOUNTS, encoding="utf-8")
     return Account(environ={}, cwd=tmp_path)
 
 
 @pytest.fixture
 def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    """A Dagster whose runs can be made without being run."""
-    with instance_in(tmp_path / "home") as made:
+    """Dagster instance that can record runs without executing them."""
+    with open_instance(tmp_path / "home") as made:
         yield made
 
 
-def schedules(account: Account) -> dict[str, dg.ScheduleDefinition]:
+def load_schedules(account: Account) -> dict[str, dg.ScheduleDefinition]:
     return {each.name: each for each in schedules_of(Accounts.of(account))}
 
 
-def ticked(
+def evaluate_tick(
     made: dg.Definitions, name: str, instance: dg.DagsterInstance, at: datetime = NIGHT
 ) -> Tick:
     """Return the runs that Dagster's daemon starts for a schedule at that time."""
@@ -67,19 +67,19 @@ def ticked(
         return made.resolve_schedule_def(name).evaluate_tick(context)
 
 
-def asked(
+def find_requested_accounts(
     made: dg.Definitions, name: str, instance: dg.DagsterInstance, at: datetime = NIGHT
 ) -> list[str] | str:
-    """The accounts of the runs that a schedule asks for, an empty name where there are none; or why
-    it asks for none.
+    """Return the accounts of the requested runs (an empty name without accounts), or the skip
+    message.
     """
-    tick = ticked(made, name, instance, at)
+    tick = evaluate_tick(made, name, instance, at)
     if tick.skip_message is not None:
         return tick.skip_message
     return [each.partition_key or "" for each in tick.run_requests or ()]
 
 
-def test_everything_is_off_until_it_is_switched_on(account: Account) -> None:
+def test_every_schedule_is_stopped_by_default(account: Account) -> None:
     every = [
         *(definitions.schedules or ()),
         *(define(account).schedules or ()),
@@ -92,13 +92,13 @@ def test_everything_is_off_until_it_is_switched_on(account: Account) -> None:
         assert dg.DefaultScheduleStatus.STOPPED == each.default_status
 
 
-def test_a_moment_asks_for_each_account_once(
+def test_a_schedule_requests_one_run_per_account_and_time(
     account: Account, instance: dg.DagsterInstance
 ) -> None:
     made = define(account)
 
     def keys(at: datetime) -> list[str | None]:
-        tick = ticked(made, "nightly_pull_schedule", instance, at)
+        tick = evaluate_tick(made, "nightly_pull_schedule", instance, at)
         return [each.run_key for each in tick.run_requests or ()]
 
     tonight, again, tomorrow = keys(NIGHT), keys(NIGHT), keys(NIGHT + timedelta(days=1))
@@ -107,10 +107,10 @@ def test_a_moment_asks_for_each_account_once(
     assert 4 == len({*tonight, *tomorrow} - {None})
 
 
-def test_times_are_those_of_the_settings(account: Account) -> None:
+def test_schedules_run_at_the_configured_times(account: Account) -> None:
     found = {
         name: (each.cron_schedule, each.execution_timezone, each.job_name)
-        for name, each in schedules(account).items()
+        for name, each in load_schedules(account).items()
     }
 
     assert {
@@ -124,14 +124,14 @@ def test_times_are_those_of_the_settings(account: Account) -> None:
         ),
         "hourly_freshness_check_schedule": ("5 * * * *", "UTC", FRESHNESS),
     } == found
-    about = str(schedules(account)["nightly_pull_schedule"].description)
+    about = str(load_schedules(account)["nightly_pull_schedule"].description)
     assert "(Europe/Berlin): `0 1 * * *` for acme, initech; `0 4 * * *` for glo-bex." in about
     assert {f"{job}_schedule" for job in (*PULLING, FRESHNESS)} == {
         each.name for each in definitions.schedules or ()
     }
 
 
-def test_a_run_is_asked_for_each_account_that_has_none(
+def test_runs_are_requested_only_for_accounts_without_a_running_pull(
     account: Account, instance: dg.DagsterInstance
 ) -> None:
     made, nightly = define(account), "nightly_pull_schedule"
@@ -142,70 +142,76 @@ def test_a_run_is_asked_for_each_account_that_has_none(
             job, status=dg.DagsterRunStatus.STARTED, tags={PARTITION_TAG: name}
         )
 
-    assert ["acme", "initech"] == asked(made, nightly, instance)
+    assert ["acme", "initech"] == find_requested_accounts(made, nightly, instance)
     going = begin("acme")
-    assert ["initech"] == asked(made, nightly, instance)
-    assert ["glo-bex"] == asked(made, nightly, instance, NIGHT + timedelta(hours=3))
+    assert ["initech"] == find_requested_accounts(made, nightly, instance)
+    assert ["glo-bex"] == find_requested_accounts(
+        made, nightly, instance, NIGHT + timedelta(hours=3)
+    )
     other = begin("initech")
     assert (
         f"acme: Run {going.run_id} is already queued or running."
         f" initech: Run {other.run_id} is already queued or running."
-        == asked(made, nightly, instance)
+        == find_requested_accounts(made, nightly, instance)
     )
     instance.report_run_canceled(going)
-    assert ["acme"] == asked(made, nightly, instance)
+    assert ["acme"] == find_requested_accounts(made, nightly, instance)
 
 
-def test_each_account_runs_on_the_night_when_its_hour_does_not_exist(
+def test_an_account_runs_in_the_night_that_skips_its_hour(
     account: Account, instance: dg.DagsterInstance
 ) -> None:
     """Clocks in New York skip from 02:00 to 03:00 on 8 March 2026."""
     skipped_hour = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
     name = "nightly_pull_schedule_america_new_york"
 
-    assert ["umbrella"] == asked(define(account), name, instance, skipped_hour)
+    assert ["umbrella"] == find_requested_accounts(define(account), name, instance, skipped_hour)
 
 
-def test_a_push_keeps_no_pull_from_being_asked_for(instance: dg.DagsterInstance) -> None:
+def test_a_running_push_does_not_prevent_a_scheduled_pull(instance: dg.DagsterInstance) -> None:
     push = definitions.resolve_job_def(PUSH)
     config = {"ops": {"push_file": {"config": {"resource": "jobs", "file": "f", "mode": "create"}}}}
     instance.create_run_for_job(push, run_config=config, status=dg.DagsterRunStatus.STARTED)
 
-    assert [""] == asked(definitions, "nightly_pull_schedule", instance)
+    assert [""] == find_requested_accounts(definitions, "nightly_pull_schedule", instance)
 
 
-def test_a_project_file_that_cannot_be_read_is_the_reason(
+def test_an_invalid_project_file_is_shown_as_the_skip_reason(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
     (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
     made = define(Account(environ={}, cwd=tmp_path))
 
-    assert "connector.toml is not valid TOML" in asked(made, "nightly_pull_schedule", instance)
+    assert "connector.toml is not valid TOML" in find_requested_accounts(
+        made, "nightly_pull_schedule", instance
+    )
 
 
-def test_all_accounts_at_once_skip_while_a_run_of_all_is_going(
+def test_the_schedule_of_all_accounts_skips_while_its_run_is_active(
     account: Account, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ADDRESS, "tcp://127.0.0.1:8786")
     made = define_everywhere(account)
     nightly = "nightly_pull_everywhere_schedule"
-    assert [""] == asked(made, nightly, instance)
+    assert [""] == find_requested_accounts(made, nightly, instance)
     going = instance.create_run_for_job(
         made.resolve_job_def("intraday_pull_everywhere"), status=dg.DagsterRunStatus.STARTED
     )
 
-    assert f"Run {going.run_id} is already queued or running." == asked(made, nightly, instance)
+    assert f"Run {going.run_id} is already queued or running." == find_requested_accounts(
+        made, nightly, instance
+    )
 
 
-def test_weekly_schedule_verifies_unchanged_records(instance: dg.DagsterInstance) -> None:
+def test_the_weekly_schedule_verifies_unchanged_records(instance: dg.DagsterInstance) -> None:
     config = {"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}}
-    tick = ticked(definitions, "weekly_verification_schedule", instance)
+    tick = evaluate_tick(definitions, "weekly_verification_schedule", instance)
 
     assert config == definitions.resolve_job_def(WEEKLY).run_config
     assert [config] == [each.run_config for each in tick.run_requests or ()]
 
 
-def test_one_run_of_an_account_and_several_accounts_at_once(tmp_path: Path) -> None:
+def test_dagster_runs_one_run_per_account_and_several_accounts_in_parallel(tmp_path: Path) -> None:
     text = (ROOT / "dagster.yaml").read_text(encoding="utf-8")
     given = yaml.safe_load(text)["concurrency"]["runs"]
     (tmp_path / "dagster.yaml").write_text(text, encoding="utf-8")

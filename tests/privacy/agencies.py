@@ -1,9 +1,4 @@
-"""Small agencies of ordinary texts, in which people have much in common.
-
-A seed makes an agency: people with shared names, employers, desks and mailboxes, titles and
-addresses with slashes, names that are companies too, and codes that end as telephone numbers do.
-It is landed with a history, and the journal of pushes has rows about some and others.
-"""
+"""Small random agencies with ordinary texts, in which people have much in common."""
 
 from __future__ import annotations
 
@@ -30,7 +25,7 @@ from connector.warehouse.duckdb_file import open_file, quoted
 from connector.warehouse.pull_commands import Commit, DeletionProof, Event, FoundDetail
 from connector.warehouse.runs import Run, begin_run
 from connector.warehouse.warehouse import Warehouse
-from tests.privacy.populated_agency import settings_of
+from tests.privacy.populated_agency import load_folder_settings
 
 AT = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)
 RESOURCES = ("jobs", "candidates", "companies", "bookings", "leads")
@@ -48,10 +43,10 @@ MAILBOXES = ("jobs@acme.example", "ann@x.example")
 
 
 class RandomAgency:
-    """One agency in a folder. `records` are those that landed last, by resource and id."""
+    """Random agency in a folder. `records` are the records of the last load, by resource and id."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.settings: Settings = settings_of(folder)
+        self.settings: Settings = load_folder_settings(folder)
         self.folder = self.settings.folder
         self._random = random.Random(seed)
         self.records: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in RESOURCES}
@@ -250,8 +245,8 @@ class RandomAgency:
             ledger.release_lease(PUSH_LEASE, "r1")
 
 
-def rows(agency: RandomAgency) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Every version of every record, every event and every row of the journal, by its key."""
+def read_all_rows(agency: RandomAgency) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Return every version of every record, every event and every journal row, by key."""
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     with open_file(agency.warehouse.work) as connection:
         for schema, key in (("landing", "1"), ("history", "_version")):

@@ -1,9 +1,4 @@
-"""An agency in a data folder with one person in every place that can hold somebody.
-
-The agency is landed without a request, as the models' tests do it; the person is put into the
-landing with a history, a booking, a colleague's notes, the journal of pushes, the inbox and its
-reports, and a published file with a page.
-"""
+"""Agency in a data folder, with one person in every place that can contain personal data."""
 
 from __future__ import annotations
 
@@ -40,7 +35,7 @@ from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.pull_commands import Commit, Event, FoundDetail
 from connector.warehouse.warehouse import Warehouse
-from tests.publishing.demonstration import AT, land_agency
+from tests.publishing.demonstration import AT, load_agency
 
 FEW = {"jobs": 6, "candidates": 14, "companies": 4, "bookings": 20, "leads": 6}
 
@@ -59,31 +54,31 @@ LATER = AT + timedelta(hours=1)
 NOW = datetime(2026, 9, 2, 9, 0, tzinfo=UTC)
 
 
-def settings_of(folder: Path, **environ: str) -> Settings:
-    """Settings of the account whose data folder is `data` in this one, without models unless
-    said otherwise.
+def load_folder_settings(folder: Path, **environ: str) -> Settings:
+    """Return the settings of the account with the data folder `data` in this folder, without
+    models by default.
     """
     given = {"CONNECTOR_DATA_DIR": str(folder / "data"), "CONNECTOR_MODELS": "off", **environ}
     return load_settings({}, given, folder)
 
 
 @cache
-def _template() -> PopulatedAgency:
-    """The agency as it was before anybody was erased; it is copied and never used itself."""
+def make_template_agency() -> PopulatedAgency:
+    """Create the agency before any erasure. Tests only copy it."""
     folder = Path(mkdtemp(prefix="erasure-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return PopulatedAgency(folder)
 
 
-def populated_agency(folder: Path, *, models: str = "off") -> PopulatedAgency:
-    """A copy of the agency in the folder; `models` is how it is published from then on."""
-    found = copy_of(_template())
+def copy_populated_agency(folder: Path, *, models: str = "off") -> PopulatedAgency:
+    """Copy the agency to the folder; later publications use `models`."""
+    found = copy_of(make_template_agency())
     found.folder = folder / "data"
-    found.settings = settings_of(folder, CONNECTOR_MODELS=models)
+    found.settings = load_folder_settings(folder, CONNECTOR_MODELS=models)
     found.warehouse = Warehouse(found.folder)
     found.table = found.folder / TABLE
     found.workbook = found.folder / WORKBOOK
-    shutil.copytree(_template().folder, found.folder)
+    shutil.copytree(make_template_agency().folder, found.folder)
     return found
 
 
@@ -92,8 +87,8 @@ class PopulatedAgency:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "data"
-        self.settings = settings_of(folder)
-        self.warehouse = land_agency(self.folder, FEW)
+        self.settings = load_folder_settings(folder)
+        self.warehouse = load_agency(self.folder, FEW)
         with self.warehouse.keep_open():
             self.id = self._someone_with_a_booking()
             self._land_person()
@@ -116,8 +111,8 @@ class PopulatedAgency:
         return found
 
     def land(self, resource: str, record: Mapping[str, Any], at: datetime) -> None:
-        """Land a record as a pull would."""
-        land(self.warehouse, resource, record, at)
+        """Load a record as a pull does."""
+        load_record(self.warehouse, resource, record, at)
 
     def _someone_with_a_booking(self) -> str:
         ((id,),) = self.rows(
@@ -233,16 +228,18 @@ class PopulatedAgency:
         (self.folder / "recruitment.duckdb.publishing").write_bytes(LAST.encode())
 
 
-def land(warehouse: Warehouse, resource: str, record: Mapping[str, Any], at: datetime) -> None:
-    """Land a record as a pull would."""
+def load_record(
+    warehouse: Warehouse, resource: str, record: Mapping[str, Any], at: datetime
+) -> None:
+    """Load a record as a pull does."""
     declared = CATALOG[resource]
     found = FoundDetail(declared.record(dict(record)), at)
     warehouse.commit(Stream(declared), Commit(records=(found,)), "the-run", at)
 
 
-def traces(folder: Path, *texts: str) -> Iterator[str]:
-    """The files below the folder in whose bytes one of the texts is, in any letter case; what is
-    packed in a workbook is unpacked.
+def find_traces(folder: Path, *texts: str) -> Iterator[str]:
+    """Yield the files whose bytes contain one of the texts in any letter case, with unpacked
+    workbooks.
     """
     needles = [each.lower().encode() for each in texts or TRACES]
     for path in sorted(folder.rglob("*")):
@@ -258,7 +255,7 @@ def traces(folder: Path, *texts: str) -> Iterator[str]:
                     yield f"{path.relative_to(folder)}: {needle.decode()}"
 
 
-def call(folder: Path, *arguments: str) -> Result:
-    """Call the command on the account whose data folder is `data` in the folder."""
+def run_in_folder(folder: Path, *arguments: str) -> Result:
+    """Run a command for the account with the data folder `data` in this folder."""
     environ = {"CONNECTOR_DATA_DIR": str(folder / "data"), "CONNECTOR_MODELS": "off"}
     return CliRunner().invoke(main, list(arguments), env=environ)

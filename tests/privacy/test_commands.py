@@ -1,4 +1,4 @@
-"""The commands: what they print, how they end, and that they show nothing of the person."""
+"""Privacy commands: their output and exit statuses, without personal data."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from connector.ledger.identifiers import make_key
-from tests.privacy.populated_agency import EMAIL, TRACES, call, populated_agency
+from tests.privacy.populated_agency import EMAIL, TRACES, copy_populated_agency, run_in_folder
 
 
-def test_commands_show_nothing_of_the_person(tmp_path: Path) -> None:
-    populated_agency(tmp_path)
+def test_commands_print_no_personal_data_of_an_erased_person(tmp_path: Path) -> None:
+    copy_populated_agency(tmp_path)
 
-    found = call(tmp_path, "whereis", EMAIL, "--json")
-    preview = call(tmp_path, "erase", EMAIL)
+    found = run_in_folder(tmp_path, "whereis", EMAIL, "--json")
+    preview = run_in_folder(tmp_path, "erase", EMAIL)
 
     assert [0, 0] == [found.exit_code, preview.exit_code]
     resources = [each["resource"] for each in json.loads(found.stdout)["records"]]
@@ -37,13 +37,13 @@ def test_commands_show_nothing_of_the_person(tmp_path: Path) -> None:
         (("retention",), 2, "no retention rules are configured"),
     ],
 )
-def test_what_cannot_be_meant_is_said(
+def test_invalid_erase_arguments_are_usage_errors(
     tmp_path: Path, arguments: tuple[str, ...], status: int, said: str
 ) -> None:
     (tmp_path / "data").mkdir()
     make_key(tmp_path / "data")
 
-    done = call(tmp_path, *arguments)
+    done = run_in_folder(tmp_path, *arguments)
 
     assert status == done.exit_code
     assert said in done.stderr

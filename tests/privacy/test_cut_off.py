@@ -1,4 +1,4 @@
-"""An erasure that is cut off is known, and the next one brings it to its end."""
+"""An interrupted erasure is recorded, and the next one completes it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tests.privacy.populated_agency import (
     NOW,
     TRACES,
     PopulatedAgency,
-    call,
-    populated_agency,
-    traces,
+    copy_populated_agency,
+    find_traces,
+    run_in_folder,
 )
 from tests.publishing.demonstration import AT
 
@@ -45,35 +45,39 @@ erase(load_settings({}, given, folder), sys.argv[3], applies=True)
 """
 
 
-class CutOff(BaseException):
-    """Ends an erasure where it stands, as nothing inside it can."""
+class SimulatedKill(BaseException):
+    """Ends an erasure immediately, uncaught by any handler."""
 
 
-def cut_off(*given: Any, **named: Any) -> None:
-    """Takes the place of a step that the erasure does not come to."""
-    raise CutOff
+def raise_simulated_kill(*given: Any, **named: Any) -> None:
+    """Replace a step that the erasure does not reach."""
+    raise SimulatedKill
 
 
 @pytest.mark.slow
-def test_killed_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    agency = populated_agency(tmp_path)
+def test_a_killed_erasure_is_continued_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agency = copy_populated_agency(tmp_path)
     ended = subprocess.run(
         [sys.executable, "-c", KILL, str(tmp_path), "compact", EMAIL],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         check=False,
     )
     assert -signal.SIGKILL == ended.returncode
-    assert [] != list(traces(agency.folder))
+    assert [] != list(find_traces(agency.folder))
     assert 1 == erase(agency.settings, None).unended
     with monkeypatch.context() as patched:
-        patched.setattr(sys.modules["connector.privacy.erase"], "write_receipt", cut_off)
-        with pytest.raises(CutOff):
+        patched.setattr(
+            sys.modules["connector.privacy.erase"], "write_receipt", raise_simulated_kill
+        )
+        with pytest.raises(SimulatedKill):
             erase(agency.settings, None, applies=True)
 
-    done = call(tmp_path, "erase", "--apply")
+    done = run_in_folder(tmp_path, "erase", "--apply")
 
     assert 3 == done.exit_code
-    assert [] == list(traces(agency.folder))
+    assert [] == list(find_traces(agency.folder))
     assert "Receipt of the erasure" in done.stdout
     assert "\n  ledger.sqlite push_rows: 3\n" in done.stdout
     assert "Still present" not in done.stdout
@@ -83,33 +87,33 @@ def test_killed_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("name", [PULL_LEASE, PUSH_LEASE])
-def test_waits_for_nobody(tmp_path: Path, name: str) -> None:
-    agency = populated_agency(tmp_path)
-    held = list(traces(agency.folder))
+def test_an_erasure_is_refused_while_another_command_runs(tmp_path: Path, name: str) -> None:
+    agency = copy_populated_agency(tmp_path)
+    held = list(find_traces(agency.folder))
     with Ledger(agency.folder) as ledger:
         ledger.take_lease(name, LeaseOwner.of_this_process("other", name), NOW)
         with pytest.raises(LeaseHeld, match="run other"):
             erase(agency.settings, EMAIL, applies=True, now=lambda: NOW)
 
-    assert held == list(traces(agency.folder))
+    assert held == list(find_traces(agency.folder))
 
 
-def test_rows_in_doubt_come_first(tmp_path: Path) -> None:
-    agency = populated_agency(tmp_path)
-    leave_in_doubt(agency)
+def test_an_erasure_is_refused_while_rows_are_unconfirmed(tmp_path: Path) -> None:
+    agency = copy_populated_agency(tmp_path)
+    leave_row_unconfirmed(agency)
 
     with pytest.raises(Misused, match="1 rows of pushes") as raised:
         erase(agency.settings, EMAIL, applies=True)
 
     assert "connector resolve" in raised.value.action
     assert {each.lower() for each in TRACES} == {
-        each.split(": ")[1] for each in traces(agency.folder)
+        each.split(": ")[1] for each in find_traces(agency.folder)
     }
     assert 0 == erase(agency.settings, None).unended
 
 
-def leave_in_doubt(agency: PopulatedAgency) -> None:
-    """Send the row that was planned, and hear no answer."""
+def leave_row_unconfirmed(agency: PopulatedAgency) -> None:
+    """Send the planned row without receiving a response."""
     with Ledger(agency.folder) as ledger:
         ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r2", "push"), AT)
         journal = JournalWriter(ledger, "r2", now=lambda: AT)

@@ -1,4 +1,4 @@
-"""docs/PERSONAL_DATA.md says what is true; its tables are written from the catalog."""
+"""docs/PERSONAL_DATA.md: its example rules are valid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.repository import ROOT
 PAGE = ROOT / "docs" / "PERSONAL_DATA.md"
 
 
-def test_rules_of_the_page_are_accepted(tmp_path: Path) -> None:
+def test_documented_retention_rules_are_accepted(tmp_path: Path) -> None:
     (example,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "connector.toml").write_text(example, encoding="utf-8")
     for account, count in ((None, 2), ("acme", 1)):

@@ -1,4 +1,4 @@
-"""Everything that holds a person is found, and after the erasure nothing does; the rest stays."""
+"""Everything with data of a person is found and erased, and other data stays."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ from tests.privacy.populated_agency import (
     TABLE,
     TRACES,
     WORKBOOK,
-    populated_agency,
-    traces,
+    copy_populated_agency,
+    find_traces,
 )
 
 
-class Before:
-    """The agency as it was, what was found, and what came of erasing the person."""
+class ErasedAgency:
+    """State of the agency before the erasure, the places found, and the result of the erasure."""
 
     def __init__(self, folder: Path) -> None:
-        self.agency = populated_agency(folder, models="on")
+        self.agency = copy_populated_agency(folder, models="on")
         publish(self.agency.settings, now=lambda: NOW)
-        self.held = list(traces(self.agency.folder))
-        self.figures = figures(self.agency.warehouse.published)
+        self.held = list(find_traces(self.agency.folder))
+        self.figures = sum_figures(self.agency.warehouse.published)
         self.preview: ErasureResult = erase(self.agency.settings, f" {EMAIL.upper()} ")
         assert self.preview.found is not None
         self.found: PersonLocations = self.preview.found
-        self.still_held = list(traces(self.agency.folder))
+        self.still_held = list(find_traces(self.agency.folder))
         self.erased: ErasureResult = erase(
             self.agency.settings, EMAIL, applies=True, now=lambda: NOW
         )
 
 
 @pytest.fixture(scope="module")
-def erased(tmp_path_factory: pytest.TempPathFactory) -> Before:
-    """An agency whose person was erased."""
-    return Before(tmp_path_factory.mktemp("agency"))
+def erased_agency(tmp_path_factory: pytest.TempPathFactory) -> ErasedAgency:
+    """Agency with one erased person."""
+    return ErasedAgency(tmp_path_factory.mktemp("agency"))
 
 
-def figures(published: Path) -> Mapping[str, Any]:
-    """Of every mart its rows and the sums of its figures, but for what candidates earn."""
+def sum_figures(published: Path) -> Mapping[str, Any]:
+    """Return the row counts and sums of every mart, except salaries of candidates."""
     found: dict[str, Any] = {}
     marts = [each for each in tables(published) if each.startswith("marts.")]
     with open_snapshot(published) as ask:
@@ -77,11 +77,11 @@ PAY = frozenset(
 )
 
 
-def test_whereis_lists_every_place(erased: Before) -> None:
-    places = {str(each): each.rows for each in erased.found.places}
+def test_whereis_lists_every_place_with_personal_data(erased_agency: ErasedAgency) -> None:
+    places = {str(each): each.rows for each in erased_agency.found.places}
 
-    agency = erased.agency
-    records = {(each.resource, each.id): each.fields for each in erased.found.records}
+    agency = erased_agency.agency
+    records = {(each.resource, each.id): each.fields for each in erased_agency.found.records}
     contact = ("email", "name", "phone", "title")
     assert {"first_name", "email", "phone", "nickname", "notes"} <= set(
         records["candidates", agency.id]
@@ -109,29 +109,28 @@ def test_whereis_lists_every_place(erased: Before) -> None:
     assert {"work.duckdb landing.bookings", "recruitment.duckdb marts.dim_candidates"} <= set(
         places
     )
-    assert (erased.agency.batch,) == erased.found.batches
+    assert (erased_agency.agency.batch,) == erased_agency.found.batches
 
 
-def test_preview_changes_nothing(erased: Before) -> None:
-    assert () == erased.preview.receipts
-    assert erased.held == erased.still_held
-    assert {each.split(": ")[1] for each in erased.held} == {each.lower() for each in TRACES}
+def test_a_preview_of_an_erasure_changes_nothing(erased_agency: ErasedAgency) -> None:
+    assert () == erased_agency.preview.receipts
+    assert erased_agency.held == erased_agency.still_held
+    assert {each.split(": ")[1] for each in erased_agency.held} == {each.lower() for each in TRACES}
 
 
-def test_no_byte_is_left(erased: Before) -> None:
-    assert [] == list(traces(erased.agency.folder))
-    assert locate_person(erased.agency.settings, EMAIL).is_empty
+def test_an_erasure_removes_the_person_from_every_file(erased_agency: ErasedAgency) -> None:
+    assert [] == list(find_traces(erased_agency.agency.folder))
+    assert locate_person(erased_agency.agency.settings, EMAIL).is_empty
     # The page was made again, and is more than it was.
-    assert "<svg" in (erased.agency.folder / REPORT_FILE).read_text(encoding="utf-8")
+    assert "<svg" in (erased_agency.agency.folder / REPORT_FILE).read_text(encoding="utf-8")
 
 
-def test_statistics_stay(erased: Before) -> None:
-    """Every mart has the rows and the sums that it had, but for what the person earned."""
-    assert erased.figures == figures(erased.agency.warehouse.published)
+def test_an_erasure_keeps_row_counts_and_sums_of_marts(erased_agency: ErasedAgency) -> None:
+    assert erased_agency.figures == sum_figures(erased_agency.agency.warehouse.published)
 
 
-def test_rows_stay_as_tombstones(erased: Before) -> None:
-    agency = erased.agency
+def test_erased_records_stay_as_rows_without_personal_data(erased_agency: ErasedAgency) -> None:
+    agency = erased_agency.agency
     left = agency.record("candidates", agency.id)
     marked = agency.rows("SELECT resource, erased_at FROM sync.erased ORDER BY ALL")
 
@@ -143,15 +142,17 @@ def test_rows_stay_as_tombstones(erased: Before) -> None:
     assert "office@firm.example" == agency.record("companies", agency.company)["email"]
 
 
-def test_journal_keeps_its_outcomes(erased: Before) -> None:
-    rows = erased.agency.rows("SELECT number, state, code, record_id FROM push.rows ORDER BY 1")
-    bodies = erased.agency.rows("SELECT number, body::VARCHAR FROM push.attempts ORDER BY 1")
+def test_the_journal_keeps_the_outcome_of_pushed_rows(erased_agency: ErasedAgency) -> None:
+    rows = erased_agency.agency.rows(
+        "SELECT number, state, code, record_id FROM push.rows ORDER BY 1"
+    )
+    bodies = erased_agency.agency.rows("SELECT number, body::VARCHAR FROM push.attempts ORDER BY 1")
 
     assert [
-        (2, "applied", "", erased.agency.id),
-        (3, "applied", "", erased.agency.id),
+        (2, "applied", "", erased_agency.agency.id),
+        (3, "applied", "", erased_agency.agency.id),
         (4, "invalid", "email_format", None),
-        (5, "invalid", "person_erased", erased.agency.id),
+        (5, "invalid", "person_erased", erased_agency.agency.id),
     ] == rows
     name = {"first_name": "[erased]", "last_name": "[erased]", "email": "[erased]"}
     assert [
@@ -160,22 +161,24 @@ def test_journal_keeps_its_outcomes(erased: Before) -> None:
     ] == [json.loads(body) for _, body in bodies]
 
 
-def test_a_csv_loses_the_row_and_a_workbook_goes_whole(erased: Before) -> None:
-    lines = erased.agency.table.read_bytes().decode("utf-8-sig").splitlines(keepends=True)
-    (receipt,) = erased.erased.receipts
+def test_an_erasure_deletes_rows_of_csv_files_and_complete_workbooks(
+    erased_agency: ErasedAgency,
+) -> None:
+    lines = erased_agency.agency.table.read_bytes().decode("utf-8-sig").splitlines(keepends=True)
+    (receipt,) = erased_agency.erased.receipts
 
     assert 2 == len(lines)
     assert "bob@mail.example,Bob Old,2,created,,,,b-1\r\n" == lines[1]
-    assert not erased.agency.workbook.exists()
-    assert (WORKBOOK,) == receipt.whole_files == erased.found.whole_files
+    assert not erased_agency.agency.workbook.exists()
+    assert (WORKBOOK,) == receipt.whole_files == erased_agency.found.whole_files
     assert (
         f"Files that were deleted completely, with rows of others:\n  {WORKBOOK}\n"
         in receipt.as_text()
     )
 
 
-def test_mention_in_a_text_of_somebody_else_is_listed(tmp_path: Path) -> None:
-    agency = populated_agency(tmp_path)
+def test_mentions_in_texts_of_others_are_listed_and_kept(tmp_path: Path) -> None:
+    agency = copy_populated_agency(tmp_path)
     notes = agency.mention()
     mention = Mention("landing.candidates", agency.other, "notes")
 
@@ -191,7 +194,7 @@ def test_mention_in_a_text_of_somebody_else_is_listed(tmp_path: Path) -> None:
 
 
 def test_whereis_finds_a_person_by_name(tmp_path: Path) -> None:
-    agency = populated_agency(tmp_path)
+    agency = copy_populated_agency(tmp_path)
     agency.mention()
 
     for name in (f"{FIRST} {LAST}", f" {FIRST.upper()}  {LAST.lower()}", LAST):
@@ -202,20 +205,20 @@ def test_whereis_finds_a_person_by_name(tmp_path: Path) -> None:
     assert locate_person(agency.settings, "Nobody Known").is_empty
 
 
-def test_receipt_tells_nothing_of_the_person(erased: Before) -> None:
-    (receipt,) = erased.erased.receipts
-    (path,) = erased.erased.kept
+def test_the_receipt_of_an_erasure_contains_no_personal_data(erased_agency: ErasedAgency) -> None:
+    (receipt,) = erased_agency.erased.receipts
+    (path,) = erased_agency.erased.kept
     kept = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
 
     assert () == receipt.left
     assert (
-        f"The file [erased] of the push {erased.agency.batch} and its report are outside the"
+        f"The file [erased] of the push {erased_agency.agency.batch} and its report are outside the"
         " account's folder: delete the person's rows there.",
     ) == receipt.by_hand
-    assert 3 == erased.erased.exit_status
+    assert 3 == erased_agency.erased.exit_status
     assert receipt.as_json() == kept
-    assert erased.found.places == receipt.removed
+    assert erased_agency.found.places == receipt.removed
     assert {"id", "email", "phone", "profile"} == {each.kind for each in receipt.hashes}
     assert 0o600 == stat.S_IMODE(path.stat().st_mode)
-    assert 0o600 == stat.S_IMODE((erased.agency.folder / "suppression.key").stat().st_mode)
+    assert 0o600 == stat.S_IMODE((erased_agency.agency.folder / "suppression.key").stat().st_mode)
     assert [] == [each for each in TRACES if each.lower() in path.read_text().lower()]

@@ -1,4 +1,4 @@
-"""The person's rows leave text files, and a workbook with such a row is removed whole."""
+"""Rows of the person are removed from text files, and workbooks with such a row are deleted."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from openpyxl.comments import Comment
 from connector.ledger.person import Mention, Person
 from connector.privacy.erase import erase
 from connector.privacy.folder_files import FileMatches, clean_files, search_files
-from tests.privacy.populated_agency import EMAIL, NOW, populated_agency, traces
+from tests.privacy.populated_agency import EMAIL, NOW, copy_populated_agency, find_traces
 
 NAME = "Olwen Zzyzxworth"
 PERSON = Person(emails=frozenset((EMAIL.lower(),)), names=frozenset((NAME.lower(),)))
 
 
-def row(workbook: Workbook) -> None:
-    """A row of the first sheet."""
+def add_row(workbook: Workbook) -> None:
+    """Add a row to the first sheet."""
     workbook.worksheets[0].append([EMAIL, "x"])
 
 
-def hidden_row(workbook: Workbook) -> None:
-    """A row of a hidden sheet."""
+def add_hidden_row(workbook: Workbook) -> None:
+    """Add a row to a hidden sheet."""
     sheet = workbook.create_sheet("kept")
     sheet.append([EMAIL])
     sheet.sheet_state = "veryHidden"
 
 
-def properties(workbook: Workbook) -> None:
+def set_author(workbook: Workbook) -> None:
     workbook.properties.creator = NAME
 
 
-def sheet_name(workbook: Workbook) -> None:
+def set_sheet_name(workbook: Workbook) -> None:
     workbook.create_sheet(NAME)
 
 
-def comment(workbook: Workbook) -> None:
-    """A comment on somebody else's row."""
+def add_comment(workbook: Workbook) -> None:
+    """Mention the person in a comment on another row."""
     workbook.worksheets[0]["A2"].comment = Comment(f"ask {EMAIL}", "Bob")
 
 
-def cell(workbook: Workbook) -> None:
-    """A cell of somebody else's row."""
+def mention_in_cell(workbook: Workbook) -> None:
+    """Mention the person in a cell of another row."""
     workbook.worksheets[0]["B2"] = f"knows {NAME}"
 
 
-def saved(path: Path, *puts: Callable[[Workbook], None], **parts: str | bytes) -> Path:
-    """Save a workbook with the person in these places, and in parts of the zip."""
+def save_workbook(path: Path, *puts: Callable[[Workbook], None], **parts: str | bytes) -> Path:
+    """Save a workbook with the person in these places and in parts of the zip file."""
     workbook = Workbook()
     for each in (["Email", "Name"], ["bob@mail.example", "Bob"]):
         workbook.worksheets[0].append(each)
@@ -64,11 +64,11 @@ def saved(path: Path, *puts: Callable[[Workbook], None], **parts: str | bytes) -
     return path
 
 
-@pytest.mark.parametrize("put", [row, hidden_row], ids=lambda each: each.__name__)
-def test_workbook_with_a_row_of_the_person_is_removed(
+@pytest.mark.parametrize("put", [add_row, add_hidden_row], ids=lambda each: each.__name__)
+def test_a_workbook_with_a_row_of_the_person_is_deleted(
     tmp_path: Path, put: Callable[[Workbook], None]
 ) -> None:
-    path = saved(tmp_path / "inbox" / "people.xlsx", put)
+    path = save_workbook(tmp_path / "inbox" / "people.xlsx", put)
 
     found = search_files(tmp_path, PERSON)
     clean_files(found, PERSON)
@@ -80,17 +80,17 @@ def test_workbook_with_a_row_of_the_person_is_removed(
 @pytest.mark.parametrize(
     ("put", "place"),
     [
-        (cell, ("sheet 1 row 2", "B")),
-        (properties, ("", "docProps/core.xml")),
-        (sheet_name, ("", "xl/workbook.xml")),
-        (comment, ("", "xl/comments/comment1.xml")),
+        (mention_in_cell, ("sheet 1 row 2", "B")),
+        (set_author, ("", "docProps/core.xml")),
+        (set_sheet_name, ("", "xl/workbook.xml")),
+        (add_comment, ("", "xl/comments/comment1.xml")),
     ],
     ids=["cell", "properties", "sheet name", "comment"],
 )
-def test_workbook_that_only_mentions_the_person_stays(
+def test_a_workbook_that_only_mentions_the_person_is_kept(
     tmp_path: Path, put: Callable[[Workbook], None], place: tuple[str, str]
 ) -> None:
-    path = saved(tmp_path / "people.xlsx", put)
+    path = save_workbook(tmp_path / "people.xlsx", put)
     before = path.read_bytes()
 
     found = search_files(tmp_path, PERSON)
@@ -101,18 +101,18 @@ def test_workbook_that_only_mentions_the_person_stays(
     assert before == path.read_bytes()
 
 
-def test_text_in_several_runs_is_a_mention(tmp_path: Path) -> None:
+def test_a_name_split_over_text_runs_is_found_as_a_mention(tmp_path: Path) -> None:
     runs = "<a:r><a:t>Olwen </a:t></a:r><a:r><a:t>Zzyzxworth</a:t></a:r>"
     text = f'<a:txBody xmlns:a="urn:a">{runs}</a:txBody>'
-    saved(tmp_path / "a.xlsx", **{"xl/drawings/drawing9.xml": text})
+    save_workbook(tmp_path / "a.xlsx", **{"xl/drawings/drawing9.xml": text})
 
     assert [Mention("a.xlsx", "", "xl/drawings/drawing9.xml")] == search_files(
         tmp_path, PERSON
     ).mentions
 
 
-def test_unreadable_workbook_is_not_taken_for_clean(tmp_path: Path) -> None:
-    content = saved(tmp_path / "damaged.xlsx", properties).read_bytes()
+def test_an_unreadable_workbook_is_reported(tmp_path: Path) -> None:
+    content = save_workbook(tmp_path / "damaged.xlsx", set_author).read_bytes()
     (tmp_path / "damaged.xlsx").write_bytes(content + b"more")
     with zipfile.ZipFile(tmp_path / "lacking.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/workbook.xml", f"<workbook><sheet name='{NAME}'/></workbook>")
@@ -127,7 +127,7 @@ def test_unreadable_workbook_is_not_taken_for_clean(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16-le", "utf-16-be"])
-def test_other_files_are_searched_in_the_usual_encodings(tmp_path: Path, encoding: str) -> None:
+def test_other_files_are_searched_in_common_encodings(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "named.bin").write_bytes(f"{'x' * 1_000} {NAME} y".encode(encoding))
     (tmp_path / "longer.bin").write_bytes(f"x{NAME}x".encode(encoding))
 
@@ -136,13 +136,13 @@ def test_other_files_are_searched_in_the_usual_encodings(tmp_path: Path, encodin
     assert FileMatches(by_hand=[tmp_path / "named.bin"]) == found
 
 
-def test_receipt_names_the_removed_workbook(tmp_path: Path) -> None:
-    agency = populated_agency(tmp_path)
-    saved(agency.folder / "inbox" / "leads" / "a.xlsx", row)
+def test_the_receipt_names_the_deleted_workbook(tmp_path: Path) -> None:
+    agency = copy_populated_agency(tmp_path)
+    save_workbook(agency.folder / "inbox" / "leads" / "a.xlsx", add_row)
 
     erased = erase(agency.settings, EMAIL, applies=True, now=lambda: NOW)
 
     (receipt,) = erased.receipts
     assert "inbox/leads/a.xlsx" in receipt.whole_files
     assert () == receipt.left
-    assert [] == list(traces(agency.folder))
+    assert [] == list(find_traces(agency.folder))

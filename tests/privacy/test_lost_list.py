@@ -1,4 +1,4 @@
-"""The list of erased people is lost with its ledger, or emptied: nobody comes back by that."""
+"""The list of erased people is lost with its ledger, or emptied: no erased person returns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from connector.ledger.identifiers import fingerprint_of
 from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
-from tests.privacy.populated_agency import traces
+from tests.privacy.populated_agency import find_traces
 from tests.support.command import Called, call, variables
 from tests.tiers import first_fast
 
@@ -25,7 +25,9 @@ COUNTS = {"jobs": 1, "candidates": 3}
 
 
 class ErasedPeopleAccount:
-    """Two people were pulled and erased; the platform has them still, and has changed one."""
+    """Account that pulled and erased two people, while the server still has them and changed
+    one.
+    """
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self.sandbox, self.data = sandbox, folder / "data"
@@ -35,7 +37,7 @@ class ErasedPeopleAccount:
         self.before = len(sandbox.log)
 
     def begin(self) -> None:
-        """Make it so, the first time."""
+        """Prepare the account for the first time."""
         ids = [self.create(EMAIL, NAME), self.create(OTHER, "Qqworth")]
         assert 0 == self.call("pull", "candidates").status
         for email in (EMAIL, OTHER):
@@ -45,7 +47,7 @@ class ErasedPeopleAccount:
             self.sandbox.store.update("candidates", id, {"city": "Leeds"})
 
     def create(self, email: str, name: str) -> str:
-        """A candidate of the platform."""
+        """Create a candidate on the server."""
         person = {"first_name": "O", "last_name": name, "email": email}
         record = self.sandbox.store.create("candidates", person | {"employment_type": "permanent"})
         return str(record.record["id"])
@@ -75,8 +77,8 @@ class ErasedPeopleAccount:
         self.before = len(self.sandbox.log)
 
     def traces(self, *wanted: str) -> list[object]:
-        """Return the places that contain the first person, or the given texts."""
-        return list(traces(self.data, *(wanted or (EMAIL, NAME))))
+        """Return the files with data of the first person, or of the given one."""
+        return list(find_traces(self.data, *(wanted or (EMAIL, NAME))))
 
     def listed(self) -> int:
         with Ledger(self.data) as ledger:
@@ -84,8 +86,8 @@ class ErasedPeopleAccount:
 
 
 @pytest.fixture(scope="module")
-def pattern(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """The folder of an agency and of its platform, and the platform's port; tests use copies."""
+def agency_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """Folder of an agency and of its server, and the server's port. Tests use copies."""
     folder = tmp_path_factory.mktemp("agency")
     with Sandbox(counts=COUNTS, data=folder / "platform") as sandbox:
         ErasedPeopleAccount(sandbox, folder).begin()
@@ -93,8 +95,8 @@ def pattern(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
 
 
 @pytest.fixture
-def agency(tmp_path: Path, pattern: tuple[Path, int]) -> Iterator[ErasedPeopleAccount]:
-    folder, port = pattern
+def agency(tmp_path: Path, agency_template: tuple[Path, int]) -> Iterator[ErasedPeopleAccount]:
+    folder, port = agency_template
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     # The data folder belongs to one address.
     with Sandbox(data=tmp_path / "platform", port=port) as sandbox:
@@ -102,7 +104,9 @@ def agency(tmp_path: Path, pattern: tuple[Path, int]) -> Iterator[ErasedPeopleAc
 
 
 @pytest.mark.parametrize("how", first_fast(["removed", "emptied"]))
-def test_a_lost_list_is_taken_from_the_receipts(agency: ErasedPeopleAccount, how: str) -> None:
+def test_a_lost_suppression_list_is_restored_from_the_receipts(
+    agency: ErasedPeopleAccount, how: str
+) -> None:
     listed = agency.listed()
     agency.lose(how)
 
@@ -118,7 +122,7 @@ def test_a_lost_list_is_taken_from_the_receipts(agency: ErasedPeopleAccount, how
 
 
 @pytest.mark.slow
-def test_a_push_without_a_pull_knows_them_too(agency: ErasedPeopleAccount) -> None:
+def test_a_push_restores_the_suppression_list_without_a_pull(agency: ErasedPeopleAccount) -> None:
     agency.lose("emptied")
 
     pushed = agency.push()
@@ -130,7 +134,7 @@ def test_a_push_without_a_pull_knows_them_too(agency: ErasedPeopleAccount) -> No
 
 @pytest.mark.parametrize("lost", ["key", "receipt"])
 @pytest.mark.parametrize("how", ["kept", "removed"])
-def test_without_key_or_receipt_nothing_is_read_or_sent(
+def test_a_missing_key_or_receipt_stops_pulls_and_pushes(
     agency: ErasedPeopleAccount, lost: str, how: str
 ) -> None:
     if how == "removed":
@@ -152,7 +156,7 @@ def test_without_key_or_receipt_nothing_is_read_or_sent(
 
 
 @pytest.mark.slow
-def test_the_advice_on_a_lost_key_without_a_backup_works(agency: ErasedPeopleAccount) -> None:
+def test_the_documented_steps_after_a_lost_key_work(agency: ErasedPeopleAccount) -> None:
     (agency.data / "suppression.key").unlink()
     (agency.data / "receipts").rename(agency.data.parent / "receipts-away")
     agency.ledger.unlink()
@@ -167,7 +171,7 @@ def test_the_advice_on_a_lost_key_without_a_backup_works(agency: ErasedPeopleAcc
 
 
 @pytest.mark.slow
-def test_a_missing_receipt_is_named_and_written_again(agency: ErasedPeopleAccount) -> None:
+def test_a_missing_receipt_is_reported_and_written_again(agency: ErasedPeopleAccount) -> None:
     receipt = sorted((agency.data / "receipts").glob("erasure-*.json"))[0]
     hashes = json.loads(receipt.read_text())["hashes"]
     receipt.unlink()
@@ -194,7 +198,7 @@ def test_a_missing_receipt_is_named_and_written_again(agency: ErasedPeopleAccoun
     assert [] == agency.traces()
 
 
-def test_the_status_check_names_a_lost_key(agency: ErasedPeopleAccount) -> None:
+def test_the_status_check_reports_a_lost_key(agency: ErasedPeopleAccount) -> None:
     (agency.data / "suppression.key").unlink()
 
     called = agency.call("status", "--check")
@@ -216,7 +220,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", first_fast([*DAMAGES]))
-def test_a_damaged_key_is_never_taken_for_the_key(agency: ErasedPeopleAccount, damage: str) -> None:
+def test_a_damaged_key_stops_pulls_and_pushes(agency: ErasedPeopleAccount, damage: str) -> None:
     path = agency.data / "suppression.key"
     before = path.read_bytes()
     path.write_bytes(DAMAGES[damage](before))
@@ -232,7 +236,7 @@ def test_a_damaged_key_is_never_taken_for_the_key(agency: ErasedPeopleAccount, d
     assert [] == agency.traces()
 
 
-def test_a_receipt_of_another_account_is_named(agency: ErasedPeopleAccount) -> None:
+def test_a_receipt_of_another_account_is_reported(agency: ErasedPeopleAccount) -> None:
     receipt = sorted((agency.data / "receipts").glob("erasure-*.json"))[0]
     before = receipt.read_text()
     other = json.loads(before) | {"key": fingerprint_of(bytes.fromhex(OTHER_KEY.decode()))}
@@ -246,7 +250,7 @@ def test_a_receipt_of_another_account_is_named(agency: ErasedPeopleAccount) -> N
 
 
 @pytest.mark.slow
-def test_released_people_stay_released(agency: ErasedPeopleAccount) -> None:
+def test_released_people_stay_released_after_a_lost_list(agency: ErasedPeopleAccount) -> None:
     assert 0 == agency.call("erase", "--release", EMAIL).status
     agency.lose("removed")
 
@@ -260,7 +264,7 @@ def test_released_people_stay_released(agency: ErasedPeopleAccount) -> None:
     assert [] == agency.traces()
 
 
-def test_a_lost_work_file_brings_nobody_back(agency: ErasedPeopleAccount) -> None:
+def test_a_lost_work_file_does_not_restore_erased_people(agency: ErasedPeopleAccount) -> None:
     id = agency.create("new.yy@mail.example", "Yyworth")
     assert 0 == agency.call("pull", "candidates").status
     warehouse = Warehouse(agency.data)

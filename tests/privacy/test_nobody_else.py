@@ -1,6 +1,5 @@
-"""Erasing one person never touches another: over agencies in which people have much in common.
-
-What is expected is worked out here from the records alone, with none of the code under test.
+"""Erasing one person never changes another, in random agencies in which people have much in
+common.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import pytest
 
 from connector.errors import Misused
 from connector.privacy.erase import ErasureResult, erase
-from tests.privacy.agencies import RandomAgency, rows
+from tests.privacy.agencies import RandomAgency, read_all_rows
 from tests.tiers import first_fast
 
 MARK = "[erased]"
@@ -32,27 +31,34 @@ Row = Mapping[str, Any]
 Key = tuple[str, ...]
 
 
-def digits(number: str | None) -> str:
-    """The digits that count of a telephone number."""
+def extract_phone_digits(number: str | None) -> str:
+    """Return the significant digits of a phone number."""
     return re.sub(r"\D", "", number or "")[-9:]
 
 
-class Expected:
-    """Whose each row is, and which identifiers are the person's alone, derived from the rows."""
+class ExpectedErasure:
+    """Owner of each row, and the identifiers that belong only to the person, derived from the
+    rows.
+    """
 
     def __init__(self, before: Mapping[Key, Row], ids: set[str]) -> None:
         self.ids = ids
         mine = [each for key, each in before.items() if self.is_own(key)]
         own = [each for each in mine if each["email"] is not None]
         self.emails = {each["email"].lower() for each in own}
-        self.numbers = {digits(each[n]) for each in own for n in ("phone", "mobile")} - {""}
+        self.numbers = {
+            extract_phone_digits(each[n]) for each in own for n in ("phone", "mobile")
+        } - {""}
         self.profiles = {each["network_url"].rstrip("/") for each in own if each["network_url"]}
         self.names = {f"{each['first_name']} {each['last_name']}".lower() for each in own}
         all_emails = set(self.emails)
         for key, row in before.items():
             for shown in self._own_fields(key, row, all_emails):
                 self.emails -= {(shown.get("email") or "").lower()}
-                self.numbers -= {digits(shown.get("phone")), digits(shown.get("mobile"))}
+                self.numbers -= {
+                    extract_phone_digits(shown.get("phone")),
+                    extract_phone_digits(shown.get("mobile")),
+                }
                 self.profiles -= {(shown.get(name) or "").rstrip("/") for name in URLS}
 
     @staticmethod
@@ -96,11 +102,13 @@ class Expected:
         if not field.startswith(f"{contact}_"):
             return False
         is_theirs = (row[f"{contact}_email"] or "").lower() in self.emails
-        return is_theirs or (field.endswith("phone") and digits(row[field]) in self.numbers)
+        return is_theirs or (
+            field.endswith("phone") and extract_phone_digits(row[field]) in self.numbers
+        )
 
 
-def texts_of(row: Row) -> dict[str, Any]:
-    """The fields of a row, with those of bodies and records in it in their places."""
+def flatten_texts(row: Row) -> dict[str, Any]:
+    """Return the fields of a row, including those of nested bodies and records."""
     found: dict[str, Any] = {}
     for name, value in row.items():
         if name in ("task", "body", "record") and value is not None:
@@ -115,37 +123,41 @@ def texts_of(row: Row) -> dict[str, Any]:
     return found
 
 
-def wrongs(
+def find_faults(
     before: Mapping[Key, Row], after: Mapping[Key, Row], done: ErasureResult | None, ids: set[str]
 ) -> Iterator[str]:
-    """Every way in which somebody else was touched, or the person was left."""
-    expected = Expected(before, ids)
+    """Return every field of other people that changed, and every field of the person that
+    remained.
+    """
+    expected = ExpectedErasure(before, ids)
     receipts = [] if done is None else done.receipts
     named = {(each.where, each.row, each.field) for r in receipts for each in r.mentions}
     if before.keys() != after.keys():
         yield f"rows came or went: {before.keys() ^ after.keys()}"
     for key, row in after.items():
-        yield from left(key, row, expected, named)
+        yield from find_remains(key, row, expected, named)
     for key in before.keys() & after.keys():
-        if expected.is_own(key) or is_about(key, before, expected):
+        if expected.is_own(key) or is_about_person(key, before, expected):
             continue
-        one, other = texts_of(before[key]), texts_of(after[key])
+        one, other = flatten_texts(before[key]), flatten_texts(after[key])
         for name in sorted(one.keys() | other.keys()):
             if one.get(name) == other.get(name):
                 continue
             change = (name, one.get(name), other.get(name))
-            if not is_allowed(key, before[key], change, expected):
+            if not is_allowed_change(key, before[key], change, expected):
                 yield f"{key} {name}: {one.get(name)!r} became {other.get(name)!r}"
 
 
-def left(key: Key, row: Row, expected: Expected, named: set[tuple[str, str, str]]) -> Iterator[str]:
-    """Identifiers that are left in a contact, and mentions that the receipt does not list."""
+def find_remains(
+    key: Key, row: Row, expected: ExpectedErasure, named: set[tuple[str, str, str]]
+) -> Iterator[str]:
+    """Return identifiers that remain in a contact, and mentions that the receipt does not list."""
     if not expected.is_landed(key):
         return
     contact = CONTACT.get(key[1])
     if contact is not None and (
         (row[f"{contact}_email"] or "").lower() in expected.emails
-        or digits(row[f"{contact}_phone"]) in expected.numbers
+        or extract_phone_digits(row[f"{contact}_phone"]) in expected.numbers
     ):
         yield f"{key}: the contact is left"
     for name, text in row.items():
@@ -155,7 +167,7 @@ def left(key: Key, row: Row, expected: Expected, named: set[tuple[str, str, str]
             yield f"{key} {name}: the receipt does not list it"
 
 
-def is_about(key: Key, before: Mapping[Key, Row], expected: Expected) -> bool:
+def is_about_person(key: Key, before: Mapping[Key, Row], expected: ExpectedErasure) -> bool:
     """Return True if a row of the journal is about the person's own record."""
     if key[0] != "journal" or key[1] == "push_batches":
         return False
@@ -168,9 +180,11 @@ def is_about(key: Key, before: Mapping[Key, Row], expected: Expected) -> bool:
     return (shown.get("email") or "").lower() in expected.emails
 
 
-def is_allowed(key: Key, row: Row, change: tuple[str, Any, Any], expected: Expected) -> bool:
-    """Whether a field of somebody else's row may change: one that describes the person, or a
-    message of the connector that names them, which goes as a whole.
+def is_allowed_change(
+    key: Key, row: Row, change: tuple[str, Any, Any], expected: ExpectedErasure
+) -> bool:
+    """Return True if a field of another person's row may change: it describes the erased
+    person, or it is a message that names them.
     """
     name, one, other = change
     if expected.is_landed(key):
@@ -180,11 +194,11 @@ def is_allowed(key: Key, row: Row, change: tuple[str, Any, Any], expected: Expec
 
 
 @pytest.mark.parametrize("seed", first_fast(SEEDS))
-def test_nobody_else_is_touched(seed: int, tmp_path: Path) -> None:
+def test_an_erasure_changes_no_data_of_other_people(seed: int, tmp_path: Path) -> None:
     agency, chance = RandomAgency(tmp_path, seed), random.Random(seed)
     someone, other = chance.sample(agency.people(), 2)
     for asked in (someone["id"], other["email"]):
-        before = rows(agency)
+        before = read_all_rows(agency)
         ids = {
             row["id"]
             for key, row in before.items()
@@ -197,4 +211,4 @@ def test_nobody_else_is_touched(seed: int, tmp_path: Path) -> None:
         except Misused:
             ids = set()
 
-        assert [] == list(wrongs(before, rows(agency), done, ids))
+        assert [] == list(find_faults(before, read_all_rows(agency), done, ids))

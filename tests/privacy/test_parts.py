@@ -1,4 +1,4 @@
-"""The small parts: who is known by what, whose each field is, and what remains of a record."""
+"""Parts of erasure: identifiers, the owner of each field, and the remaining fields of a record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ANN = Person(
 @pytest.mark.parametrize(
     "written", ["+44 7946 095 800", "0044-7946-095800", "(07946) 095800", "07946.095.800"]
 )
-def test_numbers_are_one_however_written(written: str) -> None:
+def test_phone_numbers_match_in_any_notation(written: str) -> None:
     assert normalize("phone", "07946095800") == normalize("phone", written)
     assert is_in_text(f"call {written} now", ANN.knows)
     assert ANN.is_in_row(["x", written])
@@ -42,7 +42,7 @@ def test_numbers_are_one_however_written(written: str) -> None:
         "https://people.example/ann-old, other.people.example/ann, people.example/ann/7",
     ],
 )
-def test_text_that_only_resembles_the_person_is_no_mention(text: str) -> None:
+def test_similar_texts_are_not_mentions(text: str) -> None:
     assert not ANN.is_named_in(text)
 
 
@@ -57,24 +57,24 @@ def test_text_that_only_resembles_the_person_is_no_mention(text: str) -> None:
         "see https://www.people.example/ann/.",
     ],
 )
-def test_mentions_are_found_as_people_write_them(text: str) -> None:
+def test_mentions_are_found_in_any_spelling(text: str) -> None:
     assert ANN.is_named_in(text)
 
 
 @pytest.mark.parametrize("written", ["https://People.example/ann/", "www.people.example/ann"])
-def test_profiles_are_one_however_written(written: str) -> None:
+def test_profile_links_match_in_any_notation(written: str) -> None:
     assert ANN.knows("profile", written)
     assert "" == normalize("profile", "ann@mail.example")
 
 
-def test_a_long_run_of_characters_is_searched_once() -> None:
+def test_a_long_text_is_searched_in_linear_time() -> None:
     begun = time.process_time()
 
     assert ANN.is_named_in(f"{'x' * 100_000} ann@mail.example")
     assert time.process_time() - begun < 2
 
 
-def test_texts_of_others_stay_and_are_listed() -> None:
+def test_texts_of_others_stay_and_are_listed_as_mentions() -> None:
     job = {
         "id": "c-9",
         "title": "Nurse",
@@ -91,7 +91,7 @@ def test_texts_of_others_stay_and_are_listed() -> None:
     assert candidate == without_person(CATALOG["candidates"], candidate, ANN)
 
 
-def test_exact_identifiers_leave_the_contact_of_another_record() -> None:
+def test_exact_identifiers_are_removed_from_contacts_of_other_records() -> None:
     company = {"id": "f-1", "name": "Firm", "primary_contact_name": "Bob", "phone": "07946 095800"}
     with_number = {**company, "primary_contact_phone": "+44 7946 095800"}
     with_address = {**with_number, "primary_contact_email": "ANN@mail.example"}
@@ -106,7 +106,7 @@ def test_exact_identifiers_leave_the_contact_of_another_record() -> None:
     assert {"id": "b-1", "title": "Ann Lee"} == without_person(CATALOG["bookings"], booking, ANN)
 
 
-def test_a_removed_row_leaves_every_other_byte(tmp_path: Path) -> None:
+def test_removing_a_csv_row_keeps_every_other_byte(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     kept = (
         '\ufeffemail;"notes"\n',
@@ -125,7 +125,7 @@ def test_a_removed_row_leaves_every_other_byte(tmp_path: Path) -> None:
     assert 0o640 == path.stat().st_mode & 0o777
 
 
-def test_short_numbers_are_nobodys() -> None:
+def test_short_numbers_are_not_identifiers() -> None:
     assert "" == normalize("phone", "ext. 4521")
 
 
@@ -145,7 +145,7 @@ def test_every_personal_field_has_an_owner() -> None:
             assert set(known) <= set(resource.fields), group
 
 
-def test_booking_keeps_what_is_the_clients() -> None:
+def test_an_erased_candidates_booking_keeps_the_clients_fields() -> None:
     booking = {
         "id": "b-1",
         "title": "Ann meets them",
@@ -162,7 +162,7 @@ def test_booking_keeps_what_is_the_clients() -> None:
     assert {name: value for name, value in booking.items() if name != "title"} == left
 
 
-def test_contact_leaves_the_candidate() -> None:
+def test_an_erased_contact_leaves_the_bookings_candidate() -> None:
     booking = {
         "id": "b-1",
         "title": "Bob",
@@ -176,7 +176,7 @@ def test_contact_leaves_the_candidate() -> None:
     )
 
 
-def test_hash_needs_the_key(tmp_path: Path) -> None:
+def test_identifier_hashes_depend_on_the_key(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     key, other = make_key(tmp_path), make_key(tmp_path / "other")
 
@@ -194,7 +194,7 @@ def test_hash_needs_the_key(tmp_path: Path) -> None:
     assert "" == identifier_hash(key, "phone", "12")
 
 
-def test_the_number_of_an_erased_person_takes_nobody_out(tmp_path: Path) -> None:
+def test_a_shared_phone_number_does_not_suppress_another_person(tmp_path: Path) -> None:
     key, number = make_key(tmp_path), "+44 20 7946 0123"
     listed = SuppressionList(key, frozenset((identifier_hash(key, "phone", number),)))
     person = {
@@ -212,7 +212,7 @@ def test_the_number_of_an_erased_person_takes_nobody_out(tmp_path: Path) -> None
         assert record is listed.strip(record)
 
 
-def test_nobody_listed_costs_one_look(tmp_path: Path) -> None:
+def test_an_empty_suppression_list_is_not_loaded(tmp_path: Path) -> None:
     assert SuppressionList.of(tmp_path) is None
     make_key(tmp_path)
     assert SuppressionList.of(tmp_path) is None
@@ -220,6 +220,6 @@ def test_nobody_listed_costs_one_look(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asked", ["", "  ", "Ann Lee", "short"])
-def test_only_addresses_and_ids_are_people(asked: str) -> None:
+def test_an_erasure_by_name_or_short_text_is_refused(asked: str) -> None:
     with pytest.raises(Misused):
         seed_of(asked)

@@ -1,4 +1,4 @@
-"""A value that an erasure has redacted never leaves for the API, by none of the ways back to it."""
+"""Redacted values are never sent to the API by pushes, undos or mappings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from connector.pushes.undo_plan import WrittenRow, plan_undo
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import SavedMap, load_map
 from connector.warehouse.warehouse import Warehouse
-from tests.privacy.populated_agency import land
+from tests.privacy.populated_agency import load_record
 from tests.pushes.pushing import create, update, writes
 from tests.pushes.test_undo import Undoer, found
 from tests.support.clock import Time
@@ -32,8 +32,8 @@ REDACTED = "was changed by an erasure and is not restored"
 NAMING = f"Was recommended by {NAME} <{EMAIL}>."
 
 
-class Erasing(Undoer):
-    """Pushes, erases one person, and takes back."""
+class RedactedAccount(Undoer):
+    """Account that pushes, erases one person, and undoes the push."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, time: Time) -> None:
         super().__init__(sandbox, folder, time)
@@ -42,25 +42,25 @@ class Erasing(Undoer):
         self.other = self.create_one(email="bob@mail.example", notes=NAMING)
 
     def change(self, number: int, id: str, **wanted: Any) -> Any:
-        """A row that changes a candidate, landed as it is now."""
+        """Push a row that changes a candidate, and load the candidate."""
         record = self.record(id)
         self.land(id)
         return update(number, id, record, **wanted)
 
     def land(self, id: str) -> None:
-        """Land a candidate as it is now."""
+        """Load a candidate in its current state."""
         warehouse = Warehouse(self.settings.folder)
         with warehouse.keep_open():
-            land(warehouse, "candidates", self.record(id), self.time.ours())
+            load_record(warehouse, "candidates", self.record(id), self.time.ours())
 
     def erase(self) -> None:
-        """Erase the person from the account's folder; the platform keeps the records."""
+        """Erase the person from the account's folder; the server keeps the records."""
         self.land(self.person)
         erase(self.settings, EMAIL, applies=True)
         self.time.pass_minutes(3)
 
     def marked(self) -> list[str]:
-        """The ids of the records of the platform that hold the mark."""
+        """Return the ids of the server's records that contain the redaction mark."""
         records = self.sandbox.store.records("candidates")
         return [id for id, record in records.items() if MARK in str(record)]
 
@@ -78,27 +78,27 @@ class Erasing(Undoer):
 
 
 @pytest.fixture
-def erasing(tmp_path: Path) -> Iterator[Erasing]:
-    """An account with a person, and with somebody whose notes name the person."""
+def redacted_account(tmp_path: Path) -> Iterator[RedactedAccount]:
+    """Account with a person, and another whose notes name the person."""
     time = Time()
     with Sandbox(clock=time.servers) as sandbox:
-        yield Erasing(sandbox, tmp_path, time)
+        yield RedactedAccount(sandbox, tmp_path, time)
 
 
-def test_undo_leaves_erased_values(erasing: Erasing) -> None:
+def test_an_undo_does_not_write_erased_values(redacted_account: RedactedAccount) -> None:
     rows = (
-        erasing.change(2, erasing.other, notes="clean", source="fair"),
-        erasing.change(4, erasing.person, city="Leeds", source="fair"),
-        erasing.change(5, erasing.person, phone="+44 20 7946 0000"),
+        redacted_account.change(2, redacted_account.other, notes="clean", source="fair"),
+        redacted_account.change(4, redacted_account.person, city="Leeds", source="fair"),
+        redacted_account.change(5, redacted_account.person, phone="+44 20 7946 0000"),
     )
-    pushed = erasing.push(rows)
+    pushed = redacted_account.push(rows)
     assert {"updated": 3} == dict(pushed.counts)
-    erasing.erase()
+    redacted_account.erase()
 
     left = {4: "partly", 5: "redacted"}
-    preview = erasing.undo(pushed.batch, applies=False)
+    preview = redacted_account.undo(pushed.batch, applies=False)
     assert {2: "restore", **left} == found(preview)
-    report = erasing.undo(pushed.batch)
+    report = redacted_account.undo(pushed.batch)
 
     assert {2: "restored", **left} == found(report)
     assert (3, 3) == (sum(report.counts.values()), report.exit_status)
@@ -106,36 +106,44 @@ def test_undo_leaves_erased_values(erasing: Erasing) -> None:
         (row.number, each.field, each.message) for row in report.rows for each in row.problems
     ]
     assert {"value_erased"} == {each.code for row in report.rows for each in row.problems}
-    assert (NAMING, None) == tuple(erasing.record(erasing.other)[n] for n in ("notes", "source"))
-    assert ("Leeds", None) == tuple(erasing.record(erasing.person)[n] for n in ("city", "source"))
-    assert [] == erasing.marked()
+    assert (NAMING, None) == tuple(
+        redacted_account.record(redacted_account.other)[n] for n in ("notes", "source")
+    )
+    assert ("Leeds", None) == tuple(
+        redacted_account.record(redacted_account.person)[n] for n in ("city", "source")
+    )
+    assert [] == redacted_account.marked()
 
 
-def test_row_about_the_person_is_never_sent(erasing: Erasing) -> None:
+def test_a_row_of_an_erased_person_is_never_sent(redacted_account: RedactedAccount) -> None:
     rows = (
         create(2),
         create(3, notes=NAMING),
         create(4, status="screening"),
-        erasing.change(5, erasing.person, city="Leeds", source="fair"),
-        erasing.change(6, erasing.other, internal_notes=NAMING),
+        redacted_account.change(5, redacted_account.person, city="Leeds", source="fair"),
+        redacted_account.change(6, redacted_account.other, internal_notes=NAMING),
     )
-    begun = erasing.push(rows, budget=1)
+    begun = redacted_account.push(rows, budget=1)
     assert 1 < begun.counts["not_sent"]
-    erasing.erase()
+    redacted_account.erase()
 
-    with erasing.journal() as journal:
+    with redacted_account.journal() as journal:
         stood = {row.number: row for row in journal.rows(begun.batch)}
         left = [row.key[1] for row in journal.rows_to_push(begun.batch)]
     refused = {number: row.code for number, row in stood.items() if row.outcome == "invalid"}
     assert {5: "person_erased"} == refused
     assert {3, 4, 6} <= set(left)
-    assert [] == erasing.marked()
+    assert [] == redacted_account.marked()
 
 
-def test_redacted_base_is_no_change_by_somebody_else(erasing: Erasing) -> None:
-    erasing.erase()
+def test_a_redacted_value_does_not_count_as_a_conflicting_change(
+    redacted_account: RedactedAccount,
+) -> None:
+    redacted_account.erase()
 
-    report = erasing.push([update(2, erasing.other, {"notes": MARK}, notes="clean")])
+    report = redacted_account.push(
+        [update(2, redacted_account.other, {"notes": MARK}, notes="clean")]
+    )
 
     (row,) = report.rows
     (problem,) = row.problems
@@ -144,24 +152,26 @@ def test_redacted_base_is_no_change_by_somebody_else(erasing: Erasing) -> None:
 
 
 @pytest.mark.parametrize("mode", ["create", "update"])
-def test_cell_with_the_mark_is_refused(erasing: Erasing, mode: Mode) -> None:
-    erasing.land(erasing.other)
+def test_a_cell_with_the_redaction_mark_is_rejected(
+    redacted_account: RedactedAccount, mode: Mode
+) -> None:
+    redacted_account.land(redacted_account.other)
     full = {"first_name": "Ann", "last_name": "Lee", "employment_type": "permanent"}
-    by = {"id": erasing.other} if mode == "update" else {}
+    by = {"id": redacted_account.other} if mode == "update" else {}
     rows = [
         {**by, **full, "email": "ann@mail.example", "notes": f"Met {MARK}, and liked them."},
         dict.fromkeys([*by, *full, "email", "notes"], ""),
         {**by, **full, "email": MARK, "notes": ""},
     ]
-    before = writes(erasing.sandbox)
+    before = writes(redacted_account.sandbox)
     saved = SavedMap("candidates", constants={"source": "fair"})
 
-    report = erasing.push_table(mode, *rows, saved=saved)
+    report = redacted_account.push_table(mode, *rows, saved=saved)
 
     assert [(2, "invalid"), (4, "invalid")] == [(e.number, e.outcome) for e in report.results]
     told = [problem for each in report.results for problem in each.problems]
     assert {"value_erased"} == {each.code for each in told if each.column in ("notes", "email")}
-    assert before == writes(erasing.sandbox)
+    assert before == writes(redacted_account.sandbox)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +183,7 @@ def test_cell_with_the_mark_is_refused(erasing: Erasing, mode: Mode) -> None:
     ],
     ids=["constant", "value", "cell"],
 )
-def test_mapping_with_the_mark_is_refused(tmp_path: Path, lines: str) -> None:
+def test_a_mapping_with_the_redaction_mark_is_rejected(tmp_path: Path, lines: str) -> None:
     path = tmp_path / "map.toml"
     path.write_text(f'resource = "candidates"\n{lines}\n', encoding="utf-8")
 
@@ -182,14 +192,14 @@ def test_mapping_with_the_mark_is_refused(tmp_path: Path, lines: str) -> None:
 
 
 @pytest.mark.parametrize("value", [MARK, f"a {MARK}.", ["b", MARK], {"c": [{MARK: 1}]}])
-def test_no_body_holds_the_mark(value: Any) -> None:
+def test_no_request_body_contains_the_redaction_mark(value: Any) -> None:
     with pytest.raises(Misused, match=r"^notes contains \[erased\], the mark") as raised:
         as_body({"city": "Leeds", "notes": value})
 
     assert as_text(value) not in str(raised.value) or value == MARK
 
 
-def test_field_that_was_not_shown_before_is_not_emptied() -> None:
+def test_a_field_without_a_previous_value_is_not_emptied_by_an_undo() -> None:
     written = {"notes": "new", "city": "Leeds"}
     task = Task(2, "update", "candidates", written, record_id="c-1")
     row = WrittenRow(("b", 2), task, "c-1", written, before={"city": None})

@@ -1,4 +1,4 @@
-"""Rules on retention: read strictly, counted first, and applied through the same door."""
+"""Retention rules: strict parsing, preview counts, and erasure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from connector.errors import ConnectorError, Misused, SettingsError, UnknownName
 from connector.privacy.retention import apply_retention, read_rules
 from connector.settings.layers import Setting
 from connector.settings.model import load_settings
-from tests.privacy.populated_agency import EMAIL, NOW, PopulatedAgency, populated_agency, traces
+from tests.privacy.populated_agency import (
+    EMAIL,
+    NOW,
+    PopulatedAgency,
+    copy_populated_agency,
+    find_traces,
+)
 
 MARCH = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
 
@@ -30,7 +36,7 @@ MARCH = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
         ),
     ],
 )
-def test_rule_is_read_as_written(written: str, cutoff: datetime) -> None:
+def test_a_retention_rule_is_parsed(written: str, cutoff: datetime) -> None:
     (rule,) = read_rules({"candidates": written}, "connector.toml")
 
     assert written == str(rule)
@@ -51,14 +57,14 @@ def test_rule_is_read_as_written(written: str, cutoff: datetime) -> None:
         ("jobs", "2 years after updated_at", UnknownName),
     ],
 )
-def test_rule_that_cannot_be_meant_is_refused(
+def test_an_invalid_retention_rule_is_refused(
     resource: str, written: str, error: type[ConnectorError]
 ) -> None:
     with pytest.raises(error, match=f"retention.*{'' if resource == 'jobs' else resource}"):
         read_rules({resource: written}, "connector.toml")
 
 
-def test_rules_come_from_the_project_file(tmp_path: Path) -> None:
+def test_retention_rules_come_from_the_project_file(tmp_path: Path) -> None:
     (tmp_path / "connector.toml").write_text(
         "[retention]\nleads = '1 years after updated_at'\n"
         "[accounts.acme]\n[accounts.acme.retention]\nleads = '2 years after updated_at'\n"
@@ -75,14 +81,16 @@ def test_rules_come_from_the_project_file(tmp_path: Path) -> None:
         load_settings({}, {}, tmp_path)
 
 
-def with_rule(agency: PopulatedAgency, **rules: str) -> PopulatedAgency:
+def load_settings_with_rule(agency: PopulatedAgency, **rules: str) -> PopulatedAgency:
     agency.settings = replace(agency.settings, retention=Setting(rules, "connector.toml"))
     return agency
 
 
 @pytest.mark.slow
-def test_placed_are_excepted_and_the_others_erased(tmp_path: Path) -> None:
-    agency = with_rule(populated_agency(tmp_path), candidates="1 days after created_at")
+def test_retention_erases_expired_people_except_placed_ones(tmp_path: Path) -> None:
+    agency = load_settings_with_rule(
+        copy_populated_agency(tmp_path), candidates="1 days after created_at"
+    )
     ids = {id for (id,) in agency.rows("SELECT id FROM landing.candidates")}
     placed = {
         id
@@ -93,12 +101,12 @@ def test_placed_are_excepted_and_the_others_erased(tmp_path: Path) -> None:
             "('draft', 'cancelled'))"
         )
     }
-    held = list(traces(agency.folder, EMAIL))
+    held = list(find_traces(agency.folder, EMAIL))
 
     (due,) = apply_retention(agency.settings, now=lambda: NOW).dues
     assert (ids - placed, len(placed)) == (set(due.ids), due.excepted)
     assert 0 < len(placed) < len(ids)
-    assert held == list(traces(agency.folder, EMAIL))
+    assert held == list(find_traces(agency.folder, EMAIL))
 
     done = apply_retention(agency.settings, applies=True, limit=2, now=lambda: NOW)
 
@@ -113,7 +121,7 @@ def test_placed_are_excepted_and_the_others_erased(tmp_path: Path) -> None:
     assert ids - placed - erased == set(after.ids)
 
 
-def test_no_rule_is_misuse(tmp_path: Path) -> None:
+def test_retention_without_rules_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(Misused) as raised:
         apply_retention(load_settings({}, {}, tmp_path))
 

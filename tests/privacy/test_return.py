@@ -1,4 +1,4 @@
-"""An erased person does not return by a pull or a spreadsheet."""
+"""Pulls and spreadsheets do not bring an erased person back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from connector.pushes.push import PushReport
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.warehouse.duckdb_file import open_file
-from tests.privacy.populated_agency import traces
+from tests.privacy.populated_agency import find_traces
 from tests.support.agency import SandboxAccount
 
 COUNTS = {
@@ -42,13 +42,13 @@ PERSON = {
 
 
 class ErasedPersonAccount(SandboxAccount):
-    """An account that pulled a person and then erased them."""
+    """Account that pulled a person and then erased them."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         super().__init__(sandbox, folder)
         self.id = str(sandbox.store.create("candidates", PERSON).record["id"])
         self.pull()
-        self.held = list(traces(self.data, EMAIL, PHONE, NAME))
+        self.held = list(find_traces(self.data, EMAIL, PHONE, NAME))
         erase(self.settings, EMAIL, applies=True)
 
     def landed(self, resource: str, id: str) -> dict[str, Any]:
@@ -66,22 +66,24 @@ class ErasedPersonAccount(SandboxAccount):
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ErasedPersonAccount]:
-    """The account. Tests build on what the tests before them did."""
+    """Account with an erased person. Each test continues from the state of the previous ones."""
     with Sandbox(counts=COUNTS) as sandbox:
         yield ErasedPersonAccount(sandbox, tmp_path_factory.mktemp("account"))
 
 
 @pytest.mark.slow
-def test_quiet_pull_finds_nothing_new(account: ErasedPersonAccount) -> None:
+def test_a_pull_after_an_erasure_finds_no_changes(account: ErasedPersonAccount) -> None:
     report = account.pull()
 
     assert [] != account.held
-    assert [] == list(traces(account.data, EMAIL, PHONE, NAME))
+    assert [] == list(find_traces(account.data, EMAIL, PHONE, NAME))
     assert 0 == sum(each.new + each.changed for each in report.resources.values())
     assert [] == list(failure_lines(report))
 
 
-def test_changed_record_lands_stripped(account: ErasedPersonAccount) -> None:
+def test_a_changed_record_of_an_erased_person_is_loaded_without_personal_data(
+    account: ErasedPersonAccount,
+) -> None:
     account.sandbox.store.update("candidates", account.id, {"status": "screening", "mobile": PHONE})
 
     report = account.pull("candidates")
@@ -93,10 +95,12 @@ def test_changed_record_lands_stripped(account: ErasedPersonAccount) -> None:
     assert {"suppressed": 1} == report.resources["candidates"].anomalies
     (told,) = failure_lines(report)
     assert told.startswith("candidates: 1 record of erased people")
-    assert [] == list(traces(account.data, EMAIL, PHONE, NAME))
+    assert [] == list(find_traces(account.data, EMAIL, PHONE, NAME))
 
 
-def test_new_record_with_the_address_lands_stripped(account: ErasedPersonAccount) -> None:
+def test_a_new_record_with_an_erased_email_is_loaded_without_personal_data(
+    account: ErasedPersonAccount,
+) -> None:
     lead = {**PERSON, "email": EMAIL.upper(), "lead_status_id": LEAD_STATUSES[0]}
     del lead["employment_type"]
     id = str(account.sandbox.store.create("leads", lead).record["id"])
@@ -105,7 +109,7 @@ def test_new_record_with_the_address_lands_stripped(account: ErasedPersonAccount
 
     assert account.landed("leads", id)["email"] is None
     assert {"suppressed"} == report.resources["leads"].anomalies.keys()
-    assert [] == list(traces(account.data, EMAIL, PHONE, NAME))
+    assert [] == list(find_traces(account.data, EMAIL, PHONE, NAME))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +121,9 @@ def test_new_record_with_the_address_lands_stripped(account: ErasedPersonAccount
     ],
     ids=["address", "number", "in a text"],
 )
-def test_row_is_refused(account: ErasedPersonAccount, row: dict[str, str]) -> None:
+def test_a_row_with_an_erased_email_is_rejected(
+    account: ErasedPersonAccount, row: dict[str, str]
+) -> None:
     before = account.emails()
 
     report = account.push_row(**row, employment_type="permanent")
@@ -125,16 +131,16 @@ def test_row_is_refused(account: ErasedPersonAccount, row: dict[str, str]) -> No
     (result,) = report.results
     assert ("invalid", ["person_erased"]) == (result.outcome, [e.code for e in result.problems])
     assert before == account.emails()
-    assert [] == list(traces(account.data, EMAIL, PHONE, NAME))
+    assert [] == list(find_traces(account.data, EMAIL, PHONE, NAME))
 
 
-def test_row_with_the_id_is_refused(account: ErasedPersonAccount) -> None:
+def test_a_row_with_the_id_of_an_erased_person_is_rejected(account: ErasedPersonAccount) -> None:
     (result,) = account.push_row(id=account.id, current_job_title="Pilot").results
 
     assert ["person_erased"] == [each.code for each in result.problems]
 
 
-def test_release_lets_the_person_in_again(account: ErasedPersonAccount) -> None:
+def test_a_released_person_is_loaded_and_pushed_again(account: ErasedPersonAccount) -> None:
     assert 3 == remove_suppression(account.settings, EMAIL)
     assert 0 == remove_suppression(account.settings, EMAIL)
 

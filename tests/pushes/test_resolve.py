@@ -154,7 +154,7 @@ def test_an_odd_id_of_a_record_is_named_and_not_sent(tmp_path: Path) -> None:
             called = call(["resolve", batch, "2", "--record", id], environ)
             assert 2 == called.status, id[:20]
             assert f"the id of a candidate {fault}" in called.err
-            assert "Copy the id from the application" in called.err
+            assert "Copy the id from the platform" in called.err
         assert requests == len(sandbox.log)
         capitals = call(["resolve", batch, "2", "--record", "ABC-DEF"], environ)
         assert (2, True) == (capitals.status, "candidates has no record ABC-DEF" in capitals.err)

@@ -16,8 +16,8 @@ COUNTS = {"jobs": 2, "candidates": 2}
 PEOPLE = "First name,Last name,Email,Employment type\nAnn,Lee,ann@new.example,permanent\n"
 
 
-def modes(folder: Path) -> dict[str, str]:
-    """Everything below a folder that others may open, with its mode."""
+def find_wide_modes(folder: Path) -> dict[str, str]:
+    """Return the mode of every file and folder that other users can open."""
     return {
         str(path.relative_to(folder)): oct(mode)
         for path in sorted(folder.rglob("*"))
@@ -25,7 +25,7 @@ def modes(folder: Path) -> dict[str, str]:
     }
 
 
-def test_everything_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+def test_every_created_file_is_private_to_its_owner(tmp_path: Path) -> None:
     people = tmp_path / "people.csv"
     former = os.umask(0)
     try:
@@ -44,10 +44,10 @@ def test_everything_is_made_for_its_owner_alone(tmp_path: Path) -> None:
 
     made = {path.name for path in tmp_path.rglob("*")}
     assert {"work.duckdb", "ledger.sqlite", "recruitment.duckdb", "receipts"} <= made
-    assert {} == modes(tmp_path)
+    assert {} == find_wide_modes(tmp_path)
 
 
-def test_wider_files_are_told_and_left(tmp_path: Path) -> None:
+def test_files_with_wider_permissions_are_reported_and_unchanged(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o755)
     for name in ("ledger.sqlite", "recruitment.duckdb"):

@@ -1,6 +1,4 @@
-"""Texts of the API that mean harm, in every field of every record, from the landing to the
-last file: no terminal obeys them, no page runs them, no table is lost to them, no path is theirs.
-"""
+"""Hostile texts of the API in every field of every record, from the pull to the output files."""
 
 from __future__ import annotations
 
@@ -37,23 +35,23 @@ _PLAIN = re.compile(r"[\d:TZ.+-]+|[0-9a-f-]{36}|[A-Z]{2,3}|[\w.+-]+@[\w.-]+")
 _FILE_NAME = re.compile(r"[\w.-]+")
 
 
-def hostile(value: Any) -> Any:
-    """The value with every text in it turned hostile."""
+def make_hostile(value: Any) -> Any:
+    """Return the value with every text in it replaced by a hostile one."""
     match value:
         case str() if not _PLAIN.fullmatch(value):
             return HOSTILE + value
         case dict():
-            return {name: hostile(each) for name, each in value.items()}
+            return {name: make_hostile(each) for name, each in value.items()}
         case list():
-            return [hostile(each) for each in value]
+            return [make_hostile(each) for each in value]
     return value
 
 
-def poison(sandbox: Sandbox) -> None:
-    """Turn every text of every record hostile; some begin as a formula does."""
+def make_records_hostile(sandbox: Sandbox) -> None:
+    """Replace every text of every record by a hostile one; some start like a formula."""
     for resource in COUNTS:
         for id, record in sandbox.store.records(resource).items():
-            changes = {name: hostile(value) for name, value in record.items() if name != "id"}
+            changes = {name: make_hostile(value) for name, value in record.items() if name != "id"}
             for name in ("first_name", "source", "assigned_to_name"):
                 if name in record:
                     changes[name] = FORMULA
@@ -66,8 +64,8 @@ def poison(sandbox: Sandbox) -> None:
         sandbox.store.change_silently("content_types", id, {"fields": fields})
 
 
-def texts_of(path: Path) -> Iterator[str]:
-    """The texts of a file that is opened by people: of a workbook, those of its parts."""
+def read_texts(path: Path) -> Iterator[str]:
+    """Yield the texts of a file that users open; of a workbook, those of its parts."""
     if path.suffix == ".xlsx":
         with zipfile.ZipFile(path) as book:
             yield from (book.read(name).decode() for name in book.namelist())
@@ -75,14 +73,14 @@ def texts_of(path: Path) -> Iterator[str]:
         yield path.read_text(encoding="utf-8-sig")
 
 
-def unsafe(text: str) -> set[str]:
-    """The characters in a text that something would obey, but for ends of lines and tabulators."""
+def find_unsafe_characters(text: str) -> set[str]:
+    """Return control and formatting characters in a text, except line ends and tabs."""
     return set(UNSAFE.findall(text)) - {"\n", "\r", "\t"}
 
 
 @pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Called], Sandbox]:
-    """A folder where a hostile platform was pulled, published and pushed to, and what was said."""
+def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Called], Sandbox]:
+    """Folder after a pull, publication and push with a hostile server, and the output."""
     folder = tmp_path_factory.mktemp("hostile")
     said: list[Called] = []
     people = folder / "people.csv"
@@ -91,7 +89,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Called], 
         "Ann,Lee,ann@new.example,permanent\nBo,Lee,bo@,freelance\n"
     )
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        poison(sandbox)
+        make_records_hostile(sandbox)
         odd, plain = sandbox.store.records("content_types")
         environ = variables(sandbox.base_url, folder / "data") | {"CONNECTOR_MODELS": "on"}
         template = ("template", "content_items", "--type")
@@ -124,16 +122,16 @@ Left = tuple[Path, list[Called], Sandbox]
 
 
 @pytest.mark.slow
-def test_no_terminal_obeys_them(left: Left) -> None:
-    texts = [text for each in left[1] for text in (each.out, each.err)]
+def test_hostile_text_is_escaped_on_the_terminal(hostile_run: Left) -> None:
+    texts = [text for each in hostile_run[1] for text in (each.out, each.err)]
 
     assert any("\\x1b" in text or "\\u001b" in text for text in texts)
-    assert [] == [text for text in texts if unsafe(text)]
+    assert [] == [text for text in texts if find_unsafe_characters(text)]
 
 
 @pytest.mark.slow
-def test_no_page_runs_them(left: Left) -> None:
-    text = (left[0] / "report.html").read_text(encoding="utf-8")
+def test_hostile_text_is_escaped_in_the_report(hostile_run: Left) -> None:
+    text = (hostile_run[0] / "report.html").read_text(encoding="utf-8")
     page = Document.of(text)
 
     assert "&lt;script&gt;alert(1)" in text
@@ -142,8 +140,10 @@ def test_no_page_runs_them(left: Left) -> None:
 
 
 @pytest.mark.slow
-def test_no_table_is_lost_to_them(left: Left) -> None:
-    with duckdb.connect(str(left[0] / "data" / "recruitment.duckdb"), read_only=True) as published:
+def test_hostile_text_loses_no_table_of_the_published_file(hostile_run: Left) -> None:
+    with duckdb.connect(
+        str(hostile_run[0] / "data" / "recruitment.duckdb"), read_only=True
+    ) as published:
         names = published.execute("SELECT first_name FROM landing.candidates").fetchall()
         counted = {
             each: published.execute(f"SELECT count(*) FROM landing.{each}").fetchall()[0][0]
@@ -159,21 +159,27 @@ def test_no_table_is_lost_to_them(left: Left) -> None:
 
 
 @pytest.mark.slow
-def test_no_file_has_them_raw_and_no_path_is_theirs(left: Left) -> None:
-    files = [path for path in left[0].rglob("*") if path.is_file()]
-    seeds = list((left[0] / "data" / "seeds").glob("*.csv"))
+def test_hostile_text_is_escaped_in_files_and_unused_in_paths(hostile_run: Left) -> None:
+    files = [path for path in hostile_run[0].rglob("*") if path.is_file()]
+    seeds = list((hostile_run[0] / "data" / "seeds").glob("*.csv"))
 
     assert {"report.html", "new.xlsx", "recruitment.duckdb"} <= {each.name for each in files}
     assert [] == [each.name for each in files if not _FILE_NAME.fullmatch(each.name)]
-    assert [] == [each.name for each in files if any(unsafe(t) for t in texts_of(each))]
+    assert [] == [
+        each.name for each in files if any(find_unsafe_characters(t) for t in read_texts(each))
+    ]
     assert seeds
     assert [] == [s.name for s in seeds if re.search(r'(^|[,;])"?[=+@]', s.read_text(), re.M)]
-    assert [] == [t for t in texts_of(left[0] / "new.xlsx") if "<f>" in t or "<script" in t]
-    assert not (left[0] / "odd.csv").exists()
-    assert ["Rows", "Allowed values"] == openpyxl.load_workbook(left[0] / "new.xlsx").sheetnames
+    assert [] == [
+        t for t in read_texts(hostile_run[0] / "new.xlsx") if "<f>" in t or "<script" in t
+    ]
+    assert not (hostile_run[0] / "odd.csv").exists()
+    assert ["Rows", "Allowed values"] == openpyxl.load_workbook(
+        hostile_run[0] / "new.xlsx"
+    ).sheetnames
 
 
-def test_the_apis_own_words_of_an_error_are_visible() -> None:
+def test_hostile_error_messages_of_the_api_are_escaped() -> None:
     body = b'{"message": "\\u001b[2J\\nforged", "errors": {"a\\u0007b": ["c\\u202ed"]}}'
     error = error_of(build_get_request(CATALOG["jobs"], "5d1c"), Response(422, {}, body))
 

@@ -24,8 +24,8 @@ COUNTS = {"jobs": 2, "candidates": 3, "companies": 1}
 PEOPLE = "First name,Last name,Email,Employment type\nAnn,Lee,ann@new.example,permanent\n"
 
 
-def texts_of(path: Path) -> Iterator[str]:
-    """Everything that a database holds, unpacked: its bytes may be compressed."""
+def read_database_texts(path: Path) -> Iterator[str]:
+    """Return all texts of a database, uncompressed."""
     if path.suffix == ".sqlite":
         with closing(sqlite3.connect(path)) as connection:
             yield from connection.iterdump()
@@ -37,19 +37,19 @@ def texts_of(path: Path) -> Iterator[str]:
                 yield from (str(row) for (row,) in rows.fetchall())
 
 
-def found_in(folder: Path) -> list[str]:
-    """Every file below a folder that holds a form of the key."""
+def find_files_with_key(folder: Path) -> list[str]:
+    """Return every file below a folder that contains a form of the key."""
     found = []
     for path in sorted(each for each in folder.rglob("*") if each.is_file()):
         content = path.read_bytes()
         if any(each.encode() in content for each in forms(PLANTED)):
             found.append(f"{path.name}: in its bytes")
-        if any(each in text for text in texts_of(path) for each in forms(PLANTED)):
+        if any(each in text for text in read_database_texts(path) for each in forms(PLANTED)):
             found.append(f"{path.name}: in a table")
     return found
 
 
-def test_the_key_is_in_nothing_that_any_command_leaves(
+def test_no_command_leaves_the_key_in_output_or_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people = tmp_path / "people.csv"
@@ -89,11 +89,10 @@ def test_the_key_is_in_nothing_that_any_command_leaves(
     assert {"work.duckdb", "ledger.sqlite", "recruitment.duckdb"} <= {
         path.name for path in data.iterdir()
     }
-    assert [] == found_in(tmp_path)
+    assert [] == find_files_with_key(tmp_path)
 
 
-def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
-    """A key in a table or a file is found, so that finding nothing means something."""
+def test_the_search_finds_a_key_in_a_table_and_in_a_file(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "work.duckdb")) as connection:
         connection.execute("CREATE TABLE a AS SELECT ? AS b", [forms(PLANTED)[0]])
     with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger, ledger:
@@ -101,5 +100,5 @@ def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
         ledger.execute("INSERT INTO a VALUES (?)", (PLANTED,))
     (tmp_path / "report.csv").write_text(forms(PLANTED)[1], encoding="utf-8")
 
-    names = {each.split(":")[0] for each in found_in(tmp_path)}
+    names = {each.split(":")[0] for each in find_files_with_key(tmp_path)}
     assert {"work.duckdb", "ledger.sqlite", "report.csv"} == names

@@ -25,8 +25,8 @@ SECRET = "planted/key+of=the~tests"
 
 
 @pytest.fixture
-def quiet() -> object:
-    """The connector's logger is given back as it was."""
+def restored_logger() -> object:
+    """Restores the connector's logger after the test."""
     logger = logging.getLogger("connector")
     before = logger.handlers, logger.level, logger.propagate
     yield
@@ -34,15 +34,17 @@ def quiet() -> object:
     logger.setLevel(level)
 
 
-def spoken(form: str) -> tuple[Terminal, StringIO]:
-    """A terminal that talks in this form, and what it says."""
+def make_terminal(form: str) -> tuple[Terminal, StringIO]:
+    """Return a terminal that logs in this form, and its error stream."""
     err = StringIO()
     return Terminal(StringIO(), err, {"CONNECTOR_LOG": form}), err
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_a_hostile_name_is_harmless_wherever_it_is_said(form: str, quiet: object) -> None:
-    terminal, err = spoken(form)
+def test_a_hostile_name_is_escaped_in_messages_errors_and_logs(
+    form: str, restored_logger: object
+) -> None:
+    terminal, err = make_terminal(form)
     show_log(terminal)
     terminal.say(HOSTILE)
     terminal.warn(HOSTILE)
@@ -61,8 +63,8 @@ def test_a_hostile_name_is_harmless_wherever_it_is_said(form: str, quiet: object
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_no_form_of_a_secret_is_logged(form: str, quiet: object) -> None:
-    terminal, err = spoken(form)
+def test_no_form_of_a_secret_is_logged(form: str, restored_logger: object) -> None:
+    terminal, err = make_terminal(form)
     show_log(terminal, SECRET)
     logger = logging.getLogger("connector.test")
     kinds = (SECRET, quote(SECRET, safe=""), base64.b64encode(SECRET.encode()).decode())
@@ -77,11 +79,11 @@ def test_no_form_of_a_secret_is_logged(form: str, quiet: object) -> None:
     assert [] == [each for each in kinds if each in said]
 
 
-def test_short_secrets_mask_nothing_else() -> None:
+def test_short_secrets_do_not_mask_other_text() -> None:
     assert "a cat" == without("a cat", ["a"])
 
 
-def test_commands_talk_in_json_if_they_are_told_to(tmp_path: Path) -> None:
+def test_commands_log_json_lines_if_configured(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = {**variables(sandbox.base_url, tmp_path), "CONNECTOR_LOG": "json"}
         pulled = call(["pull", "jobs", "--debug"], environ)

@@ -1,4 +1,4 @@
-"""A proxy is used where a setting names it, and nowhere else."""
+"""The proxy: used only if a setting names it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.support.command import call, variables
 from tests.support.tls import PEM, server_context
 
 
-class Tunnel:
-    """A proxy that makes tunnels, and remembers to where and what it saw pass."""
+class TunnelProxy:
+    """Proxy that opens tunnels, and records their targets and the bytes that pass."""
 
     def __init__(self, *, refuses: bool = False) -> None:
         self.refuses = refuses
         self.asked: list[str] = []
         self.seen = b""
 
-    async def __aenter__(self) -> Tunnel:
+    async def __aenter__(self) -> TunnelProxy:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.address = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
@@ -57,9 +57,9 @@ class Tunnel:
         writer.close()
 
 
-def test_a_proxy_that_is_set_is_used_and_sees_nothing() -> None:
+def test_a_configured_proxy_is_used_and_sees_only_encrypted_data() -> None:
     async def act() -> None:
-        async with Tunnel() as proxy, Peer(found, tls=server_context()) as peer:
+        async with TunnelProxy() as proxy, Peer(found, tls=server_context()) as peer:
             async with make_client(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
                 assert "5d1c" == (await get_endpoint(client, "jobs").get("5d1c")).id
             assert [f"CONNECT 127.0.0.1:{peer.port} HTTP/1.1"] == proxy.asked
@@ -70,9 +70,9 @@ def test_a_proxy_that_is_set_is_used_and_sees_nothing() -> None:
     asyncio.run(act())
 
 
-def test_what_is_not_encrypted_goes_through_no_proxy() -> None:
+def test_unencrypted_requests_do_not_use_the_proxy() -> None:
     async def act() -> None:
-        async with Tunnel() as proxy, Peer(found) as peer:
+        async with TunnelProxy() as proxy, Peer(found) as peer:
             async with make_client(peer.base_url, proxy=proxy.address) as client:
                 await get_endpoint(client, "jobs").get("5d1c")
             assert [] == proxy.asked
@@ -81,9 +81,9 @@ def test_what_is_not_encrypted_goes_through_no_proxy() -> None:
     asyncio.run(act())
 
 
-def test_a_proxy_that_refuses_is_told() -> None:
+def test_a_proxy_that_rejects_the_connection_is_reported() -> None:
     async def act() -> None:
-        async with Tunnel(refuses=True) as proxy, Peer(found, tls=server_context()) as peer:
+        async with TunnelProxy(refuses=True) as proxy, Peer(found, tls=server_context()) as peer:
             async with make_client(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
                 with pytest.raises(Unreachable):
                     await get_endpoint(client, "jobs").get("5d1c")
@@ -100,12 +100,12 @@ def test_a_proxy_that_refuses_is_told() -> None:
         "http://p.example:99999",
     ],
 )
-def test_an_address_that_is_no_proxys_is_refused(address: str, tmp_path: Path) -> None:
+def test_an_invalid_proxy_address_is_refused(address: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="the address of a proxy"):
         load_settings({}, {"CONNECTOR_PROXY": address}, tmp_path)
 
 
-def test_doctor_shows_proxies_that_are_not_used(
+def test_doctor_shows_proxies_of_the_environment_as_unused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://name:word@proxy.example:3128")

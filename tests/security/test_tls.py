@@ -20,8 +20,8 @@ from tests.support.tls import PEM
 EXPIRED = Path(__file__).with_name("expired.pem")
 
 
-def tls(pem: Path) -> ssl.SSLContext:
-    """A server's context with a certificate for 127.0.0.1."""
+def make_server_tls(pem: Path) -> ssl.SSLContext:
+    """Return a server's TLS context with a certificate for 127.0.0.1."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem)
     return context
@@ -29,7 +29,7 @@ def tls(pem: Path) -> ssl.SSLContext:
 
 def test_an_expired_certificate_is_refused() -> None:
     async def act() -> None:
-        async with Peer(found, tls=tls(EXPIRED)) as peer:
+        async with Peer(found, tls=make_server_tls(EXPIRED)) as peer:
             async with make_client(peer.base_url, ca_file=EXPIRED) as client:
                 with pytest.raises(Unreachable, match="certificate has expired"):
                     await get_endpoint(client, "jobs").get("5d1c")
@@ -39,8 +39,8 @@ def test_an_expired_certificate_is_refused() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
-def test_a_protocol_whose_time_is_over_is_refused() -> None:
-    context = tls(PEM)
+def test_an_outdated_tls_version_is_refused() -> None:
+    context = make_server_tls(PEM)
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version = ssl.TLSVersion.TLSv1
     context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -55,9 +55,9 @@ def test_a_protocol_whose_time_is_over_is_refused() -> None:
     asyncio.run(act())
 
 
-def test_the_setting_names_the_authority(tmp_path: Path) -> None:
+def test_a_certificate_of_the_configured_authority_is_accepted(tmp_path: Path) -> None:
     async def act() -> None:
-        async with Peer(found, tls=tls(PEM)) as peer:
+        async with Peer(found, tls=make_server_tls(PEM)) as peer:
             given = {"CONNECTOR_BASE_URL": peer.base_url, "CONNECTOR_API_KEY": KEY}
             trusted = {**given, "CONNECTOR_CA_FILE": str(PEM)}
             for environ in (given, trusted):

@@ -1,9 +1,4 @@
-"""Stand-ins for the programs of the install guide that need root or a package registry.
-
-`useradd`, `userdel` and `systemctl` only check their arguments. `pip` installs a lock by
-linking the packages that the tests run with, of the locked versions only; everything else it does
-itself, in the environment that the guide made.
-"""
+"""Stand-ins for programs of the install guide that need root or a package registry."""
 
 from __future__ import annotations
 
@@ -59,8 +54,8 @@ done
 }
 
 
-def write_tools(root: Path) -> None:
-    """Write the stand-ins to the folder `tools` of a root."""
+def write_fake_tools(root: Path) -> None:
+    """Write stand-ins for system programs to the folder `tools` of a root."""
     (root / "tools").mkdir()
     for name, text in _PROGRAMS.items():
         path = root / "tools" / name
@@ -68,8 +63,8 @@ def write_tools(root: Path) -> None:
         path.chmod(0o755)
 
 
-def locked(lock: Path) -> dict[str, Distribution | None]:
-    """The packages of a lock that this Python needs; None if its version is not installed here."""
+def find_installed_packages(lock: Path) -> dict[str, Distribution | None]:
+    """Return the packages of a lock for this Python, or None if a version is not installed here."""
     found: dict[str, Distribution | None] = {}
     for text in re.findall(r"^([\w.-]+==[^\\\n]+)", lock.read_text(encoding="utf-8"), re.MULTILINE):
         needed = Requirement(text)
@@ -84,10 +79,10 @@ def locked(lock: Path) -> dict[str, Distribution | None]:
     return found
 
 
-def link_packages(lock: Path, venv: Path) -> None:
-    """Install a lock: link its packages, and copy their programs."""
+def install_lock(lock: Path, venv: Path) -> None:
+    """Install a lock by linking its packages and copying their programs."""
     (site,) = venv.glob("lib/python*/site-packages")
-    for name, package in locked(lock).items():
+    for name, package in find_installed_packages(lock).items():
         if package is None:
             raise SystemExit(f"{lock.name}: {name} is not installed for the tests")
         for file in package.files or ():
@@ -103,4 +98,4 @@ def link_packages(lock: Path, venv: Path) -> None:
 
 
 if __name__ == "__main__":
-    link_packages(Path(sys.argv[2]), Path(sys.argv[1]))
+    install_lock(Path(sys.argv[2]), Path(sys.argv[1]))

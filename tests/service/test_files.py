@@ -1,4 +1,4 @@
-"""The files for running as a service name programs that exist, and do not run as root."""
+"""Service files: they name existing programs, and do not run as root."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ SERVICES = [name for name in WRITTEN if name.endswith(".service")]
 TEXTS = WRITTEN | {p.name: p.read_text(encoding="utf-8") for p in FOLDER.iterdir() if p.is_file()}
 
 
-def compose() -> dict[str, Any]:
-    """The compose file, with what is merged."""
+def load_compose_file() -> dict[str, Any]:
+    """Return the compose file with merged anchors."""
     found = yaml.safe_load((FOLDER / "compose.yaml").read_text(encoding="utf-8"))
     assert isinstance(found, dict)
     return found
 
 
-def unit_of(name: str) -> configparser.ConfigParser:
-    """A service as systemd reads it."""
+def load_unit(name: str) -> configparser.ConfigParser:
+    """Return a service file as systemd parses it."""
     unit = configparser.ConfigParser(interpolation=None)
     unit.optionxform = str  # type: ignore[assignment, method-assign] # systemd heeds letter case
     unit.read_string(WRITTEN[name])
     return unit
 
 
-def commands() -> list[list[str]]:
-    """Every command that the files run, in words."""
-    found = [shlex.split(unit_of(name)["Service"]["ExecStart"]) for name in SERVICES]
+def list_commands() -> list[list[str]]:
+    """Return every command in the service files as words."""
+    found = [shlex.split(load_unit(name)["Service"]["ExecStart"]) for name in SERVICES]
     for line in re.findall(r"^[\d*].* && (.+)$", WRITTEN["crontab"], re.MULTILINE):
         found += [shlex.split(each) for each in line.split(" || ")]
-    for each in compose()["services"].values():
+    for each in load_compose_file()["services"].values():
         found += [each["command"]] if "command" in each else []
         found += [each["healthcheck"]["test"][1:]] if "healthcheck" in each else []
     text = (FOLDER / "Containerfile").read_text(encoding="utf-8")
@@ -64,8 +64,8 @@ def commands() -> list[list[str]]:
     return [[words[0].removeprefix(f"{BIN}/"), *words[1:]] for words in found]
 
 
-@pytest.mark.parametrize("words", [c for c in commands() if c[0] == "connector"], ids=" ".join)
-def test_every_command_of_ours_can_be_given_so(words: list[str]) -> None:
+@pytest.mark.parametrize("words", [c for c in list_commands() if c[0] == "connector"], ids=" ".join)
+def test_every_connector_command_in_service_files_is_valid(words: list[str]) -> None:
     group = click.Context(main)
     command = main.get_command(group, words[1])
 
@@ -73,23 +73,23 @@ def test_every_command_of_ours_can_be_given_so(words: list[str]) -> None:
     command.make_context(words[1], list(words[2:]), parent=group)
 
 
-def test_every_other_program_is_one_that_is_installed() -> None:
-    others = {words[0] for words in commands()} - {"connector"}
+def test_every_other_program_in_service_files_is_installed() -> None:
+    others = {words[0] for words in list_commands()} - {"connector"}
 
     assert {"dagster-webserver", "dagster-daemon", "python", "pg_isready"} == others
     assert [] == [each for each in others - {"pg_isready"} if not (BIN / each).exists()]
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_every_variable_is_a_setting(name: str) -> None:
+def test_every_variable_in_service_files_is_a_setting(name: str) -> None:
     known = {*ENVIRONMENT.values(), CONFIG_VARIABLE}
     named = set(re.findall(r"\bCONNECTOR_[A-Z_]+\b", TEXTS[name]))
 
     assert set() == named - known
 
 
-def test_services_run_as_nobody_and_keep_what_must_last() -> None:
-    whole = compose()
+def test_services_run_without_root_and_keep_their_data_folders() -> None:
+    whole = load_compose_file()
     services = whole["services"]
 
     assert {"postgres", "webserver", "daemon", "backup"} == set(services)
@@ -108,7 +108,7 @@ def test_services_run_as_nobody_and_keep_what_must_last() -> None:
         assert "service_healthy" == each["depends_on"]["postgres"]["condition"]
 
 
-def test_the_image_copies_what_is_there_and_ends_as_nobody() -> None:
+def test_the_image_copies_existing_files_and_runs_without_root() -> None:
     text = (FOLDER / "Containerfile").read_text(encoding="utf-8")
     copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY ")]
     sources = [s for words in copied if not words[0].startswith("--") for s in words]
@@ -117,14 +117,14 @@ def test_the_image_copies_what_is_there_and_ends_as_nobody() -> None:
 
     assert [] == [each for each in sources if not (ROOT / each).exists()]
     assert [made] == users
-    assert f"{made}:{made}" == compose()["services"]["daemon"]["user"]
+    assert f"{made}:{made}" == load_compose_file()["services"]["daemon"]["user"]
     for line in re.findall(r"pip (?:install|wheel) (.+)", text):
         assert "--require-hashes" in line or "--no-index" in line, line
     (extras,) = re.findall(r'^ARG EXTRAS="(.+)"$', text, re.MULTILINE)
     assert [] == [e for e in extras.split() if not (FOLDER / f"requirements/{e}.txt").exists()]
 
 
-def test_the_database_library_is_the_one_that_this_dagster_has() -> None:
+def test_the_postgres_library_matches_the_dagster_version() -> None:
     text = (FOLDER / "requirements" / "postgres.txt").read_text(encoding="utf-8")
     major, minor, patch = version("dagster").split(".")
 
@@ -132,18 +132,18 @@ def test_the_database_library_is_the_one_that_this_dagster_has() -> None:
     assert f"dagster-postgres==0.{int(minor) + 16}.{patch} " in text
 
 
-def test_dagster_runs_as_in_the_project_but_for_its_storage() -> None:
+def test_dagster_settings_match_the_project_except_storage() -> None:
     text = (FOLDER / "dagster.yaml").read_text(encoding="utf-8")
     ours = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
     kept = ("storage", "compute_logs", "local_artifact_storage")
-    given = compose()["services"]["daemon"]["environment"]
+    given = load_compose_file()["services"]["daemon"]["environment"]
     same = {name: value for name, value in ours.items() if name not in kept}
 
     assert same == yaml.safe_load(WRITTEN["dagster.yaml"])
     assert same == {n: v for n, v in yaml.safe_load(text).items() if n not in kept}
     assert set() == set(re.findall(r"env: (\w+)", text)) - set(given)
     assert ["postgres"] == list(yaml.safe_load(text)["storage"])
-    assert given["DAGSTER_PG_HOST"] in compose()["services"]
+    assert given["DAGSTER_PG_HOST"] in load_compose_file()["services"]
 
 
 def test_services_load_the_definitions_of_the_project() -> None:
@@ -154,8 +154,8 @@ def test_services_load_the_definitions_of_the_project() -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_services_are_closed(name: str) -> None:
-    unit = unit_of(name)["Service"]
+def test_systemd_services_are_sandboxed(name: str) -> None:
+    unit = load_unit(name)["Service"]
 
     assert "connector" == unit["User"] == unit["Group"]
     assert ("0077", "strict", "yes", "") == (
@@ -166,7 +166,7 @@ def test_services_are_closed(name: str) -> None:
     )
 
 
-def test_timers_and_failures_start_services_that_exist() -> None:
+def test_timers_and_failure_hooks_start_existing_services() -> None:
     timers = [name.removesuffix(".timer") for name in WRITTEN if name.endswith(".timer")]
     called = re.findall(r"^OnFailure=(.+)$", WRITTEN["connector-watch.service"], re.MULTILINE)
 
@@ -175,7 +175,7 @@ def test_timers_and_failures_start_services_that_exist() -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
-def test_systemd_takes_the_units(tmp_path: Path) -> None:
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     for name in WRITTEN:
         if name.endswith((".service", ".timer")):
             (tmp_path / name).write_text(WRITTEN[name], encoding="utf-8")
@@ -190,7 +190,7 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
     assert (0, "") == (verified.returncode, verified.stderr)
 
 
-def test_command_writes_the_files_with_the_given_places(
+def test_the_command_writes_service_files_with_the_given_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", [str(BIN / "connector")])
@@ -202,7 +202,7 @@ def test_command_writes_the_files_with_the_given_places(
 
 
 @pytest.mark.parametrize("words", [["--state-dir", "/srv/a b"], ["--user", "a b"]])
-def test_names_that_systemd_or_cron_would_split_are_refused(
+def test_paths_that_systemd_or_cron_would_split_are_refused(
     tmp_path: Path, words: list[str]
 ) -> None:
     ended = call(["service-files", str(tmp_path / "new"), *words], {})

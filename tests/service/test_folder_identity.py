@@ -27,7 +27,7 @@ JOB = "title,location,employment_type,description\nNight nurse,Leeds,permanent,T
 
 @pytest.fixture(scope="module")
 def workspaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Sandbox, Path]]:
-    """Two workspaces that take the same key, and a folder with a pulled folder of each."""
+    """Two workspaces that accept the same key, and a folder with a pulled folder of each."""
     pulled = tmp_path_factory.mktemp("pulled")
     keys = {KEY: ("*",)}
     with (
@@ -41,7 +41,7 @@ def workspaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandb
 
 @pytest.fixture
 def sandbox(workspaces: tuple[Sandbox, Sandbox, Path]) -> Iterator[Sandbox]:
-    """The folder's own workspace, from which created jobs are removed afterwards."""
+    """Server of the folder's own workspace; created jobs are removed after each test."""
     own, _, _ = workspaces
     before = {*own.store.records("jobs")}
     yield own
@@ -50,26 +50,26 @@ def sandbox(workspaces: tuple[Sandbox, Sandbox, Path]) -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def another(workspaces: tuple[Sandbox, Sandbox, Path]) -> Sandbox:
-    """Another workspace, which takes the same key."""
+def other_workspace(workspaces: tuple[Sandbox, Sandbox, Path]) -> Sandbox:
+    """Another workspace that accepts the same key."""
     return workspaces[1]
 
 
 @pytest.fixture
 def data(tmp_path: Path, workspaces: tuple[Sandbox, Sandbox, Path]) -> Path:
-    """A folder with the records of the workspace."""
+    """Folder with the records of the workspace."""
     return shutil.copytree(workspaces[2] / "data", tmp_path / "data")
 
 
-def live(folder: Path) -> int:
-    """Number of candidates in the published file."""
+def count_live_candidates(folder: Path) -> int:
+    """Return the number of candidates in the published file."""
     with duckdb.connect(str(folder / "recruitment.duckdb"), read_only=True) as connection:
         ((count,),) = connection.execute("SELECT count(*) FROM landing.candidates").fetchall()
     return int(count)
 
 
-def checks(called: Called) -> dict[str, dict[str, str]]:
-    """Checks of `doctor --json`, by name."""
+def read_checks(called: Called) -> dict[str, dict[str, str]]:
+    """Return the checks of `doctor --json` by name."""
     return {each["name"]: each for each in called.object["checks"]}
 
 
@@ -85,39 +85,41 @@ def checks(called: Called) -> dict[str, dict[str, str]]:
     ids=lambda words: words[0],
 )
 def test_a_folder_of_another_workspace_is_refused_before_the_first_request(
-    data: Path, another: Sandbox, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    data: Path, other_workspace: Sandbox, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(data.parent)
     Path("jobs.csv").write_text(JOB)
-    environ = variables(another.base_url, data)
+    environ = variables(other_workspace.base_url, data)
     if command[0] == "undo":
         given = ["push", "jobs", "jobs.csv", "--mode", "create", "--apply"]
         own = Warehouse(data).read(read_identity)
         assert own is not None
         assert 0 == call(given, environ | {"CONNECTOR_BASE_URL": own.address}).status
-    before = another.log
+    before = other_workspace.log
     called = call(command, environ)
 
     assert 2 == called.status
     assert "other_workspace" in called.err
-    assert another.base_url in called.err
+    assert other_workspace.base_url in called.err
     assert "CONNECTOR_DATA_DIR" in called.err
     assert "--moved-to" in called.err
-    assert before == another.log
-    assert COUNTS["candidates"] == live(data)
+    assert before == other_workspace.log
+    assert COUNTS["candidates"] == count_live_candidates(data)
 
 
 def test_doctor_compares_the_folder_with_the_configured_workspace(
-    data: Path, sandbox: Sandbox, another: Sandbox
+    data: Path, sandbox: Sandbox, other_workspace: Sandbox
 ) -> None:
-    before = another.log
+    before = other_workspace.log
     own = call(["doctor", "--json"], variables(sandbox.base_url, data))
-    other = call(["doctor", "--json"], variables(another.base_url, data))
+    other = call(["doctor", "--json"], variables(other_workspace.base_url, data))
 
     assert (0, 1) == (own.status, other.status)
-    assert "ok" == checks(own)["workspace"]["state"] == checks(own)["known records"]["state"]
-    assert "failed" == checks(other)["workspace"]["state"]
-    assert before == another.log
+    assert (
+        "ok" == read_checks(own)["workspace"]["state"] == read_checks(own)["known records"]["state"]
+    )
+    assert "failed" == read_checks(other)["workspace"]["state"]
+    assert before == other_workspace.log
 
 
 def test_doctor_notices_a_key_of_another_workspace_at_the_same_address(
@@ -129,36 +131,36 @@ def test_doctor_notices_a_key_of_another_workspace_at_the_same_address(
     called = call(["doctor", "--json"], variables(sandbox.base_url, data))
 
     assert 1 == called.status
-    assert "failed" == checks(called)["known records"]["state"]
-    assert "CONNECTOR_API_KEY" in checks(called)["known records"]["action"]
+    assert "failed" == read_checks(called)["known records"]["state"]
+    assert "CONNECTOR_API_KEY" in read_checks(called)["known records"]["action"]
 
 
 def test_a_workspace_that_moved_is_accepted_by_its_new_address(
-    data: Path, sandbox: Sandbox, another: Sandbox
+    data: Path, sandbox: Sandbox, other_workspace: Sandbox
 ) -> None:
     moved = sandbox.base_url.replace("127.0.0.1", "localhost")
     environ = variables(moved, data)
-    wrong = call(["doctor", "--moved-to", another.base_url], environ)
+    wrong = call(["doctor", "--moved-to", other_workspace.base_url], environ)
     refused = call(["pull", "jobs"], environ)
     accepted = call(["doctor", "--moved-to", f"{moved}/", "--json"], environ)
     pulled = call(["pull", "jobs"], environ)
 
     assert 1 == wrong.status
     assert 2 == refused.status
-    assert "ok" == checks(accepted)["moved"]["state"]
-    assert moved in checks(accepted)["moved"]["found"]
+    assert "ok" == read_checks(accepted)["moved"]["state"]
+    assert moved in read_checks(accepted)["moved"]["found"]
     assert 0 == pulled.status
     assert 2 == call(["pull", "jobs"], variables(sandbox.base_url, data)).status
 
 
 def test_another_workspace_is_not_accepted_as_the_one_that_moved(
-    data: Path, another: Sandbox
+    data: Path, other_workspace: Sandbox
 ) -> None:
-    environ = variables(another.base_url, data)
-    called = call(["doctor", "--moved-to", another.base_url, "--json"], environ)
+    environ = variables(other_workspace.base_url, data)
+    called = call(["doctor", "--moved-to", other_workspace.base_url, "--json"], environ)
 
     assert 1 == called.status
-    assert "failed" == checks(called)["moved"]["state"]
+    assert "failed" == read_checks(called)["moved"]["state"]
     assert 2 == call(["pull"], environ).status
 
 
@@ -183,48 +185,54 @@ def test_an_unknown_account_is_refused_unless_it_is_created(data: Path, sandbox:
 # -- Files -----------------------------------------------------------------------------------------
 
 
-def _absent(path: Path, other: Path) -> None:
+def remove_file(path: Path, other: Path) -> None:
     path.unlink()
 
 
-def _empty(path: Path, other: Path) -> None:
+def empty_file(path: Path, other: Path) -> None:
     path.write_bytes(b"")
 
 
-def _half(path: Path, other: Path) -> None:
+def truncate_file(path: Path, other: Path) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
 
 
-def _random(path: Path, other: Path) -> None:
+def fill_with_random_bytes(path: Path, other: Path) -> None:
     path.write_bytes(random.Random(5).randbytes(20_000))
 
 
-def _another(path: Path, other: Path) -> None:
+def replace_with_other_folders_file(path: Path, other: Path) -> None:
     shutil.copy(other / path.name, path)
 
 
-FAULTS: tuple[Callable[[Path, Path], None], ...] = (_absent, _empty, _half, _random, _another)
+FAULTS: tuple[Callable[[Path, Path], None], ...] = (
+    remove_file,
+    empty_file,
+    truncate_file,
+    fill_with_random_bytes,
+    replace_with_other_folders_file,
+)
 
 
 @pytest.fixture
-def elsewhere(workspaces: tuple[Sandbox, Sandbox, Path]) -> Path:
-    """A folder with the records of another workspace."""
+def other_folder(workspaces: tuple[Sandbox, Sandbox, Path]) -> Path:
+    """Folder with the records of another workspace."""
     folder = workspaces[2] / "elsewhere"
     for suffix in ("-wal", "-shm"):
         assert not (folder / f"ledger.sqlite{suffix}").exists()
     return folder
 
 
-def names(fault: Callable[[Path, Path], None]) -> str:
-    """Name of a fault, as a test's name has it."""
+def fault_name(fault: Callable[[Path, Path], None]) -> str:
+    """Return the name of a fault for a test id."""
     return fault.__name__.strip("_")
 
 
-@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=names)
-def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=fault_name)
+def test_a_ledger_of_another_folder_stops_pulls_and_pushes(
     data: Path,
-    elsewhere: Path,
+    other_folder: Path,
     sandbox: Sandbox,
     fault: Callable[[Path, Path], None],
     monkeypatch: pytest.MonkeyPatch,
@@ -236,7 +244,7 @@ def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
     assert 0 == call(push, environ).status
     assert 0 == call(["pull"], environ).status
     jobs, before = len(sandbox.store.records("jobs")), len(sandbox.log)
-    fault(data / "ledger.sqlite", elsewhere)
+    fault(data / "ledger.sqlite", other_folder)
     backups = data.parent / "backups"
 
     for command in (["pull"], push, ["undo", "last"], ["backup", str(backups)]):
@@ -247,10 +255,10 @@ def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
         assert "--new-ledger" in called.err
     assert 1 == call(["status", "--check"], environ).status
     assert before == len(sandbox.log)
-    assert "failed" == checks(call(["doctor", "--json"], environ))["ledger"]["state"]
+    assert "failed" == read_checks(call(["doctor", "--json"], environ))["ledger"]["state"]
 
     renewed = call(["doctor", "--new-ledger", "--json"], environ)
-    found = checks(renewed)["new ledger"]
+    found = read_checks(renewed)["new ledger"]
     assert "warning" == found["state"]
     assert "1 pushed file" in found["found"]
     assert "1 created record" in found["found"]
@@ -263,30 +271,30 @@ def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
     assert jobs == len(sandbox.store.records("jobs"))
 
 
-@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=names)
-def test_a_work_file_that_is_not_the_folders_own_is_never_used(
-    data: Path, elsewhere: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=fault_name)
+def test_a_work_file_of_another_folder_is_never_used(
+    data: Path, other_folder: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
 ) -> None:
     environ = variables(sandbox.base_url, data)
-    fault(data / "work.duckdb", elsewhere)
+    fault(data / "work.duckdb", other_folder)
     called = call(["pull"], environ)
 
-    if fault in (_absent, _empty):
+    if fault in (remove_file, empty_file):
         assert 0 == called.status
         assert "restored from recruitment.duckdb" in called.err
     else:
         assert 1 == called.status
         assert "work.duckdb" in called.err
         assert "restore" in called.err
-    assert COUNTS["candidates"] == live(data)
+    assert COUNTS["candidates"] == count_live_candidates(data)
 
 
-@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=names)
-def test_a_published_file_that_is_not_the_folders_own_is_replaced(
-    data: Path, elsewhere: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=fault_name)
+def test_a_published_file_of_another_folder_is_replaced(
+    data: Path, other_folder: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
 ) -> None:
     environ = variables(sandbox.base_url, data)
-    fault(data / "recruitment.duckdb", elsewhere)
+    fault(data / "recruitment.duckdb", other_folder)
 
     assert 0 == call(["pull"], environ).status
     with duckdb.connect(str(data / "recruitment.duckdb"), read_only=True) as connection:
@@ -296,10 +304,10 @@ def test_a_published_file_that_is_not_the_folders_own_is_replaced(
 
 @pytest.mark.slow
 def test_history_is_not_taken_from_a_published_file_of_another_folder(
-    data: Path, elsewhere: Path, sandbox: Sandbox
+    data: Path, other_folder: Path, sandbox: Sandbox
 ) -> None:
     (data / "work.duckdb").unlink()
-    shutil.copy(elsewhere / "recruitment.duckdb", data)
+    shutil.copy(other_folder / "recruitment.duckdb", data)
     called = call(["pull"], variables(sandbox.base_url, data))
 
     assert 1 == called.status
@@ -321,11 +329,13 @@ def test_a_new_ledger_keeps_the_counted_requests(data: Path, sandbox: Sandbox) -
 
 
 @pytest.mark.slow
-def test_new_ledger_leaves_a_ledger_in_order_alone(data: Path, sandbox: Sandbox) -> None:
+def test_the_option_new_ledger_leaves_a_valid_ledger_unchanged(
+    data: Path, sandbox: Sandbox
+) -> None:
     before = (data / "ledger.sqlite").stat().st_ino
     called = call(["doctor", "--new-ledger", "--json"], variables(sandbox.base_url, data))
 
-    assert "ok" == checks(called)["new ledger"]["state"]
+    assert "ok" == read_checks(called)["new ledger"]["state"]
     assert before == (data / "ledger.sqlite").stat().st_ino
 
 
@@ -333,7 +343,7 @@ def test_new_ledger_leaves_a_ledger_in_order_alone(data: Path, sandbox: Sandbox)
 
 
 @pytest.mark.slow
-def test_the_files_name_the_version_that_wrote_them(data: Path, sandbox: Sandbox) -> None:
+def test_data_files_contain_the_version_that_wrote_them(data: Path, sandbox: Sandbox) -> None:
     with closing(sqlite3.connect(data / "ledger.sqlite")) as ledger, ledger:
         ledger.execute("UPDATE identity SET written_by = '0.0.1'")
     call(["pull", "jobs"], variables(sandbox.base_url, data))
@@ -364,8 +374,8 @@ def test_the_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
 # -- Folders without an account --------------------------------------------------------------------
 
 
-def configure(folder: Path, **addresses: str) -> dict[str, str]:
-    """Write a project file with these accounts; returns the environment of commands."""
+def write_project(folder: Path, **addresses: str) -> dict[str, str]:
+    """Write a project file with these accounts. Returns the environment of commands."""
     lines = ['data_dir = "data"', 'models = "off"']
     for name, address in addresses.items():
         lines += [f"[accounts.{name}]", f'base_url = "{address}"', 'api_key_file = "key"']
@@ -376,43 +386,41 @@ def configure(folder: Path, **addresses: str) -> dict[str, str]:
     return {"CONNECTOR_CONFIG": str(file)}
 
 
-def folders(environ: dict[str, str], account: str) -> tuple[str, str, str]:
-    """State, finding and action of doctor's check of folders."""
-    found = checks(call(["doctor", "--account", account, "--json"], environ))["folders"]
+def read_folder_check(environ: dict[str, str], account: str) -> tuple[str, str, str]:
+    """Return state, finding and action of doctor's check of folders."""
+    found = read_checks(call(["doctor", "--account", account, "--json"], environ))["folders"]
     return found["state"], found["found"], found["action"]
 
 
 @pytest.mark.slow
-def test_doctor_says_how_a_folder_gets_the_name_of_its_account(
-    tmp_path: Path, sandbox: Sandbox, another: Sandbox
+def test_doctor_shows_how_to_rename_a_folder_to_its_account(
+    tmp_path: Path, sandbox: Sandbox, other_workspace: Sandbox
 ) -> None:
     old, new = tmp_path / "data" / "old", tmp_path / "data" / "new"
-    environ = configure(tmp_path, old=sandbox.base_url)
+    environ = write_project(tmp_path, old=sandbox.base_url)
     assert 0 == call(["pull", "--account", "old"], environ).status
-    environ = configure(tmp_path, other=another.base_url, new=sandbox.base_url)
+    environ = write_project(tmp_path, other=other_workspace.base_url, new=sandbox.base_url)
 
-    state, found, action = folders(environ, "other")
+    state, found, action = read_folder_check(environ, "other")
 
     assert "warning" == state
     assert f"the folder {old} does not belong to a configured account" in found
     assert f"{sandbox.base_url}, the workspace of new" in found
     assert f"Rename {old} to {new}, or remove it." == action
     old.rename(new)
-    assert "ok" == folders(environ, "new")[0]
+    assert "ok" == read_folder_check(environ, "new")[0]
     pulled = call(["pull", "--account", "new", "--json"], environ)
     assert 0 == pulled.object["resources"]["candidates"]["new"]
-    assert COUNTS["candidates"] == live(new)
+    assert COUNTS["candidates"] == count_live_candidates(new)
 
 
 @pytest.mark.slow
-def test_doctor_asks_which_of_two_folders_of_one_account_is_kept(
-    tmp_path: Path, sandbox: Sandbox
-) -> None:
+def test_doctor_reports_two_folders_of_the_same_account(tmp_path: Path, sandbox: Sandbox) -> None:
     for name in ("old", "new"):
-        environ = configure(tmp_path, **{name: sandbox.base_url})
+        environ = write_project(tmp_path, **{name: sandbox.base_url})
         assert 0 == call(["pull", "jobs", "--account", name], environ).status
 
-    state, _, action = folders(environ, "new")
+    state, _, action = read_folder_check(environ, "new")
 
     old, new = tmp_path / "data" / "old", tmp_path / "data" / "new"
     assert "warning" == state
@@ -422,16 +430,16 @@ def test_doctor_asks_which_of_two_folders_of_one_account_is_kept(
 
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_doctor_names_no_account_for_a_folder_of_an_unknown_workspace(
-    tmp_path: Path, sandbox: Sandbox, another: Sandbox, is_damaged: bool
+    tmp_path: Path, sandbox: Sandbox, other_workspace: Sandbox, is_damaged: bool
 ) -> None:
     old = tmp_path / "data" / "old"
-    environ = configure(tmp_path, old=another.base_url)
+    environ = write_project(tmp_path, old=other_workspace.base_url)
     assert 0 == call(["pull", "jobs", "--account", "old"], environ).status
     if is_damaged:
         (old / "ledger.sqlite").write_bytes(b"damaged" * 1000)
-    environ = configure(tmp_path, new=(another if is_damaged else sandbox).base_url)
+    environ = write_project(tmp_path, new=(other_workspace if is_damaged else sandbox).base_url)
 
-    state, found, action = folders(environ, "new")
+    state, found, action = read_folder_check(environ, "new")
 
     assert ("warning", f"the folder {old} does not belong to a configured account") == (
         state,

@@ -1,4 +1,4 @@
-"""The install guide: every command on it works, and the sizes on it are right."""
+"""The install guide: its commands work, and its sizes are correct."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from connector.sandbox.server import Sandbox
 from tests.catalog.document import read_tables
 from tests.readme.test_readme import free_port
 from tests.repository import ROOT
-from tests.service.guide_tools import locked, write_tools
+from tests.service.guide_tools import find_installed_packages, write_fake_tools
 
 GUIDE = (ROOT / "docs" / "INSTALL.md").read_text(encoding="utf-8")
 LOCKS = ROOT / "docs" / "service" / "requirements"
@@ -40,7 +40,9 @@ HEADINGS = (
 
 
 class GuideServer:
-    """A server in a folder: the guide's paths are below `root`, its account is the sandbox."""
+    """Simulated server in a folder: paths of the guide are below `root`, and its account is the
+    sandbox.
+    """
 
     def __init__(self, root: Path, address: str) -> None:
         self.root, self.address = root, address
@@ -55,12 +57,12 @@ class GuideServer:
         return self.root / name.lstrip("/")
 
     def redirect(self, text: str) -> str:
-        """Put the paths of a text below the root; paths that are there already stay."""
+        """Move the paths of a text below the root, except those that are already there."""
         text = re.sub(r"(?<![\w.])/(opt|etc|var)/", rf"{self.root}/\1/", text)
         return text.replace("https://acme.example", self.address)
 
     def shell(self, block: str) -> str:
-        """Run a block in the shell that the blocks before it left, and return its output."""
+        """Run a block in the shell state that the earlier blocks left. Returns its output."""
         left = self.root / "left"
         script = f"set -e\n{self.redirect(block)}\npwd > {left}.pwd; env -0 > {left}.env"
         printed = self._run(["bash", "-c", script], self.environ, self.folder)
@@ -72,7 +74,7 @@ class GuideServer:
         return printed
 
     def unit(self, name: str) -> tuple[list[str], dict[str, str], Path]:
-        """Command, environment and folder of an installed service."""
+        """Return command, environment and folder of an installed service."""
         unit = configparser.ConfigParser(interpolation=None)
         unit.optionxform = str  # type: ignore[assignment, method-assign] # systemd heeds case
         unit.read(self.path(f"/etc/systemd/system/{name}"))
@@ -110,14 +112,14 @@ class GuideServer:
         return done.stdout
 
 
-class Dagster:
-    """Both of Dagster's installed services, while they run."""
+class RunningDagster:
+    """Both of Dagster's installed services while they run."""
 
     def __init__(self, server: GuideServer, port: int) -> None:
         self._server, self._port = server, port
         self._running = list[subprocess.Popen[bytes]]()
 
-    def __enter__(self) -> Dagster:
+    def __enter__(self) -> RunningDagster:
         for name in ("dagster-webserver.service", "dagster-daemon.service"):
             words, environ, folder = self._server.unit(name)
             words = [str(self._port) if word == "3000" else word for word in words]
@@ -160,8 +162,8 @@ class Dagster:
         return [path.read_text() for path in self._server.root.glob("dagster-*.log")]
 
 
-def blocks(heading: str) -> list[str]:
-    """The shell blocks below a heading of the guide."""
+def find_shell_blocks(heading: str) -> list[str]:
+    """Return the shell blocks below a heading of the guide."""
     section = GUIDE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
 
@@ -180,7 +182,7 @@ DAEMONS = "{ instance { daemonHealth { allDaemonStatuses { daemonType healthy } 
 
 
 def copy_source(folder: Path) -> None:
-    """Copy what the wheel is built from."""
+    """Copy the files from which the wheel is built."""
     folder.mkdir()
     for name in SOURCE:
         if (ROOT / name).is_dir():
@@ -192,7 +194,7 @@ def copy_source(folder: Path) -> None:
 
 
 def add_webhook(config: Path, address: str) -> None:
-    """Configure where alerts go."""
+    """Configure the webhook for alerts."""
     webhook = config / "webhook"
     webhook.touch(0o600)
     webhook.write_text(f"{address}/alerts\n")
@@ -200,16 +202,16 @@ def add_webhook(config: Path, address: str) -> None:
         settings.write(f'alert_webhook_file = "{webhook}"\n')
 
 
-def left_over(root: Path, *folders: str) -> list[Path]:
-    """Files in folders of the root, but for the folders of systemd and cron."""
+def find_remaining_files(root: Path, *folders: str) -> list[Path]:
+    """Return files in folders of the root, except those of systemd and cron."""
     return [path for name in folders for path in (root / name).rglob("*") if not path.is_dir()]
 
 
-def test_sizes_on_the_page_are_those_of_the_packages() -> None:
+def test_documented_sizes_match_the_packages() -> None:
     table = next(t for t in read_tables(GUIDE) if t.header[0] == "Lock")
     measured = {}
     for path in LOCKS.glob("*.txt"):
-        packages = list(locked(path).values())
+        packages = list(find_installed_packages(path).values())
         if None in packages or path.stem == "build":
             continue
         files = [
@@ -232,19 +234,19 @@ def test_sizes_on_the_page_are_those_of_the_packages() -> None:
     assert {} == wrong
 
 
-def test_page_is_short_and_each_block_of_it_is_run() -> None:
-    run = [block for heading in HEADINGS for block in blocks(heading)]
+def test_the_guide_is_short_and_each_of_its_blocks_is_tested() -> None:
+    run = [block for heading in HEADINGS for block in find_shell_blocks(heading)]
 
     assert GUIDE.count("\n") < 300
     assert len(run) == GUIDE.count("```sh\n")
 
 
 @pytest.mark.slow(weight=10)
-def test_every_command_of_the_guide_works(tmp_path: Path) -> None:
+def test_every_command_of_the_install_guide_works(tmp_path: Path) -> None:
     with Sandbox(seed=9, counts={"jobs": 3, "candidates": 5}) as api:
         server = GuideServer(tmp_path, api.base_url)
         project = server.folder / "pyproject.toml"
-        write_tools(tmp_path)
+        write_fake_tools(tmp_path)
         for name in ("etc/systemd/system", "etc/cron.d", "opt", "var/lib", "var/backups"):
             (tmp_path / name).mkdir(parents=True)
         copy_source(server.folder)
@@ -252,7 +254,7 @@ def test_every_command_of_the_guide_works(tmp_path: Path) -> None:
         seen = iter(HEADINGS)
 
         def run_next() -> str:
-            return "".join(server.shell(block) for block in blocks(next(seen)))
+            return "".join(server.shell(block) for block in find_shell_blocks(next(seen)))
 
         assert "0.1.0" in run_next()
         # The connector comes from the wheel, not from the tests' own installation.
@@ -278,21 +280,21 @@ def test_every_command_of_the_guide_works(tmp_path: Path) -> None:
         server.cron("status --all")
 
         run_next()
-        with Dagster(server, free_port()) as dagster:
+        with RunningDagster(server, free_port()) as dagster:
             dagster.wait_until(LOCATIONS, STARTED)
             dagster.wait_until(DAEMONS, '"daemonType": "SCHEDULER", "healthy": true')
 
         project.write_text(project.read_text().replace('version = "0.1.0"', 'version = "0.2.0"'))
         server.folder = project.parent
-        assert 1 == len(blocks("Upgrade"))
+        assert 1 == len(find_shell_blocks("Upgrade"))
         run_next()
         assert "0.2.0" in server.shell("/opt/connector/bin/connector --version")
         run_next()
         assert "0.1.0" in server.shell("/opt/connector/bin/connector --version")
 
         dagster.wait()
-        uninstalls, deletes = blocks(next(seen))
+        uninstalls, deletes = find_shell_blocks(next(seen))
         server.shell(uninstalls)
-        assert [] == left_over(tmp_path, "opt", "etc/systemd/system", "etc/cron.d")
+        assert [] == find_remaining_files(tmp_path, "opt", "etc/systemd/system", "etc/cron.d")
         server.shell(f"cd /\n{deletes}")
-        assert [] == left_over(tmp_path, "opt", "etc", "var/lib", "var/backups")
+        assert [] == find_remaining_files(tmp_path, "opt", "etc", "var/lib", "var/backups")

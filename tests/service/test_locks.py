@@ -32,8 +32,8 @@ Lock = dict[str, dict[str, frozenset[str]]]
 
 
 @cache
-def locked(path: Path) -> Lock:
-    """The packages of a lock: its versions, which may be by Python's own, with their hashes."""
+def read_lock(path: Path) -> Lock:
+    """Return the packages of a lock with versions (which may depend on Python) and hashes."""
     text = path.read_text(encoding="utf-8")
     assert [] == re.findall(r"^-.*|\w+://\S+", text, re.MULTILINE), path.name
     found: Lock = {}
@@ -45,21 +45,21 @@ def locked(path: Path) -> Lock:
     return found
 
 
-def runtime() -> Lock:
-    """Everything that may be on a machine that runs the connector."""
+def find_runtime_packages() -> Lock:
+    """Return all packages that can be on a machine that runs the connector."""
     found: Lock = {}
     for path in sorted(FOLDER.glob("*.txt")):
-        found |= locked(path)
+        found |= read_lock(path)
     return found
 
 
-def test_there_is_a_lock_of_the_base_and_one_of_each_extra() -> None:
-    base = locked(FOLDER / "base.txt")
+def test_the_base_and_each_extra_have_a_lock() -> None:
+    base = read_lock(FOLDER / "base.txt")
 
     assert sorted(["base", "build", *EXTRAS]) == sorted(each.stem for each in FOLDER.glob("*.txt"))
     assert set() == ELSEWHERE & {*base}
     for extra in EXTRAS:
-        lock = locked(FOLDER / f"{extra}.txt")
+        lock = read_lock(FOLDER / f"{extra}.txt")
         asked = {re.split(r"[\[<>=]", e)[0] for e in PROJECT["optional-dependencies"][extra]}
         assert set() == asked - {*lock}, extra
         # What the base has for one platform alone, an extra may have for all.
@@ -67,19 +67,19 @@ def test_there_is_a_lock_of_the_base_and_one_of_each_extra() -> None:
 
 
 def test_all_locks_have_the_same_versions_and_files() -> None:
-    tested = locked(ROOT / "requirements.txt")
+    tested = read_lock(ROOT / "requirements.txt")
     only_there = {"dagster-postgres", "psycopg2-binary"}
 
     assert {} == {
         name: lock
-        for name, lock in runtime().items()
+        for name, lock in find_runtime_packages().items()
         if name not in only_there and tested.get(name) != lock
     }
 
 
-def test_what_is_installed_here_is_what_is_locked() -> None:
+def test_installed_packages_match_the_locks() -> None:
     others = {}
-    for name, versions in locked(ROOT / "requirements.txt").items():
+    for name, versions in read_lock(ROOT / "requirements.txt").items():
         try:
             here = distribution(name).version
         except PackageNotFoundError:
@@ -91,9 +91,9 @@ def test_what_is_installed_here_is_what_is_locked() -> None:
 
 
 @pytest.mark.parametrize("lock", ["base", *EXTRAS])
-def test_every_licence_is_known_and_lets_a_service_be_run(lock: str) -> None:
+def test_every_licence_is_known_and_permits_running_a_service(lock: str) -> None:
     refused = {}
-    for name in locked(FOLDER / f"{lock}.txt"):
+    for name in read_lock(FOLDER / f"{lock}.txt"):
         try:
             about = distribution(name).metadata
         except PackageNotFoundError:

@@ -23,7 +23,7 @@ KEYS = {KEY: ALL, "new-key": ALL, "jobs": ("jobs.read",)}
 
 
 class RestorableAccount(SandboxAccount):
-    """An account with a backup, whose server changed since."""
+    """Account with a backup, whose server changed since."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         super().__init__(sandbox, folder)
@@ -38,9 +38,9 @@ class RestorableAccount(SandboxAccount):
         self.change_two_candidates()
 
     def fails(self, code: str, *arguments: str, status: int = 1, **environ: str) -> None:
-        """Assert that a command fails with a code that docs/ERRORS.md explains."""
+        """Check that a command fails with a code that docs/ERRORS.md explains."""
         called = self.call(*(arguments or ("pull",)), "--json", **environ)
-        assert (status, code) == (called.status, _code(called.object)), called
+        assert (status, code) == (called.status, _read_error_code(called.object)), called
         assert f"`{code}`" in ERRORS.read_text(encoding="utf-8")
 
     def restore(self) -> None:
@@ -49,7 +49,7 @@ class RestorableAccount(SandboxAccount):
         assert 0 == self.call("restore", str(file), "--replace").status
 
     def check_pull(self, *arguments: str, **environ: str) -> None:
-        """Assert that the next pull is exact, and that `doctor` reports no failure."""
+        """Check that the next pull is exact, and that `doctor` reports no failure."""
         pulled = self.call(*(arguments or ("pull",)), "--json", **environ)
         assert (0, "done") == (pulled.status, pulled.object.get("outcome")), pulled
         assert [] == differences(self.sandbox, self.data / "recruitment.duckdb")
@@ -57,18 +57,16 @@ class RestorableAccount(SandboxAccount):
         assert [] == [each for each in checks if each["state"] == "failed"]
 
 
-def _code(told: dict[str, Any]) -> str | None:
-    """The error's code in what a command prints: what ended the run, or the resources that failed
-    alike.
-    """
+def _read_error_code(told: dict[str, Any]) -> str | None:
+    """Return the error code of the run, or of the resources that failed alike."""
     error = told.get("error") or told
     codes = {each["error_code"] for each in told.get("resources", {}).values()} - {None}
     return error.get("code") or (codes.pop() if len(codes) == 1 else None)
 
 
 @pytest.fixture(scope="module")
-def pattern(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """The folder of a account and of its platform, and the platform's port; tests use copies."""
+def account_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """Folder of an account and of its server, and the server's port. Tests use copies."""
     folder = tmp_path_factory.mktemp("site")
     with Sandbox(counts=COUNTS, keys=KEYS, data=folder / "platform") as sandbox:
         RestorableAccount(sandbox, folder).begin()
@@ -76,9 +74,9 @@ def pattern(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
 
 
 @pytest.fixture
-def account(tmp_path: Path, pattern: tuple[Path, int]) -> Iterator[RestorableAccount]:
-    """Since the backup a candidate was changed and another one deleted."""
-    folder, port = pattern
+def account(tmp_path: Path, account_template: tuple[Path, int]) -> Iterator[RestorableAccount]:
+    """Account whose server changed one candidate and deleted another since the backup."""
+    folder, port = account_template
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     # The data folder belongs to one address.
     with Sandbox(keys=KEYS, data=tmp_path / "platform", port=port) as sandbox:
@@ -87,7 +85,9 @@ def account(tmp_path: Path, pattern: tuple[Path, int]) -> Iterator[RestorableAcc
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_backup", first_fast([True, False]))
-def test_a_work_file_that_is_none(account: RestorableAccount, has_backup: bool) -> None:
+def test_recovery_from_an_invalid_work_file_gives_an_exact_copy(
+    account: RestorableAccount, has_backup: bool
+) -> None:
     account.work.write_bytes(b"no database any more")
     account.fails("not_a_warehouse")
 
@@ -97,7 +97,9 @@ def test_a_work_file_that_is_none(account: RestorableAccount, has_backup: bool) 
 
 
 @pytest.mark.parametrize("has_backup", first_fast([True, False]))
-def test_a_ledger_that_is_none(account: RestorableAccount, has_backup: bool) -> None:
+def test_recovery_from_an_invalid_ledger_gives_an_exact_copy(
+    account: RestorableAccount, has_backup: bool
+) -> None:
     for each in account.data.glob("ledger.sqlite*"):
         each.unlink()
     account.ledger.write_bytes(b"no database any more" * 100)
@@ -111,7 +113,7 @@ def test_a_ledger_that_is_none(account: RestorableAccount, has_backup: bool) -> 
     account.check_pull()
 
 
-def test_a_key_that_is_refused(account: RestorableAccount) -> None:
+def test_recovery_from_a_rejected_key_gives_an_exact_copy(account: RestorableAccount) -> None:
     account.fails("unauthorized", CONNECTOR_API_KEY="withdrawn")
     account.fails("forbidden", "pull", "candidates", CONNECTOR_API_KEY="jobs")
 
@@ -120,26 +122,28 @@ def test_a_key_that_is_refused(account: RestorableAccount) -> None:
     account.check_pull()
 
 
-def test_a_budget_that_is_spent(account: RestorableAccount) -> None:
+def test_recovery_from_a_reached_request_limit_gives_an_exact_copy(
+    account: RestorableAccount,
+) -> None:
     account.fails("budget_spent", "pull", "--full", "--max-requests", "4", status=4)
 
     account.check_pull()
 
 
-def test_a_month_that_is_spent(account: RestorableAccount) -> None:
+def test_recovery_from_a_used_up_quota_gives_an_exact_copy(account: RestorableAccount) -> None:
     account.fails("quota_spent", status=4, CONNECTOR_MONTHLY_REQUESTS="1")
 
     account.check_pull("pull", "--ignore-quota", CONNECTOR_MONTHLY_REQUESTS="1000")
 
 
-def test_an_address_of_something_else(account: RestorableAccount) -> None:
+def test_recovery_from_a_wrong_address_gives_an_exact_copy(account: RestorableAccount) -> None:
     for address in ("http://127.0.0.1:9", f"{account.sandbox.base_url}/elsewhere"):
         account.fails("other_workspace", status=2, CONNECTOR_BASE_URL=address)
 
     account.check_pull()
 
 
-def test_everything_is_lost(account: RestorableAccount) -> None:
+def test_recovery_from_a_lost_disk_gives_an_exact_copy(account: RestorableAccount) -> None:
     shutil.rmtree(account.data)
 
     (file,) = account.backups.glob("*.tar")

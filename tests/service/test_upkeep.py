@@ -1,4 +1,4 @@
-"""`doctor` looks at what keeps an account well, and `status --check` answers in one line."""
+"""Upkeep checks of `doctor`, and `status --check`, which prints one line."""
 
 from __future__ import annotations
 
@@ -30,17 +30,19 @@ NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 ADDRESS = "https://acme.example"
 
 
-def settings_of(folder: Path, **more: str) -> Settings:
-    """Settings of an account in the folder."""
+def load_folder_settings(folder: Path, **more: str) -> Settings:
+    """Return the settings of an account in the folder."""
     return load_settings({}, {**variables(ADDRESS, folder / "data"), **more}, folder)
 
 
-def looked(settings: Settings, now: datetime = NOW, **environ: str) -> dict[str, DoctorCheck]:
+def run_upkeep_checks(
+    settings: Settings, now: datetime = NOW, **environ: str
+) -> dict[str, DoctorCheck]:
     return {each.name: each for each in check_upkeep(settings, environ, now)}
 
 
-def land(settings: Settings, proven_at: datetime) -> None:
-    """A work file whose last pull was proven at that moment."""
+def write_verified_work_file(settings: Settings, proven_at: datetime) -> None:
+    """Write a work file whose last pull was verified at that time."""
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     run = Run("r1", "pull", started_at=proven_at)
@@ -52,16 +54,16 @@ def land(settings: Settings, proven_at: datetime) -> None:
 
 
 @contextmanager
-def listening() -> Iterator[int]:
-    """A port of this machine that somebody listens at."""
+def open_port() -> Iterator[int]:
+    """Yield a local port with a listening socket."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         yield listener.getsockname()[1]
 
 
-def test_an_account_that_was_never_used_is_well(tmp_path: Path) -> None:
-    checks = looked(settings_of(tmp_path))
+def test_upkeep_checks_of_a_new_account_only_miss_alerts(tmp_path: Path) -> None:
+    checks = run_upkeep_checks(load_folder_settings(tmp_path))
 
     assert ["alerts"] == [name for name, each in checks.items() if each.state != "ok"], checks
     assert [
@@ -71,17 +73,17 @@ def test_an_account_that_was_never_used_is_well(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
-def test_the_age_of_the_last_backup_is_told(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
-    land(settings, NOW)
+def test_a_missing_or_old_backup_is_reported(tmp_path: Path) -> None:
+    settings = load_folder_settings(tmp_path)
+    write_verified_work_file(settings, NOW)
     with Ledger(settings.folder) as ledger:
         ledger.read_uses()
 
-    assert "there is no backup" == looked(settings)["backup"].found
+    assert "there is no backup" == run_upkeep_checks(settings)["backup"].found
     made = make_backup(settings, tmp_path / "backups", now=lambda: NOW)
-    fresh, old = looked(settings), looked(settings, NOW + timedelta(days=9))
+    fresh, old = run_upkeep_checks(settings), run_upkeep_checks(settings, NOW + timedelta(days=9))
     made.file.unlink()
-    gone = looked(settings)
+    gone = run_upkeep_checks(settings)
 
     states = [each["backup"].state for each in (fresh, old, gone)]
     assert ["ok", "warning", "warning"] == states
@@ -90,39 +92,41 @@ def test_the_age_of_the_last_backup_is_told(tmp_path: Path) -> None:
     assert "connector backup" in (old["backup"].action or "")
 
 
-def test_what_restores_have_left_is_told(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
-    land(settings, NOW)
+def test_leftover_files_of_restores_are_reported(tmp_path: Path) -> None:
+    settings = load_folder_settings(tmp_path)
+    write_verified_work_file(settings, NOW)
     made = make_backup(settings, tmp_path / "backups", keep=None, now=lambda: NOW)
     restored = restore(settings, made.file, RestoreOptions(replaces=True))
     assert restored.aside is not None
 
-    left = looked(settings)["leftovers"]
+    left = run_upkeep_checks(settings)["leftovers"]
     shutil.rmtree(restored.aside)
-    gone = looked(settings)["leftovers"]
+    gone = run_upkeep_checks(settings)["leftovers"]
 
     assert ("warning", True) == (left.state, str(restored.aside) in left.found)
     assert "Delete the files" in (left.action or "")
     assert "ok" == gone.state
 
 
-def test_an_erasure_that_was_cut_off_is_told(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
+def test_an_interrupted_erasure_is_reported(tmp_path: Path) -> None:
+    settings = load_folder_settings(tmp_path)
     settings.make_folder()
     with Ledger(settings.folder) as ledger:
         person = Person(emails=frozenset(("a@b.example",)))
         Erasures(ledger).begin("erasure-1", [person], [[]], {}, NOW)
 
-    check = looked(settings)["erasures"]
+    check = run_upkeep_checks(settings)["erasures"]
 
     assert ("warning", True) == (check.state, "erase --apply" in (check.action or ""))
     assert "a@b.example" not in check.found
 
 
-def test_alerts_are_tried_and_not_sent(tmp_path: Path) -> None:
-    with listening() as port:
-        there = settings_of(tmp_path, CONNECTOR_ALERT_WEBHOOK=f"http://127.0.0.1:{port}/T0KEN")
-        assert "ok" == looked(there)["alerts"].state
+def test_alert_sinks_are_connected_to_without_sending(tmp_path: Path) -> None:
+    with open_port() as port:
+        there = load_folder_settings(
+            tmp_path, CONNECTOR_ALERT_WEBHOOK=f"http://127.0.0.1:{port}/T0KEN"
+        )
+        assert "ok" == run_upkeep_checks(there)["alerts"].state
     nobody = {
         "CONNECTOR_ALERT_WEBHOOK": f"http://127.0.0.1:{port}/T0KEN",
         "CONNECTOR_ALERT_EMAIL_TO": "ann@acme.example",
@@ -131,7 +135,7 @@ def test_alerts_are_tried_and_not_sent(tmp_path: Path) -> None:
         "CONNECTOR_ALERT_EMAIL_PORT": str(port),
         "CONNECTOR_ALERT_EMAIL_SECURITY": "none",
     }
-    check = looked(settings_of(tmp_path, **nobody))["alerts"]
+    check = run_upkeep_checks(load_folder_settings(tmp_path, **nobody))["alerts"]
 
     assert "warning" == check.state
     assert "the webhook" in check.found
@@ -139,7 +143,7 @@ def test_alerts_are_tried_and_not_sent(tmp_path: Path) -> None:
     assert "T0KEN" not in check.found + str(check.action)
 
 
-def test_doctor_looks_at_every_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_all_checks_every_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "connector.toml").write_text(
         f'data_dir = "{tmp_path}/data"\n[accounts.acme]\nbilling_day = 99\n[accounts.globex]\n',
         encoding="utf-8",
@@ -156,12 +160,12 @@ def test_doctor_looks_at_every_account(tmp_path: Path, monkeypatch: pytest.Monke
     assert "failed" == told.object["accounts"][1]["checks"][0]["state"]
 
 
-def test_a_status_check_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
+def test_status_check_prints_one_line_and_sets_the_exit_status(tmp_path: Path) -> None:
     environ = variables(None, tmp_path / "data", None)
     new = call(["status", "--check"], environ)
     assert not (tmp_path / "data").exists()
-    settings = settings_of(tmp_path)
-    land(settings, datetime.now(UTC) - timedelta(days=3))
+    settings = load_folder_settings(tmp_path)
+    write_verified_work_file(settings, datetime.now(UTC) - timedelta(days=3))
     fresh = call(["status", "--check", "--json", "--max-age", "10d"], environ)
     old = call(["status", "--check", "--max-age", "2d"], environ)
     settings.folder.joinpath("work.duckdb").write_bytes(b"nothing of ours")

@@ -1,4 +1,4 @@
-"""The changelog has the numbers that the files have."""
+"""Version numbers in the changelog and the documents match the code."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from connector.warehouse.schema import SCHEMA_VERSION
 from tests.repository import ROOT
 
 
-def test_the_changelog_starts_with_the_version_of_the_package() -> None:
+def test_the_changelog_starts_with_the_package_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
     assert [project["version"]] == re.findall(r"^## (\S+)", changelog, re.MULTILINE)[:1]
 
 
-def test_the_files_have_the_numbers_that_the_page_says() -> None:
+def test_documented_schema_versions_match_the_files() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `?([\w.]+|backups)\b[^|]*\| (.+?) \|", text, re.MULTILINE))
 

@@ -73,7 +73,9 @@ def test_a_lakehouse_with_another_data_path_is_refused(group: Group) -> None:
     group.publish("acme")
     elsewhere = group.folder / "elsewhere"
 
-    with pytest.raises(LakehouseError, match=r"names another place for its files than .*elsewhere") as told:
+    with pytest.raises(
+        LakehouseError, match=r"names another place for its files than .*elsewhere"
+    ) as told:
         publish_to_lakehouse(group.settings("acme", CONNECTOR_LAKEHOUSE_DATA=str(elsewhere)))
 
     assert "CONNECTOR_LAKEHOUSE_DATA" in told.value.action

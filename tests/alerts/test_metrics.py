@@ -83,13 +83,13 @@ def test_the_dashboard_and_alert_rules_use_existing_metrics_only() -> None:
     printed = set(re.findall(r"^(connector_\w+)\{", prometheus_text(every), re.MULTILINE))
     dashboard = json.loads((SERVICE / "grafana-dashboard.json").read_text())
     rules = yaml.safe_load((SERVICE / "prometheus-rules.yaml").read_text())
-    asked = [each["targets"][0]["expr"] for each in dashboard["panels"]]
-    asked += [each["expr"] for group in rules["groups"] for each in group["rules"]]
+    expressions = [each["targets"][0]["expr"] for each in dashboard["panels"]]
+    expressions += [each["expr"] for group in rules["groups"] for each in group["rules"]]
     labels = {"connector_account", "connector_resource", "connector_change", "connector_outcome"}
     labels |= {"connector_command", "connector_alert"}
 
-    assert len(asked) >= 10
-    assert set() == set(re.findall(r"connector_\w+", " ".join(asked))) - printed - labels
+    assert len(expressions) >= 10
+    assert set() == set(re.findall(r"connector_\w+", " ".join(expressions))) - printed - labels
 
 
 def test_other_commands_do_not_import_the_prometheus_library(environ: dict[str, str]) -> None:

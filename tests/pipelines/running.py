@@ -57,9 +57,9 @@ class RunResult:
     def reason(self) -> str:
         """Return the reason of the failure in the log."""
         assert self.failure is not None
-        told = self.failure.step_failure_data.user_failure_data
-        assert told is not None
-        return str(told.description)
+        data = self.failure.step_failure_data.user_failure_data
+        assert data is not None
+        return str(data.description)
 
 
 @contextmanager

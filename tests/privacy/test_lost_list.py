@@ -181,12 +181,12 @@ def test_a_missing_receipt_is_reported_and_written_again(agency: ErasedPeopleAcc
     (wrong,) = health.object["accounts"][0]["problems"]
     (check,) = (each for each in checked.object["checks"] if each["name"] == "erasures")
     assert (1, "warning") == (health.status, check["state"])
-    for told in (wrong, check["found"]):
-        assert f"{receipt} is missing" in told
-        assert "2 hashes of erased people" in told
-    for told in (wrong, check["action"]):
-        assert "from a backup" in told
-        assert "doctor --repair" in told
+    for text in (wrong, check["found"]):
+        assert f"{receipt} is missing" in text
+        assert "2 hashes of erased people" in text
+    for text in (wrong, check["action"]):
+        assert "from a backup" in text
+        assert "doctor --repair" in text
     # Everybody is on the list, so nothing has to wait.
     assert 0 == agency.call("pull", "candidates").status
 

@@ -82,7 +82,7 @@ def find_unsafe_characters(text: str) -> set[str]:
 def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Called], Sandbox]:
     """Folder after a pull, publication and push with a hostile server, and the output."""
     folder = tmp_path_factory.mktemp("hostile")
-    said: list[Called] = []
+    calls: list[Called] = []
     people = folder / "people.csv"
     people.write_text(
         "First name,Last name,Email,Employment type\n"
@@ -112,10 +112,10 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Ca
             ("undo", "last", "--apply"),
             ("alerts",),
         ):
-            said.append(call(words, environ))
+            calls.append(call(words, environ))
             is_refused = "odd.csv" in words[-1]
-            assert (said[-1].status in (0, 3)) is not is_refused, (words, said[-1])
-    return folder, said, sandbox
+            assert (calls[-1].status in (0, 3)) is not is_refused, (words, calls[-1])
+    return folder, calls, sandbox
 
 
 Left = tuple[Path, list[Called], Sandbox]

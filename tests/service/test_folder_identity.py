@@ -168,12 +168,12 @@ def test_an_unknown_account_is_refused_unless_it_is_created(data: Path, sandbox:
     environ = variables(sandbox.base_url, data)
     before = len(sandbox.log)
     refused = call(["pull", "--account", "nobody"], environ)
-    asked = len(sandbox.log)
+    sent = len(sandbox.log)
     created = call(["pull", "jobs", "--account", "north", "--create"], environ)
     known = call(["status", "--account", "north"], environ)
     near = call(["status", "--account", "nort"], environ)
 
-    assert (2, before) == (refused.status, asked)
+    assert (2, before) == (refused.status, sent)
     assert "'nobody'" in refused.err
     assert "Known: (unnamed)" in refused.err
     assert "--create" in refused.err

@@ -14,7 +14,7 @@ import yaml
 
 from connector.operations.metrics import INSTRUMENTS, prometheus_text
 from connector.sandbox.server import Sandbox
-from tests.support.command import COUNTS, KEY, Called, call, variables
+from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 
 SERVICE = Path(__file__).parents[2] / "docs" / "service"
 RUN = "from connector.cli import main; main()"
@@ -37,7 +37,7 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         yield given
 
 
-def read_samples(called: Called) -> dict[str, float]:
+def read_samples(called: CommandResult) -> dict[str, float]:
     """Return the samples of a Prometheus text."""
     samples = [each for each in called.out.splitlines() if not each.startswith("#")]
     return {name: float(value) for name, value in (each.rsplit(" ", 1) for each in samples)}

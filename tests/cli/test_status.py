@@ -15,7 +15,7 @@ from connector.sandbox.store import Store
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import Run, write_run
 from connector.warehouse.warehouse import Warehouse
-from tests.support.command import COUNTS, KEY, Called, call, start, variables
+from tests.support.command import COUNTS, KEY, CommandResult, call, start, variables
 
 
 def test_status_before_the_first_pull_says_what_to_run(tmp_path: Path) -> None:
@@ -106,13 +106,13 @@ def test_status_after_a_failure_always_shows_a_next_step(tmp_path: Path, manner:
 
 @pytest.mark.slow
 def test_status_works_during_a_pull(tmp_path: Path) -> None:
-    seen: list[Called] = []
+    seen: list[CommandResult] = []
 
     def between(store: Store) -> None:
         if len(sandbox.log) == 15:
             with start(["status", "--json"], variables(None, tmp_path, None)) as process:
                 out, err = process.communicate(timeout=30)
-                seen.append(Called(process.returncode, out, err))
+                seen.append(CommandResult(process.returncode, out, err))
 
     with Sandbox(counts={"candidates": 150}, keys={KEY: ("*",)}, between=between) as sandbox:
         call(["pull", "candidates"], variables(sandbox.base_url, tmp_path))

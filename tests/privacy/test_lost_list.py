@@ -17,7 +17,7 @@ from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.privacy.populated_agency import find_traces
-from tests.support.command import Called, call, variables
+from tests.support.command import CommandResult, call, variables
 from tests.tiers import first_fast
 
 EMAIL, NAME, OTHER = "olwen.zz@mail.example", "Zzyzxworth", "gwen.qq@mail.example"
@@ -52,11 +52,11 @@ class ErasedPeopleAccount:
         record = self.sandbox.store.create("candidates", person | {"employment_type": "permanent"})
         return str(record.record["id"])
 
-    def call(self, *arguments: str) -> Called:
+    def call(self, *arguments: str) -> CommandResult:
         """Call a command."""
         return call(arguments, self.environ)
 
-    def push(self) -> Called:
+    def push(self) -> CommandResult:
         """Push a row about the first person, without a pull."""
         path = self.data.parent / "people.csv"
         head = "first_name,last_name,email,employment_type"

@@ -15,7 +15,7 @@ import pytest
 from connector.log import forms
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
-from tests.support.command import Called, call, variables
+from tests.support.command import CommandResult, call, variables
 
 PLANTED = "planted/key+5f0c1e=of~tests"
 """A key that addresses, JSON and base64 each write in another way."""
@@ -55,11 +55,11 @@ def test_no_command_leaves_the_key_in_output_or_files(
     people = tmp_path / "people.csv"
     people.write_text(PEOPLE, encoding="utf-8")
     data = tmp_path / "data"
-    calls: list[Called] = []
+    calls: list[CommandResult] = []
     with Sandbox(counts=COUNTS, keys={PLANTED: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, data, PLANTED)
 
-        def ask(*words: str, **more: str) -> Called:
+        def ask(*words: str, **more: str) -> CommandResult:
             calls.append(call([*words, "--debug"], {**environ, **more}))
             return calls[-1]
 

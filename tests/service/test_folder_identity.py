@@ -19,7 +19,7 @@ from connector.version import commit, full_version, program_version
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.state import read_identity
 from connector.warehouse.warehouse import Warehouse
-from tests.support.command import COUNTS, KEY, Called, call, variables
+from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 from tests.tiers import first_fast
 
 JOB = "title,location,employment_type,description\nNight nurse,Leeds,permanent,Text\n"
@@ -68,7 +68,7 @@ def count_live_candidates(folder: Path) -> int:
     return int(count)
 
 
-def read_checks(called: Called) -> dict[str, dict[str, str]]:
+def read_checks(called: CommandResult) -> dict[str, dict[str, str]]:
     """Return the checks of `doctor --json` by name."""
     return {each["name"]: each for each in called.object["checks"]}
 
@@ -424,7 +424,7 @@ def test_doctor_reports_two_folders_of_the_same_account(tmp_path: Path, sandbox:
 
     old, new = tmp_path / "data" / "old", tmp_path / "data" / "new"
     assert "warning" == state
-    assert f"new has {new}: remove {old}." in action
+    assert f"new uses {new}, so remove {old}." in action
     assert f"move {new} away and rename {old} to it" in action
 
 

@@ -98,7 +98,7 @@ LONG = "Head of everything"
 
 
 class PublishingAccount:
-    """The warehouse of one account below `folder`, and the models in it."""
+    """Account below `folder` with a work file and a small project of models."""
 
     def __init__(self, folder: Path, **given: str) -> None:
         self.folder = folder
@@ -112,19 +112,19 @@ class PublishingAccount:
         self.warehouse.prepare()
 
     def use_project(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Publish with this project in the place of the one that is shipped."""
+        """Make `publish` use this project instead of the shipped one."""
         monkeypatch.setattr(publishing, "project_of", self.project)
 
     def project(self, _: Settings | None = None) -> Project:
-        """The project as it is now."""
+        """Load the project."""
         return load_project(self.project_folder)
 
     def settings(self, **more: str) -> Settings:
-        """The settings, with more variables if they are given."""
+        """Return the settings, with additional environment variables if given."""
         return load_settings({}, {**self.given, **more}, self.folder)
 
     def land(self, table: str, *records: Mapping[str, Any]) -> None:
-        """Put records into a table of the landing, or another one with its schema."""
+        """Insert records into a landing table, or into another table if its schema is given."""
         name = table if "." in table else f"landing.{table}"
         with open_file(self.warehouse.work) as connection:
             for each in records:
@@ -146,17 +146,17 @@ class PublishingAccount:
 
     @property
     def last(self) -> Publication:
-        """The latest attempt to publish, as the work file has it."""
+        """Latest publication recorded in the work file."""
         return self.warehouse.read(last_publications, 1)[0]
 
     def leftovers(self) -> list[str]:
-        """Files that a publication should not leave behind."""
+        """Files that a publication must not leave behind."""
         kept = ("work.duckdb", "recruitment.duckdb", "publishing.lock")
         return sorted(p.name for p in self.warehouse.folder.iterdir() if p.name not in kept)
 
 
-def tables_of(file: Path) -> dict[str, list[str]]:
-    """The columns of every table and view of a file, by `schema.table`."""
+def list_columns(file: Path) -> dict[str, list[str]]:
+    """Return the columns of every table and view of a file, by `schema.table`."""
     with duckdb.connect(str(file), read_only=True) as connection:
         found: Sequence[tuple[str, list[str]]] = connection.execute(
             "SELECT schema_name || '.' || table_name, list(column_name ORDER BY column_index) "

@@ -12,7 +12,7 @@ from tests.publishing.small import SmallProject
 
 @pytest.fixture
 def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount:
-    """An agency with two jobs, which all checks pass."""
+    """An agency with two jobs that pass all checks."""
     made = PublishingAccount(tmp_path)
     made.use_project(monkeypatch)
     made.land("jobs", {"id": "j1", "title": "Nurse"}, {"id": "j2", "title": "Cook"})

@@ -41,14 +41,14 @@ FEW = {
 """How many records make an agency in which every model has rows."""
 
 
-def settings_of(folder: Path) -> Settings:
-    """Settings of an account whose data folder is `data` in this one."""
+def load_demonstration_settings(folder: Path) -> Settings:
+    """Return settings of an account whose data folder is `data` below this folder."""
     environ = {"CONNECTOR_DATA_DIR": str(folder / "data")}
     return load_settings({}, environ, folder)
 
 
-def land_agency(folder: Path, counts: Mapping[str, int]) -> Warehouse:
-    """A warehouse in the folder, with so many records of the agency landed and proven."""
+def load_agency(folder: Path, counts: Mapping[str, int]) -> Warehouse:
+    """Create a warehouse in the folder with so many verified records of each resource."""
     warehouse = Warehouse(folder)
     warehouse.prepare()
     run = Run("the-run", "pull", started_at=AT)
@@ -69,12 +69,12 @@ def land_agency(folder: Path, counts: Mapping[str, int]) -> Warehouse:
 
 
 def publish_agency(folder: Path, counts: Mapping[str, int]) -> Path:
-    """The published file of the agency, with all its models."""
+    """Load and publish the agency with all models, and return the published file."""
     seeds = folder / "data" / SEEDS_FOLDER
     write_seeds(seeds)
     goals = "consultant_id,team,month,measure,target\n"
     goals += "".join(f"{USERS[n]},,2026-08-01,interviews_held,{4 + n}\n" for n in range(3))
     goals += ",Technology,2026-08-01,candidates_added,20\n"
     (seeds / "goals.csv").write_text(goals, encoding="utf-8")
-    land_agency(folder / "data", counts)
-    return publish(settings_of(folder), now=lambda: AT).file
+    load_agency(folder / "data", counts)
+    return publish(load_demonstration_settings(folder), now=lambda: AT).file

@@ -44,8 +44,10 @@ class PublisherForkServer(ForkServer):
 
 
 class Reader:
-    """Reads the file in a process of its own, while its `with` block lasts: some times over at each
-    `look`, which does not wait for it. One that `stays` opens the file once.
+    """Process that reads the file while its `with` block lasts.
+
+    Each `look` starts some reads without waiting for them. With `stays`, the process opens the
+    file only once.
     """
 
     def __init__(self, file: Path, *, stays: bool) -> None:
@@ -72,7 +74,7 @@ class Reader:
 
 
 def serve() -> None:
-    """Fork a publisher for each order."""
+    """Fork a publisher for each order read from the input."""
     # Imported before the first fork.
     import connector.publishing.project_loader  # noqa: PLC0415
     import connector.publishing.publication  # noqa: F401, PLC0415
@@ -81,7 +83,7 @@ def serve() -> None:
 
 
 def _run(order: tuple[Mapping[str, str], int | None, str | None]) -> int:
-    """Publish, and count steps: calls out of Python, to DuckDB and to the system."""
+    """Publish, and count steps: calls to Python, DuckDB and the system."""
     from connector.publishing import publication as publishing  # noqa: PLC0415
     from connector.publishing.project_loader import load_project  # noqa: PLC0415
     from connector.publishing.publication import publish  # noqa: PLC0415
@@ -110,8 +112,8 @@ def _run(order: tuple[Mapping[str, str], int | None, str | None]) -> int:
 # -- the reader -----------------------------------------------------------------------------------
 
 
-def _read_on(file: Path, *, stays: bool) -> None:
-    """Read at each line of the input, and print what was seen, without repetitions."""
+def read_repeatedly(file: Path, *, stays: bool) -> None:
+    """Read the file at each input line, and print the distinct states seen."""
     import duckdb  # noqa: PLC0415
 
     seen: list[list[str]] = []
@@ -132,4 +134,4 @@ def _read_on(file: Path, *, stays: bool) -> None:
 
 
 if __name__ == "__main__":
-    _read_on(Path(sys.argv[1]), stays=sys.argv[2] == "stays")
+    read_repeatedly(Path(sys.argv[1]), stays=sys.argv[2] == "stays")

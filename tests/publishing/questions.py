@@ -22,28 +22,28 @@ PAGE = Path(__file__).parents[2] / "docs" / "QUESTIONS.md"
 _QUERY = re.compile(r"```sql\n(.*?)\n```\n\n?(?:\|[^\n]*\n)*\n?", re.DOTALL)
 
 
-def questions(text: str) -> list[str]:
-    """The queries of the page."""
+def parse_queries(text: str) -> list[str]:
+    """Return the SQL queries of the page."""
     return [found[1] for found in _QUERY.finditer(text)]
 
 
-def answered(text: str, file: Path) -> str:
-    """The page with the result of each query below it, as the file gives it."""
+def add_results(text: str, file: Path) -> str:
+    """Return the page with the result of each query below it."""
 
     def answer(found: re.Match[str]) -> str:
-        return f"```sql\n{found[1]}\n```\n\n{_table(file, found[1])}\n"
+        return f"```sql\n{found[1]}\n```\n\n{format_result(file, found[1])}\n"
 
     return _QUERY.sub(answer, text).rstrip("\n") + "\n"
 
 
-def _table(file: Path, sql: str) -> str:
+def format_result(file: Path, sql: str) -> str:
     result = query(file, sql)
     lines = [result.columns, ["---"] * len(result.columns)]
-    lines += [[_shown(each) for each in row] for row in result.rows]
+    lines += [[format_value(each) for each in row] for row in result.rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, Decimal):
@@ -52,10 +52,10 @@ def _shown(value: Any) -> str:
 
 
 def main() -> None:
-    """Write the results into the page."""
+    """Write the query results into the page."""
     with tempfile.TemporaryDirectory() as folder:
         file = publish_agency(Path(folder), COUNTS)
-        PAGE.write_text(answered(PAGE.read_text(encoding="utf-8"), file), encoding="utf-8")
+        PAGE.write_text(add_results(PAGE.read_text(encoding="utf-8"), file), encoding="utf-8")
     sys.stdout.write(f"{PAGE}\n")
 
 

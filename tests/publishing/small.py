@@ -124,7 +124,7 @@ Row = tuple[Any, ...]
 
 
 class SmallProject:
-    """The project and a file to build it in, both of which a test may spoil first."""
+    """A small project, its database file, and methods to change both."""
 
     def __init__(self, folder: Path, rows: tuple[Row, ...] = JOBS) -> None:
         self.folder = folder / "project"
@@ -140,20 +140,20 @@ class SmallProject:
             connection.executemany("INSERT INTO landing.jobs VALUES (?, ?, ?, ?)", rows)
 
     def write(self, name: str, text: str) -> Path:
-        """Put a file into the project; its path."""
+        """Write a file of the project and return its path."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return path
 
     def replace(self, name: str, old: str, new: str) -> Path:
-        """Write a file anew with something in it replaced; its path."""
+        """Replace a text in a file of the project and return its path."""
         text = FILES[name]
         assert old in text, f"{old!r} is not in {name}"
         return self.write(name, text.replace(old, new))
 
     def set_aside(self, *select: str) -> Path:
-        """Build it, or what is selected, in a file beside it; this one stays as it was."""
+        """Build the project, or the selected models, in a separate file."""
         earlier = self.file.with_name("earlier.duckdb")
         fresh = self.file.read_bytes()
         self.build(*select)
@@ -162,11 +162,11 @@ class SmallProject:
         return earlier
 
     def project(self, seeds: Path | None = None) -> Project:
-        """The project as it is now."""
+        """Load the project."""
         return load_project(self.folder, seeds=seeds)
 
     def build(self, *select: str, **more: Any) -> BuildResult:
-        """Build it, or what is selected."""
+        """Build the project, or the selected models."""
         return build(self.file, self.project(), select=select, **more)
 
     def rows(self, sql: str) -> list[Row]:
@@ -176,24 +176,24 @@ class SmallProject:
 
 
 class Follower:
-    """Writes down what a build tells, and which models were made anew."""
+    """Records the progress messages of a build and the names of rebuilt models."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
-        self.made: list[str] = []
+        self.messages: list[str] = []
+        self.rebuilt: list[str] = []
 
     def on_plan(self, models: int, checks: int) -> None:
-        """So much is to be done."""
-        self.told.append(f"{models} {checks}")
+        """Record the number of models and checks."""
+        self.messages.append(f"{models} {checks}")
 
     def on_model_start(self, name: str) -> None:
-        """The model's turn has come."""
-        self.told.append(name)
+        """Record the name of the model."""
+        self.messages.append(name)
 
     def on_model_end(self, model: ModelBuilt) -> None:
         if not model.is_copied:
-            self.made.append(model.name)
+            self.rebuilt.append(model.name)
 
     def on_check_end(self, check: CheckResult) -> None:
-        """A check has ended."""
-        self.told.append(check.name)
+        """Record the name of the check."""
+        self.messages.append(check.name)

@@ -14,12 +14,12 @@ from tests.publishing.small import JOBS, Follower, SmallProject
 from tests.support.errors import has_code
 
 
-def found(built: BuildResult, name: str) -> CheckResult:
+def find_check(built: BuildResult, name: str) -> CheckResult:
     (one,) = (each for each in built.checks if each.name == name)
     return one
 
 
-def test_everything_stands_in_its_schema(small: SmallProject) -> None:
+def test_models_are_built_in_their_schemas(small: SmallProject) -> None:
     built = small.build()
     kinds = small.rows(
         "SELECT table_schema, table_name, table_type FROM information_schema.tables "
@@ -42,9 +42,9 @@ def test_everything_stands_in_its_schema(small: SmallProject) -> None:
     assert (10, (), ()) == (len(built.checks), built.blocking, built.warnings)
 
 
-def test_texts_reach_the_comments(small: SmallProject) -> None:
+def test_descriptions_become_comments_of_tables_and_columns(small: SmallProject) -> None:
     small.build()
-    told: dict[str, str] = dict(
+    comments: dict[str, str] = dict(
         small.rows(
             "SELECT table_name || '.' || column_name, comment FROM duckdb_columns() "
             "WHERE comment IS NOT NULL AND schema_name <> 'landing'"
@@ -52,24 +52,24 @@ def test_texts_reach_the_comments(small: SmallProject) -> None:
     )
 
     # A text is inherited under the same name only, since a renamed column may mean something else.
-    assert "The job's title." == told["stg_jobs.title"] == told["fct_jobs.title"]
-    assert "stg_jobs.job_id" not in told
-    assert "The job's state." == told["fct_jobs.status"] == told["sum_jobs.status"]
-    assert "The person's name." == told["people.name"]
-    assert "stg_jobs.status" not in told
+    assert "The job's title." == comments["stg_jobs.title"] == comments["fct_jobs.title"]
+    assert "stg_jobs.job_id" not in comments
+    assert "The job's state." == comments["fct_jobs.status"] == comments["sum_jobs.status"]
+    assert "The person's name." == comments["people.name"]
+    assert "stg_jobs.status" not in comments
     assert [("Every job with its consultant.",)] == small.rows(
         "SELECT comment FROM duckdb_tables() WHERE table_name = 'fct_jobs'"
     )
 
 
-def test_views_survive_another_name_of_the_file(small: SmallProject) -> None:
+def test_views_still_work_after_the_file_is_renamed(small: SmallProject) -> None:
     small.build()
     small.file = small.file.rename(small.file.with_name("recruitment.duckdb"))
 
     assert [(3,)] == small.rows("SELECT count(*) FROM staging.stg_jobs")
 
 
-def test_what_is_built_again_is_the_same(small: SmallProject) -> None:
+def test_building_again_gives_the_same_result(small: SmallProject) -> None:
     first = small.build()
     view = small.replace("staging/stg_jobs.sql", "materialized='view'", "materialized='table'")
     assert [3] == [each.rows for each in small.build().models if each.name == "stg_jobs"]
@@ -91,19 +91,19 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_each_kind_of_check_finds_its_fault(tmp_path: Path, name: str) -> None:
+def test_each_kind_of_check_finds_a_planted_fault(tmp_path: Path, name: str) -> None:
     row, examples = FAULTS[name]
     built = SmallProject(tmp_path, (*JOBS, row)).build()
 
     assert (1, examples, "error") == (
-        found(built, name).failing,
-        found(built, name).examples,
-        found(built, name).severity,
+        find_check(built, name).failing,
+        find_check(built, name).examples,
+        find_check(built, name).severity,
     )
-    assert found(built, name) in built.blocking
+    assert find_check(built, name) in built.blocking
 
 
-def test_a_warning_does_not_block(tmp_path: Path) -> None:
+def test_a_failed_check_of_severity_warn_does_not_block(tmp_path: Path) -> None:
     built = SmallProject(tmp_path, (*JOBS, ("j4", "Cook", None, "p1"))).build()
 
     assert ["not_null_sum_jobs_status"] == [each.name for each in built.warnings]
@@ -123,7 +123,7 @@ SQL_FAULTS = {
 
 
 @pytest.mark.parametrize("name", SQL_FAULTS)
-def test_broken_sql_names_file_and_line(small: SmallProject, name: str) -> None:
+def test_invalid_sql_is_reported_with_file_and_line(small: SmallProject, name: str) -> None:
     old, new, place, problem = SQL_FAULTS[name]
     path = small.replace("marts/fct_jobs.sql", old, new)
 
@@ -134,19 +134,19 @@ def test_broken_sql_names_file_and_line(small: SmallProject, name: str) -> None:
     assert problem in str(caught.value)
 
 
-def test_no_data_is_in_what_is_told(tmp_path: Path) -> None:
+def test_build_errors_contain_no_data(tmp_path: Path) -> None:
     small = SmallProject(tmp_path, (*JOBS, ("j4", "Ada Lovelace", "open", None)))
     small.replace("marts/sum_jobs.sql", "count(*) as jobs", "sum(title::int) as jobs")
 
     with pytest.raises(ModelFailed, match=r"sum_jobs\.sql:5: .*Could not convert") as caught:
         small.build()
 
-    told = f"{caught.value} {caught.value.action} {caught.value.__cause__}"
-    assert not [title for _, title, *_ in JOBS if title in told]
-    assert "Ada" not in told
+    message = f"{caught.value} {caught.value.action} {caught.value.__cause__}"
+    assert not [title for _, title, *_ in JOBS if title in message]
+    assert "Ada" not in message
 
 
-def test_a_failure_leaves_what_stood_before(small: SmallProject) -> None:
+def test_a_failed_build_keeps_the_earlier_tables(small: SmallProject) -> None:
     small.build()
     small.replace("marts/sum_jobs.sql", "count(*)", "cuont(*)")
 
@@ -156,7 +156,7 @@ def test_a_failure_leaves_what_stood_before(small: SmallProject) -> None:
     assert [("closed", 1), ("open", 2)] == small.rows("SELECT * FROM marts.sum_jobs ORDER BY 1")
 
 
-def test_a_test_on_a_missing_column_is_refused(small: SmallProject) -> None:
+def test_a_check_on_a_missing_column_is_rejected(small: SmallProject) -> None:
     for old, new in (
         ("name: job_id", "name: jbo_id"),
         ("field: id", "field: idd"),
@@ -171,7 +171,7 @@ def test_a_test_on_a_missing_column_is_refused(small: SmallProject) -> None:
         assert path == caught.value.path
 
 
-def test_only_what_is_selected_is_built(small: SmallProject) -> None:
+def test_only_selected_models_are_built(small: SmallProject) -> None:
     small.build()
     before = small.rows("SELECT count(*) FROM marts.fct_jobs")
     with duckdb.connect(str(small.file)) as connection:
@@ -183,7 +183,7 @@ def test_only_what_is_selected_is_built(small: SmallProject) -> None:
     assert ["not_null_sum_jobs_status"] == [each.name for each in built.checks]
 
 
-def test_a_selection_without_what_it_needs_says_so(small: SmallProject) -> None:
+def test_a_selection_without_its_parents_fails_and_suggests_a_plus(small: SmallProject) -> None:
     with pytest.raises(ModelFailed) as caught:
         small.build("sum_jobs")
 
@@ -193,7 +193,7 @@ def test_a_selection_without_what_it_needs_says_so(small: SmallProject) -> None:
     )
 
 
-def test_the_rest_is_copied_over(small: SmallProject) -> None:
+def test_unselected_tables_are_copied_from_the_earlier_file(small: SmallProject) -> None:
     earlier = small.set_aside()
     with duckdb.connect(str(small.file)) as connection:
         connection.execute("DELETE FROM landing.jobs WHERE id = 'j3'")
@@ -206,8 +206,9 @@ def test_the_rest_is_copied_over(small: SmallProject) -> None:
     assert "unique_fct_jobs_job_id" in [each.name for each in built.checks]
 
 
-def test_a_table_of_another_shape_is_not_copied(small: SmallProject) -> None:
-    """A table whose file has changed its columns since is built, and one that was never there."""
+def test_an_unselected_table_with_other_columns_or_without_a_copy_is_built(
+    small: SmallProject,
+) -> None:
     earlier = small.set_aside("+fct_jobs")
     small.replace("marts/fct_jobs.sql", "people.name as", "people.since, people.name as")
     built = small.build("stg_jobs", earlier=earlier)
@@ -216,7 +217,9 @@ def test_a_table_of_another_shape_is_not_copied(small: SmallProject) -> None:
     assert ("fct_jobs", "sum_jobs") == tuple(each.name for each in built.models)[-2:]
 
 
-def test_checks_run_on_a_file_that_was_built(small: SmallProject) -> None:
+def test_checks_of_a_built_file_give_the_build_results_and_change_nothing(
+    small: SmallProject,
+) -> None:
     built = small.build()
     before = small.file.read_bytes()
 
@@ -227,9 +230,9 @@ def test_checks_run_on_a_file_that_was_built(small: SmallProject) -> None:
     assert before == small.file.read_bytes()
 
 
-def test_a_build_tells_how_it_goes_on(small: SmallProject) -> None:
+def test_a_build_reports_each_model_and_check(small: SmallProject) -> None:
     follower = Follower()
     built = small.build(watch=follower)
     models, checks = (tuple(each.name for each in some) for some in (built.models, built.checks))
 
-    assert [f"{len(models)} {len(checks)}", *models, *checks] == follower.told
+    assert [f"{len(models)} {len(checks)}", *models, *checks] == follower.messages

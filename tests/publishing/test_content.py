@@ -39,8 +39,8 @@ Field = tuple[str, str]
 """A field's key and its type."""
 
 
-class Landed:
-    """A work file with content in it, written as a pull would have landed it."""
+class ContentWarehouse:
+    """A work file with content types and items, loaded as by a pull."""
 
     checks: Mapping[str, CheckResult]
 
@@ -71,18 +71,18 @@ class Landed:
             )
 
     def build(self) -> None:
-        """Make the views."""
+        """Create the views."""
         built = build(self.file, load_project(), select=SELECTED)
         self.checks = {each.name: each for each in built.checks}
 
     def query(self, sql: str, zone: str = "UTC") -> list[tuple[Any, ...]]:
-        """Run a query in a session of that time zone."""
+        """Run a query in a session with this time zone."""
         with duckdb.connect(str(self.file), read_only=True) as connection:
             connection.execute(f"SET TimeZone = '{zone}'")
             return connection.execute(sql).fetchall()
 
     def views(self) -> dict[str, list[str]]:
-        """The columns of each view, those of its fields alone."""
+        """Return the columns of each view that come from its fields."""
         found = self.query(
             "SELECT table_name, list(column_name ORDER BY column_index)[8:] "
             "FROM duckdb_columns() WHERE schema_name = 'marts' GROUP BY 1 ORDER BY 1"
@@ -90,15 +90,15 @@ class Landed:
         return dict(found)
 
     def values(self, view: str, column: str, zone: str = "UTC") -> list[Any]:
-        """A column of a view, by the items' ids."""
+        """Return a column of a view, ordered by the items' ids."""
         sql = f"SELECT {quoted(column)} FROM marts.{quoted(view)} ORDER BY id"
         return [value for (value,) in self.query(sql, zone)]
 
 
 @pytest.fixture(scope="module")
-def landed(tmp_path_factory: pytest.TempPathFactory) -> Landed:
-    """A work file with content of every kind in it, and the views made."""
-    it = Landed(tmp_path_factory.mktemp("content"))
+def content_warehouse(tmp_path_factory: pytest.TempPathFactory) -> ContentWarehouse:
+    """A work file with content of every kind, and its views."""
+    it = ContentWarehouse(tmp_path_factory.mktemp("content"))
     it.add_type("a", 'x"; drop schema landing cascade; --', ("Title", "text"), ("id", "text"))
     it.add_type("b's", "Blog Posts", ("a-b", "text"), ("a_b", "text"), ("a_b_2", "text"))
     it.add_type("c", "blog_posts", ("1st", "text"), ("'", "text"), ("ÄÖ", "text"))
@@ -130,7 +130,9 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Landed:
     return it
 
 
-def test_names_are_safe_and_unlike_each_other(landed: Landed) -> None:
+def test_names_of_content_views_and_columns_are_safe_and_unique(
+    content_warehouse: ContentWarehouse,
+) -> None:
     expected = {
         "content_blog_posts": ["a_b", "a_b__2", "a_b_2"],
         "content_blog_posts__2": ["field_1st", "field", "field__2"],
@@ -139,14 +141,16 @@ def test_names_are_safe_and_unlike_each_other(landed: Landed) -> None:
         "content_x_drop_schema_landing_cascade": ["field_title", "field_id"],
     }
 
-    assert expected == {name: each for name, each in landed.views().items() if name in expected}
+    assert expected == {
+        name: each for name, each in content_warehouse.views().items() if name in expected
+    }
 
 
-def test_values_have_their_fields_types(landed: Landed) -> None:
-    row = landed.query(
+def test_content_values_have_the_type_of_their_field(content_warehouse: ContentWarehouse) -> None:
+    row = content_warehouse.query(
         f"SELECT {', '.join(f'{k}::VARCHAR' for k in KINDS)} FROM marts.content_kinds"
     )
-    types = landed.query(
+    types = content_warehouse.query(
         f"SELECT {', '.join(f'typeof({k})' for k in KINDS)} FROM marts.content_kinds"
     )
 
@@ -164,54 +168,62 @@ def test_values_have_their_fields_types(landed: Landed) -> None:
     ] == types
 
 
-def test_what_does_not_fit_is_null_and_counted(landed: Landed) -> None:
-    audit = landed.checks["content_values_that_do_not_fit"]
+def test_content_values_of_another_type_are_null_and_counted(
+    content_warehouse: ContentWarehouse,
+) -> None:
+    audit = content_warehouse.checks["content_values_that_do_not_fit"]
 
     assert [[None] * 4] * len(MISFITS) == [
-        landed.values("content_misfits", column) for column in landed.views()["content_misfits"]
+        content_warehouse.values("content_misfits", column)
+        for column in content_warehouse.views()["content_misfits"]
     ]
     assert (len(MISFITS), ("misfit",), "warn") == (audit.failing, audit.examples, audit.severity)
 
 
-def test_keys_of_any_kind_are_found(landed: Landed) -> None:
+def test_content_values_are_read_for_keys_with_any_characters(
+    content_warehouse: ContentWarehouse,
+) -> None:
     assert [[f"value of {key}"] for key in KEYS] == [
-        landed.values("content_keys", column) for column in landed.views()["content_keys"]
+        content_warehouse.values("content_keys", column)
+        for column in content_warehouse.views()["content_keys"]
     ]
 
 
-def test_a_moment_without_an_offset_is_utc(landed: Landed) -> None:
-    plain, zoned = landed.values("content_times", "at", "Asia/Tokyo")
+def test_a_timestamp_without_an_offset_is_utc(content_warehouse: ContentWarehouse) -> None:
+    plain, zoned = content_warehouse.values("content_times", "at", "Asia/Tokyo")
 
-    assert plain == zoned == landed.values("content_times", "at")[0]
+    assert plain == zoned == content_warehouse.values("content_times", "at")[0]
 
 
-def test_texts_are_those_that_people_gave(landed: Landed) -> None:
-    told = dict(
-        landed.query(
+def test_comments_of_content_views_are_the_labels_given_in_the_api(
+    content_warehouse: ContentWarehouse,
+) -> None:
+    comments = dict(
+        content_warehouse.query(
             "SELECT column_name, comment FROM duckdb_columns() "
             "WHERE table_name = 'content_blog_posts'"
         )
     )
-    ((about,),) = landed.query(
+    ((about,),) = content_warehouse.query(
         "SELECT comment FROM duckdb_views() WHERE view_name = 'content_blog_posts'"
     )
 
-    assert "Field 0" == told["a_b"]
-    assert "The item's title." == told["title"]
+    assert "Field 0" == comments["a_b"]
+    assert "The item's title." == comments["title"]
     assert "of the type Type b's," in about
 
 
-def test_a_view_goes_with_its_type(tmp_path: Path) -> None:
-    landed = Landed(tmp_path)
-    landed.add_type("a", "old")
-    landed.add_type("b", "kept")
-    landed.add_item("i", "b")
-    landed.add_item("j", "b")
-    landed.build()
-    with open_file(landed.file) as connection:
+def test_the_view_of_a_deleted_content_type_is_dropped(tmp_path: Path) -> None:
+    content_warehouse = ContentWarehouse(tmp_path)
+    content_warehouse.add_type("a", "old")
+    content_warehouse.add_type("b", "kept")
+    content_warehouse.add_item("i", "b")
+    content_warehouse.add_item("j", "b")
+    content_warehouse.build()
+    with open_file(content_warehouse.file) as connection:
         connection.execute("UPDATE landing.content_types SET _deleted_at = now() WHERE id = 'a'")
         connection.execute("UPDATE landing.content_items SET _deleted_at = now() WHERE id = 'i'")
-    landed.build()
+    content_warehouse.build()
 
-    assert ["content_kept"] == list(landed.views())
-    assert ["j"] == landed.values("content_kept", "id")
+    assert ["content_kept"] == list(content_warehouse.views())
+    assert ["j"] == content_warehouse.values("content_kept", "id")

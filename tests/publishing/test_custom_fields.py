@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.publishing.agency import PublishingAccount, tables_of
+from tests.publishing.agency import PublishingAccount, list_columns
 
 SENT: tuple[dict[str, Any], ...] = (
     {
@@ -44,8 +44,8 @@ TYPES = {
 
 
 @pytest.fixture
-def extended(agency: PublishingAccount) -> PublishingAccount:
-    """The agency, whose API sends fields of candidates that are not documented."""
+def extended_agency(agency: PublishingAccount) -> PublishingAccount:
+    """An agency whose API sends undocumented fields of candidates."""
     for number, fields in enumerate(SENT):
         record = {"id": f"c{number}", "city": "Leeds", **fields}
         agency.land(
@@ -57,11 +57,13 @@ def extended(agency: PublishingAccount) -> PublishingAccount:
     return agency
 
 
-def test_each_field_is_a_column_of_the_type_of_its_values(extended: PublishingAccount) -> None:
-    extended.publish()
+def test_each_undocumented_field_is_a_typed_column_of_candidates_extra(
+    extended_agency: PublishingAccount,
+) -> None:
+    extended_agency.publish()
 
-    rows = extended.rows("FROM staging.candidates_extra ORDER BY id")
-    (types,) = extended.rows(
+    rows = extended_agency.rows("FROM staging.candidates_extra ORDER BY id")
+    (types,) = extended_agency.rows(
         "SELECT map_from_entries(list((column_name, data_type))) AS types FROM duckdb_columns() "
         "WHERE table_name = 'candidates_extra'"
     )
@@ -76,21 +78,25 @@ def test_each_field_is_a_column_of_the_type_of_its_values(extended: PublishingAc
         *(first[name] for name in ("big", "ID_2", "nothing", 'say "x"')),
     )
     assert (3.0, "one", None) == tuple(second[name] for name in ("price", "mixed", "since"))
-    assert "staging.jobs_extra" not in tables_of(extended.file)
+    assert "staging.jobs_extra" not in list_columns(extended_agency.file)
 
 
-def test_only_flags_of_undocumented_fields_are_published_if_personal_fields_are_masked(
-    extended: PublishingAccount,
+def test_masking_keeps_only_boolean_columns_of_undocumented_fields(
+    extended_agency: PublishingAccount,
 ) -> None:
-    extended.given["CONNECTOR_PUBLISH_PERSONAL"] = "drop"
-    extended.publish()
+    extended_agency.given["CONNECTOR_PUBLISH_PERSONAL"] = "drop"
+    extended_agency.publish()
 
-    assert ["id", "is_vip"] == tables_of(extended.file)["staging.candidates_extra"]
-    assert b"00123" not in extended.file.read_bytes()
+    assert ["id", "is_vip"] == list_columns(extended_agency.file)["staging.candidates_extra"]
+    assert b"00123" not in extended_agency.file.read_bytes()
 
 
-def test_a_column_of_the_view_is_left_out(extended: PublishingAccount) -> None:
-    extended.given["CONNECTOR_PUBLISH_WITHOUT"] = "landing,history,staging.candidates_extra.zip"
-    extended.publish()
+def test_publish_without_leaves_out_a_column_of_candidates_extra(
+    extended_agency: PublishingAccount,
+) -> None:
+    extended_agency.given["CONNECTOR_PUBLISH_WITHOUT"] = (
+        "landing,history,staging.candidates_extra.zip"
+    )
+    extended_agency.publish()
 
-    assert set(TYPES) - {"zip"} == {*tables_of(extended.file)["staging.candidates_extra"]}
+    assert set(TYPES) - {"zip"} == {*list_columns(extended_agency.file)["staging.candidates_extra"]}

@@ -9,27 +9,29 @@ import pytest
 
 from connector.cli.demo import COUNTS
 from tests.publishing.demonstration import publish_agency
-from tests.publishing.questions import PAGE, answered, questions
+from tests.publishing.questions import PAGE, add_results, parse_queries
 from tests.support.agency import reading
 
 DATA = PAGE.parent / "DATA.md"
 
 
-def test_every_column_has_a_meaning() -> None:
+def test_every_column_in_the_data_reference_has_a_meaning() -> None:
     rows = [line.split(" | ") for line in DATA.read_text(encoding="utf-8").splitlines()]
 
     assert [] == [row for row in rows if row[0].startswith("| `") and not row[2].strip(" |")]
 
 
 @pytest.mark.slow
-def test_questions_are_answered_as_the_page_says(tmp_path: Path) -> None:
+def test_documented_queries_return_the_documented_results(tmp_path: Path) -> None:
     page = PAGE.read_text(encoding="utf-8")
     file = publish_agency(tmp_path, COUNTS)
     with reading(file) as connection:
-        kinds = [str(each[1]) for q in questions(page) for each in connection.sql(q).description]
+        kinds = [
+            str(each[1]) for q in parse_queries(page) for each in connection.sql(q).description
+        ]
     assert not {"HUGEINT", "DECIMAL(38,0)"} & {*kinds}
-    assert [] == re.findall(r"20\d\d", " ".join(questions(page)))
+    assert [] == re.findall(r"20\d\d", " ".join(parse_queries(page)))
     assert "| user " not in page
 
-    assert questions(page)
-    assert page == answered(page, file), "run python -m tests.publishing.questions"
+    assert parse_queries(page)
+    assert page == add_results(page, file), "run python -m tests.publishing.questions"

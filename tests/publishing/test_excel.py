@@ -34,26 +34,26 @@ CREATE TABLE marts."content_a/b_with_a_name_that_is_far_too_long" AS SELECT 1 AS
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with a value of each type."""
+def published_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published file with a value of each type."""
     file = tmp_path_factory.mktemp("excel") / "recruitment.duckdb"
     with duckdb.connect(str(file)) as connection:
         connection.execute(f"SET TimeZone = 'UTC'; {TABLES}")
     return file
 
 
-def sheet(path: Path, name: str) -> Worksheet:
-    """A sheet as another program reads it."""
+def read_sheet(path: Path, name: str) -> Worksheet:
+    """Read a worksheet with openpyxl."""
     found = openpyxl.load_workbook(path)[name]
     assert isinstance(found, Worksheet)
     return found
 
 
-def test_values_keep_their_types(published: Path, tmp_path: Path) -> None:
+def test_cells_keep_the_types_of_their_values(published_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "kinds.xlsx"
-    (written,) = write_workbook(published, path, ["marts.kinds"])
+    (written,) = write_workbook(published_file, path, ["marts.kinds"])
 
-    read = sheet(path, "kinds")
+    read = read_sheet(path, "kinds")
     cells = {str(head.value): cell for head, cell in zip(read[1], read[2], strict=True)}
     values = {name: cell.value for name, cell in cells.items()}
     assert values == {
@@ -89,10 +89,12 @@ def test_values_keep_their_types(published: Path, tmp_path: Path) -> None:
     assert ("a\x01b\r\n c ", "_x0041_") == (texts["control"], texts["like_escape"])
 
 
-def test_a_text_that_is_too_long_is_shortened_and_counted(published: Path, tmp_path: Path) -> None:
-    (written,) = write_workbook(published, tmp_path / "long.xlsx", ["marts.long_texts"])
+def test_texts_over_the_limit_of_excel_are_shortened_and_counted(
+    published_file: Path, tmp_path: Path
+) -> None:
+    (written,) = write_workbook(published_file, tmp_path / "long.xlsx", ["marts.long_texts"])
 
-    _, *cells = (str(row[0].value) for row in sheet(tmp_path / "long.xlsx", "long_texts"))
+    _, *cells = (str(row[0].value) for row in read_sheet(tmp_path / "long.xlsx", "long_texts"))
     book = openpyxl.load_workbook(tmp_path / "long.xlsx", read_only=True)
     assert 4 == len([*book["long_texts"].iter_rows()])
     assert {"note": 3} == dict(written.cut)
@@ -105,7 +107,7 @@ def test_a_text_that_is_too_long_is_shortened_and_counted(published: Path, tmp_p
     assert 32_767 >= len(cells[1].encode("utf-16-le")) // 2
 
 
-def test_each_table_has_a_sheet_whose_name_excel_takes(published: Path, tmp_path: Path) -> None:
+def test_sheet_names_are_unique_and_valid_in_excel(published_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "names.xlsx"
     path.write_text("an earlier file")
     tables = [
@@ -115,25 +117,25 @@ def test_each_table_has_a_sheet_whose_name_excel_takes(published: Path, tmp_path
         "marts.content_a/b_with_a_name_that_is_far_too_long",
         "marts.kinds",
     ]
-    names = [each.name for each in write_workbook(published, path, tables)]
+    names = [each.name for each in write_workbook(published_file, path, tables)]
 
     assert (
         ["kinds", "kinds (staging)", "history (marts)", "content_a_b_with_a_name_that_is"]
         == names
         == openpyxl.load_workbook(path).sheetnames
     )
-    assert ["a*b"] == [cell.value for cell in sheet(path, "history (marts)")[1]]
+    assert ["a*b"] == [cell.value for cell in read_sheet(path, "history (marts)")[1]]
 
 
-def test_a_table_that_does_not_fit_is_refused_and_nothing_is_written(
-    published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_table_with_too_many_rows_is_rejected_and_no_file_is_written(
+    published_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(excel, "ROWS_MAX", 2)
 
     with pytest.raises(Misused, match=r"marts.long_texts has 3 rows, and a sheet has at most 2"):
-        write_workbook(published, tmp_path / "x.xlsx", ["marts.kinds", "marts.long_texts"])
+        write_workbook(published_file, tmp_path / "x.xlsx", ["marts.kinds", "marts.long_texts"])
     with pytest.raises(UnknownName, match=r"Did you mean 'marts.kinds'\?"):
-        write_workbook(published, tmp_path / "x.xlsx", ["marts.kind"])
+        write_workbook(published_file, tmp_path / "x.xlsx", ["marts.kind"])
     assert [] == [*tmp_path.iterdir()]
 
 
@@ -146,7 +148,7 @@ def test_a_table_that_does_not_fit_is_refused_and_nothing_is_written(
         ("--xlsx", "no/folder/a.xlsx", "--table", "marts.fct_jobs"),
     ],
 )
-def test_options_that_do_not_fit_are_refused_before_anything_is_published(
+def test_invalid_xlsx_options_are_rejected_before_publishing(
     options: tuple[str, ...], tmp_path: Path
 ) -> None:
     called = call(["publish", *options], {"CONNECTOR_DATA_DIR": str(tmp_path)})

@@ -9,7 +9,7 @@ from tests.publishing.small import FCT_JOBS, FILES, SUM_JOBS, SmallProject
 from tests.support.errors import has_code
 
 
-def test_models_are_ordered_by_what_they_are_made_of(small: SmallProject) -> None:
+def test_the_build_order_puts_parents_before_children(small: SmallProject) -> None:
     assert ("people", "stg_jobs", "fct_jobs", "sum_jobs") == small.project().build_order
 
 
@@ -24,7 +24,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("braces", BROKEN)
-def test_an_error_in_the_template_names_file_and_line(small: SmallProject, braces: str) -> None:
+def test_a_template_error_is_reported_with_file_and_line(small: SmallProject, braces: str) -> None:
     sql = f"{FCT_JOBS.partition('from')[0]}from {braces}\n"
     path = small.write("marts/fct_jobs.sql", sql)
 
@@ -38,7 +38,7 @@ def test_an_error_in_the_template_names_file_and_line(small: SmallProject, brace
     assert "{{ ref('model') }}" in caught.value.action
 
 
-def test_jinja_works_as_in_dbt(small: SmallProject) -> None:
+def test_jinja_variables_filters_and_comments_are_rendered(small: SmallProject) -> None:
     sql = "{% set wanted = ['open'] %}\nselect '{{ wanted | first }}' as status {# a note #}\n"
     small.write("marts/sum_jobs.sql", f"{SUM_JOBS.partition('select')[0]}{sql}")
 
@@ -101,7 +101,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_not_understood_is_refused_where_it_stands(small: SmallProject, name: str) -> None:
+def test_invalid_project_files_are_rejected_with_file_and_line(
+    small: SmallProject, name: str
+) -> None:
     file, old, new, line, problem = WRONG[name]
     path = small.replace(file, old, new)
 
@@ -112,7 +114,7 @@ def test_what_is_not_understood_is_refused_where_it_stands(small: SmallProject, 
     assert problem in str(caught.value)
 
 
-def test_unknown_references_name_the_nearest(small: SmallProject) -> None:
+def test_an_unknown_reference_is_rejected_with_the_nearest_name(small: SmallProject) -> None:
     cases = (
         ("marts/fct_jobs.sql", "ref('stg_jobs')", "ref('stg_job')", 8, "stg_jobs"),
         ("staging/stg_jobs.sql", "'landing', 'jobs'", "'landing', 'jbos'", 7, "landing.jobs"),
@@ -129,7 +131,7 @@ def test_unknown_references_name_the_nearest(small: SmallProject) -> None:
         assert f"Did you mean {nearest}" in str(caught.value)
 
 
-def test_a_ring_is_named_whole(small: SmallProject) -> None:
+def test_a_circular_reference_is_rejected_with_the_whole_cycle(small: SmallProject) -> None:
     small.replace(
         "staging/stg_jobs.sql", "{{ source('landing', 'jobs') }}", "{{ ref('sum_jobs') }}"
     )
@@ -142,7 +144,7 @@ def test_a_ring_is_named_whole(small: SmallProject) -> None:
         small.project()
 
 
-def test_a_name_is_one_thing(small: SmallProject) -> None:
+def test_a_duplicate_model_or_check_is_rejected(small: SmallProject) -> None:
     small.write("staging/fct_jobs.sql", FCT_JOBS)
     with pytest.raises(
         ModelError, match=r"fct_jobs is also .*fct_jobs\.sql", check=has_code("model_twice")
@@ -155,7 +157,7 @@ def test_a_name_is_one_thing(small: SmallProject) -> None:
         small.project()
 
 
-def test_a_selection_means_names_folders_and_lines(small: SmallProject) -> None:
+def test_a_selection_takes_names_folders_parents_and_children(small: SmallProject) -> None:
     project = small.project()
 
     assert ("stg_jobs",) == project.selected(["stg_jobs"])
@@ -167,7 +169,7 @@ def test_a_selection_means_names_folders_and_lines(small: SmallProject) -> None:
         project.selected(["fct_job"])
 
 
-def test_a_folder_that_is_none_is_told(small: SmallProject) -> None:
+def test_a_folder_without_dbt_project_yml_is_rejected(small: SmallProject) -> None:
     (small.folder / "dbt_project.yml").unlink()
 
     with pytest.raises(

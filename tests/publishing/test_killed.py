@@ -25,7 +25,7 @@ _STATE = """
 """
 
 
-def points(steps: int, share: int) -> list[int]:
+def choose_kill_points(steps: int, share: int) -> list[int]:
     """The deaths of one share: every step, or one on the way and one while files change places."""
     if IS_ALL:
         return [*range(1 + share, steps + 1, SHARES)]
@@ -36,7 +36,7 @@ def points(steps: int, share: int) -> list[int]:
 # What is masked was built before, so that a few deaths try both.
 @pytest.mark.parametrize("share", range(SHARES if IS_ALL else 1))
 @pytest.mark.parametrize("personal", ["keep", "hash"] if IS_ALL else ["hash"])
-def test_killed_in_a_build_or_a_mask(
+def test_a_killed_publication_leaves_the_old_or_the_new_file_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, personal: str, share: int
 ) -> None:
     """Wherever a publisher dies, analysts have the old file or the new one, with landing and marts
@@ -52,24 +52,26 @@ def test_killed_in_a_build_or_a_mask(
     with PublisherForkServer() as fork_server:
         status, steps = fork_server.publish(agency.given, project=project)
         assert 0 == status
-        for jobs, point in enumerate(points(steps, share), 2):
-            told = f"killed at step {point} of {steps}"
+        for jobs, point in enumerate(choose_kill_points(steps, share), 2):
+            message = f"killed at step {point} of {steps}"
             agency.land("jobs", {"id": f"j{jobs}", "title": "Cook"})
-            assert -signal.SIGKILL == fork_server.publish(agency.given, point, project)[0], told
-            _whole(agency, personal, (jobs - 1, jobs), told)
+            assert -signal.SIGKILL == fork_server.publish(agency.given, point, project)[0], message
+            assert_whole_file(agency, personal, (jobs - 1, jobs), message)
             agency.publish()
-            _whole(agency, personal, (jobs,), told)
-            assert [] == agency.leftovers(), told
+            assert_whole_file(agency, personal, (jobs,), message)
+            assert [] == agency.leftovers(), message
 
     last, *before = [each.outcome for each in agency.warehouse.read(last_publications, 1000)]
     assert "published" == last
     assert {"published", "interrupted"} >= {*before}
 
 
-def _whole(agency: PublishingAccount, personal: str, jobs: tuple[int, ...], told: str) -> None:
-    """The published file is one of these states, and masked as it has to be."""
+def assert_whole_file(
+    agency: PublishingAccount, personal: str, jobs: tuple[int, ...], message: str
+) -> None:
+    """Assert that the published file is in one of these states and correctly masked."""
     (state,) = agency.rows(_STATE)
-    assert state["landed"] in jobs, told
-    assert (state["landed"], 1) == (state["made"], state["people"]), told
+    assert state["landed"] in jobs, message
+    assert (state["landed"], 1) == (state["made"], state["people"]), message
     if personal == "hash":
-        assert NAME.encode() not in agency.file.read_bytes(), told
+        assert NAME.encode() not in agency.file.read_bytes(), message

@@ -13,7 +13,7 @@ from connector.errors import SettingsError, UnknownName, WarehouseError
 from connector.publishing.columns import describe, personal_columns
 from connector.publishing.project import ColumnType
 from connector.publishing.project_loader import load_project
-from tests.publishing.agency import PublishingAccount, tables_of
+from tests.publishing.agency import PublishingAccount, list_columns
 from tests.support.errors import has_code
 
 KEY = "planted-hash-key-77aa"
@@ -37,8 +37,8 @@ CANDIDATE = {
 
 
 @pytest.fixture
-def peopled(agency: PublishingAccount) -> PublishingAccount:
-    """The agency with a person, wherever a person can be: landed, observed, pushed."""
+def agency_with_person(agency: PublishingAccount) -> PublishingAccount:
+    """An agency with one person in every table that can contain a person."""
     agency.land("candidates", CANDIDATE, {"id": "c2", "email": EMAIL, "first_name": ""})
     agency.land("history.candidates", {**CANDIDATE, "_version": 1})
     agency.land("leads", {"id": "l1", "email": EMAIL, "last_name": NAME})
@@ -49,28 +49,32 @@ def peopled(agency: PublishingAccount) -> PublishingAccount:
     return agency
 
 
-def planted_in(file: Path) -> list[str]:
-    """Return the person's texts that are in the bytes of a file."""
+def find_planted_texts(file: Path) -> list[str]:
+    """Return the person's texts that occur in the bytes of a file."""
     held = file.read_bytes()
     return [each for each in PLANTED if each.encode() in held]
 
 
-def masked(agency: PublishingAccount, personal: str, **more: str) -> None:
+def publish_masked(agency: PublishingAccount, personal: str, **more: str) -> None:
     """Publish with a setting for personal fields."""
     agency.given |= {"CONNECTOR_PUBLISH_PERSONAL": personal, **more}
     agency.publish()
 
 
-def test_dropped_fields_are_nowhere_in_the_file(peopled: PublishingAccount) -> None:
-    peopled.publish()
-    assert set(PLANTED) - {"1999-12-31", "87654"} <= set(planted_in(peopled.file))
+def test_dropped_personal_fields_are_not_in_the_bytes_of_the_file(
+    agency_with_person: PublishingAccount,
+) -> None:
+    agency_with_person.publish()
+    assert set(PLANTED) - {"1999-12-31", "87654"} <= set(
+        find_planted_texts(agency_with_person.file)
+    )
 
-    masked(peopled, "drop")
+    publish_masked(agency_with_person, "drop")
 
-    assert [] == planted_in(peopled.file)
-    assert NAME in planted_in(peopled.warehouse.work)
-    assert [] == peopled.leftovers()
-    tables = tables_of(peopled.file)
+    assert [] == find_planted_texts(agency_with_person.file)
+    assert NAME in find_planted_texts(agency_with_person.warehouse.work)
+    assert [] == agency_with_person.leftovers()
+    tables = list_columns(agency_with_person.file)
     assert ["candidate_id", "status", "letters", "is_young"] == tables["marts.dim_people"]
     assert ["job_id", "title"] == tables["staging.stg_jobs"]
     personal = {each.name for each in CATALOG["candidates"].fields.values() if each.personal}
@@ -79,23 +83,27 @@ def test_dropped_fields_are_nowhere_in_the_file(peopled: PublishingAccount) -> N
         assert set() == kept & {*personal, "_record"}
         assert {"id", "status", "industry", "created_at"} <= kept
     assert ["batch", "number", "step", "noted_at", "change"] == tables["push.before_images"]
-    assert [{"n": 2}] == peopled.rows("SELECT count(*) AS n FROM landing.candidates")
-    assert "drop" == peopled.last.personal
+    assert [{"n": 2}] == agency_with_person.rows("SELECT count(*) AS n FROM landing.candidates")
+    assert "drop" == agency_with_person.last.personal
 
 
-def test_hashed_fields_join_and_tell_nothing(peopled: PublishingAccount) -> None:
-    masked(peopled, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
+def test_hashed_fields_still_join_and_do_not_contain_the_values(
+    agency_with_person: PublishingAccount,
+) -> None:
+    publish_masked(agency_with_person, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
 
-    assert [] == planted_in(peopled.file)
+    assert [] == find_planted_texts(agency_with_person.file)
     token = hmac.new(KEY.encode(), EMAIL.encode(), "sha256").hexdigest()[:32]
-    assert [{"l": "l1", "email": token}] == peopled.rows(
+    assert [{"l": "l1", "email": token}] == agency_with_person.rows(
         "SELECT DISTINCT l.id AS l, email FROM landing.leads AS l JOIN landing.candidates "
         "USING (email) JOIN marts.dim_people USING (email)"
     )
-    (second,) = peopled.rows("SELECT first_name, phone FROM landing.candidates WHERE id = 'c2'")
+    (second,) = agency_with_person.rows(
+        "SELECT first_name, phone FROM landing.candidates WHERE id = 'c2'"
+    )
     assert {"first_name": "", "phone": None} == second
-    assert "_record" not in tables_of(peopled.file)["landing.candidates"]
-    (column,) = peopled.rows(
+    assert "_record" not in list_columns(agency_with_person.file)["landing.candidates"]
+    (column,) = agency_with_person.rows(
         "SELECT data_type, comment FROM duckdb_columns() WHERE schema_name = 'landing' "
         "AND table_name = 'candidates' AND column_name = 'date_of_birth'"
     )
@@ -104,19 +112,19 @@ def test_hashed_fields_join_and_tell_nothing(peopled: PublishingAccount) -> None
         column["comment"],
     )
 
-    masked(peopled, "hash", CONNECTOR_PUBLISH_HASH_KEY="x" * 70)
-    (other,) = peopled.rows("SELECT email FROM landing.leads")
+    publish_masked(agency_with_person, "hash", CONNECTOR_PUBLISH_HASH_KEY="x" * 70)
+    (other,) = agency_with_person.rows("SELECT email FROM landing.leads")
     assert other["email"] == hmac.new(b"x" * 70, EMAIL.encode(), "sha256").hexdigest()[:32]
 
 
-def test_schemas_are_left_out(peopled: PublishingAccount) -> None:
-    masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="landing,push")
+def test_publish_without_leaves_out_schemas(agency_with_person: PublishingAccount) -> None:
+    publish_masked(agency_with_person, "keep", CONNECTOR_PUBLISH_WITHOUT="landing,push")
 
-    schemas = {table.partition(".")[0] for table in tables_of(peopled.file)}
+    schemas = {table.partition(".")[0] for table in list_columns(agency_with_person.file)}
     assert {"history", "sync", "staging", "marts"} == schemas
-    titles = peopled.rows("SELECT title FROM staging.stg_jobs ORDER BY title")
+    titles = agency_with_person.rows("SELECT title FROM staging.stg_jobs ORDER BY title")
     assert [{"title": "Cook"}, {"title": "Nurse"}] == titles
-    comments = peopled.rows(
+    comments = agency_with_person.rows(
         "SELECT comment FROM duckdb_columns() WHERE table_name = 'candidates' "
         "AND schema_name = 'history' AND column_name = 'email'"
     )
@@ -126,16 +134,18 @@ def test_schemas_are_left_out(peopled: PublishingAccount) -> None:
 LEFT_OUT = "candidates.phone,candidates.email,marts.dim_people.address,marts.dim_people.letters"
 
 
-def test_columns_are_left_out_of_every_table_that_passes_them_on(
-    peopled: PublishingAccount,
+def test_a_left_out_column_is_missing_from_every_table_derived_from_it(
+    agency_with_person: PublishingAccount,
 ) -> None:
-    masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT=f"{LEFT_OUT},landing.leads.email")
+    publish_masked(
+        agency_with_person, "keep", CONNECTOR_PUBLISH_WITHOUT=f"{LEFT_OUT},landing.leads.email"
+    )
 
-    tables = tables_of(peopled.file)
+    tables = list_columns(agency_with_person.file)
     for table in ("landing.candidates", "history.candidates"):
         assert {"phone", "email"} & {*tables[table]} == set()
         assert {"first_name", "notes", "_record"} <= {*tables[table]}
-    (record,) = peopled.rows("SELECT _record FROM landing.candidates WHERE id = 'c1'")
+    (record,) = agency_with_person.rows("SELECT _record FROM landing.candidates WHERE id = 'c1'")
     assert {k: v for k, v in RAW.items() if k not in ("phone", "email")} == json.loads(
         record["_record"]
     )
@@ -144,82 +154,101 @@ def test_columns_are_left_out_of_every_table_that_passes_them_on(
     }
     assert "email" not in tables["landing.leads"]
     assert "received" not in tables["push.problems"]
-    assert {NAME, NOTE} == {each for each in planted_in(peopled.file) if each in RAW.values()}
-    assert (*LEFT_OUT.split(","), "landing.leads.email") == peopled.last.left_out
+    assert {NAME, NOTE} == {
+        each for each in find_planted_texts(agency_with_person.file) if each in RAW.values()
+    }
+    assert (*LEFT_OUT.split(","), "landing.leads.email") == agency_with_person.last.left_out
 
 
-def test_a_published_file_without_a_column_restores_no_work_file(
-    peopled: PublishingAccount,
+def test_a_published_file_without_a_column_cannot_restore_the_work_file(
+    agency_with_person: PublishingAccount,
 ) -> None:
-    masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.phone")
-    peopled.warehouse.work.unlink()
+    publish_masked(agency_with_person, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.phone")
+    agency_with_person.warehouse.work.unlink()
 
     with pytest.raises(
         WarehouseError, match=r"published without candidates\.phone", check=has_code("work_lost")
     ):
-        peopled.warehouse.prepare()
+        agency_with_person.warehouse.prepare()
 
 
-def test_a_model_that_computes_from_a_column_left_out_is_named(peopled: PublishingAccount) -> None:
+def test_a_model_that_uses_a_left_out_column_is_named_in_the_error(
+    agency_with_person: PublishingAccount,
+) -> None:
     with pytest.raises(SettingsError) as caught:
-        masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.email")
+        publish_masked(agency_with_person, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.email")
 
     assert str(caught.value) == (
         "publish_without leaves out landing.candidates.email, but the model marts.dim_people "
         "computes its column address from it"
     )
     assert "marts.dim_people.address, marts.dim_people.letters." in caught.value.action
-    assert "failed" == peopled.last.outcome
+    assert "failed" == agency_with_person.last.outcome
 
 
-def test_a_field_left_out_is_in_no_copy_of_the_record(peopled: PublishingAccount) -> None:
-    model = peopled.project_folder / "marts" / "raw_people.sql"
+def test_a_left_out_field_is_also_removed_from_raw_records(
+    agency_with_person: PublishingAccount,
+) -> None:
+    model = agency_with_person.project_folder / "marts" / "raw_people.sql"
     header = "-- model: raw_people\n-- grain: one row per candidate\n-- All of them.\n"
     peopled_from = "from {{ source('landing', 'candidates') }}\n"
     model.write_text(f"{header}select * {peopled_from}", encoding="utf-8")
-    masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.phone,push")
+    publish_masked(agency_with_person, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.phone,push")
 
-    assert PHONE not in planted_in(peopled.file)
-    assert NOTE in peopled.rows("SELECT _record FROM marts.raw_people ORDER BY id")[0]["_record"]
+    assert PHONE not in find_planted_texts(agency_with_person.file)
+    assert (
+        NOTE
+        in agency_with_person.rows("SELECT _record FROM marts.raw_people ORDER BY id")[0]["_record"]
+    )
     for column in ("_record as raw", "_record->>'$.phone' as called"):
         model.write_text(f"{header}select {column} {peopled_from}", encoding="utf-8")
         with pytest.raises(
             SettingsError, match=r"marts\.raw_people computes its column (raw|called)"
         ):
-            peopled.publish()
+            agency_with_person.publish()
 
 
-def test_a_column_left_out_must_exist(peopled: PublishingAccount) -> None:
+def test_leaving_out_an_unknown_column_is_rejected_with_the_nearest_name(
+    agency_with_person: PublishingAccount,
+) -> None:
     with pytest.raises(UnknownName, match=r"Did you mean 'candidate_id'\?"):
-        masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="marts.dim_people.candidate")
+        publish_masked(
+            agency_with_person, "keep", CONNECTOR_PUBLISH_WITHOUT="marts.dim_people.candidate"
+        )
     with pytest.raises(UnknownName, match=r"Did you mean 'marts.dim_people'\?"):
-        masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="marts.dim_peple.email")
+        publish_masked(
+            agency_with_person, "keep", CONNECTOR_PUBLISH_WITHOUT="marts.dim_peple.email"
+        )
 
 
 @pytest.mark.slow
-def test_what_is_masked_is_copied_nowhere(peopled: PublishingAccount) -> None:
-    masked(peopled, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
+def test_a_masked_table_is_not_copied_into_a_partial_build(
+    agency_with_person: PublishingAccount,
+) -> None:
+    publish_masked(agency_with_person, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
     emails = "SELECT email FROM marts.dim_people WHERE candidate_id = 'c1'"
-    hashed = peopled.rows(emails)
+    hashed = agency_with_person.rows(emails)
 
-    peopled.publish(select=("fct_jobs",))
-    again = peopled.rows(emails)
-    peopled.given["CONNECTOR_PUBLISH_PERSONAL"] = "keep"
-    peopled.publish(select=("fct_jobs",))
-    kept = peopled.rows(emails)
-    people = peopled.project_folder / "marts" / "dim_people.sql"
+    agency_with_person.publish(select=("fct_jobs",))
+    again = agency_with_person.rows(emails)
+    agency_with_person.given["CONNECTOR_PUBLISH_PERSONAL"] = "keep"
+    agency_with_person.publish(select=("fct_jobs",))
+    kept = agency_with_person.rows(emails)
+    people = agency_with_person.project_folder / "marts" / "dim_people.sql"
     now = people.read_text(encoding="utf-8")
     people.write_text(now.replace("    status,", "    first_name as status,"), encoding="utf-8")
-    peopled.publish()
+    agency_with_person.publish()
     people.write_text(now, encoding="utf-8")
-    peopled.given["CONNECTOR_PUBLISH_PERSONAL"] = "drop"
-    peopled.publish(select=("fct_jobs",))
+    agency_with_person.given["CONNECTOR_PUBLISH_PERSONAL"] = "drop"
+    agency_with_person.publish(select=("fct_jobs",))
 
     assert hashed == again
     assert [{"email": EMAIL}] == kept
-    assert [] == planted_in(peopled.file)
+    assert [] == find_planted_texts(agency_with_person.file)
     assert ["dim_people", "fct_jobs"] == [
-        name.removeprefix("marts.") for name in tables_of(peopled.file) if "marts." in name
+        name.removeprefix("marts.")
+        for name in list_columns(agency_with_person.file)
+        if "marts." in name
     ]
 
 
@@ -238,7 +267,7 @@ def test_what_is_masked_is_copied_nowhere(peopled: PublishingAccount) -> None:
         ("marts.content_news", "title", False),
     ],
 )
-def test_tables_that_no_model_makes_are_judged_by_the_catalog(
+def test_the_catalog_decides_which_columns_of_landing_are_personal(
     table: str, name: str, expected: bool
 ) -> None:
     shapes = {table: (ColumnType(name, "BIGINT", ""),)}
@@ -276,7 +305,7 @@ from {{ source('landing', 'candidates') }}
 """
 
 
-def test_a_column_of_a_mart_is_personal_by_its_entry_its_name_or_for_want_of_an_entry(
+def test_a_mart_column_is_personal_if_declared_or_named_so_or_undeclared(
     agency: PublishingAccount,
 ) -> None:
     (agency.project_folder / "marts" / "dim_people.sql").write_text(PEOPLE_SQL, encoding="utf-8")
@@ -306,7 +335,7 @@ def test_every_column_of_a_shipped_mart_is_declared() -> None:
     assert [] == undeclared
 
 
-def test_personal_columns_of_the_shipped_marts_are_exactly_these() -> None:
+def test_the_personal_columns_of_shipped_marts_are_the_listed_ones() -> None:
     project = load_project()
 
     found = {

@@ -15,13 +15,13 @@ pytestmark = pytest.mark.slow
 AUDIT = "landing_agrees_with_the_api"
 
 
-def test_an_own_push_and_its_undo_are_no_difference_to_the_api(tmp_path: Path) -> None:
+def test_a_push_and_its_undo_do_not_count_as_differences_to_the_api(tmp_path: Path) -> None:
     people = tmp_path / "people.csv"
     head = "first_name,last_name,email,employment_type"
     people.write_text(f"{head}\nAnn,Lee,ann@mail.example,permanent\n", encoding="utf-8")
     push = ("push", "candidates", str(people), "--mode", "create", "--apply")
 
-    def state() -> tuple[bool, int]:
+    def read_check_state() -> tuple[bool, int]:
         checks = "SELECT failed_checks FROM sync.publications ORDER BY started_at DESC LIMIT 1"
         live = "SELECT count(*) AS n FROM landing.candidates WHERE _deleted_at IS NULL"
         file = published(tmp_path)
@@ -31,16 +31,16 @@ def test_an_own_push_and_its_undo_are_no_difference_to_the_api(tmp_path: Path) -
         environ = variables(sandbox.base_url, tmp_path / "data") | {"CONNECTOR_MODELS": "on"}
         assert 0 == call(["pull", "candidates"], environ).status
         assert 0 == call(push, environ).status
-        pushed = state()
+        pushed = read_check_state()
         assert 0 == call(["pull", "candidates"], environ).status
         assert 0 == call(["undo", "last", "--apply"], environ).status
-        undone = state()
+        undone = read_check_state()
         # The same audit still sees a list that does not count what is landed.
         counts = "UPDATE sync.run_resources SET total = total + 1 WHERE resource = 'candidates'"
         with open_file(tmp_path / "data" / "work.duckdb") as connection:
             connection.execute(counts)
         assert 0 == call(["publish"], environ).status
-        differing = state()
+        differing = read_check_state()
 
     assert (False, 13) == pushed
     assert (False, 12) == undone

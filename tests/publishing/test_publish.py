@@ -12,11 +12,13 @@ from connector.errors import ModelFailed, PublishingRefused, WarehouseBusy, Ware
 from connector.publishing.publication import prepare_draft, publication_lock, publish
 from connector.settings.model import load_settings
 from connector.warehouse.runs import last_publications, read_own_publication
-from tests.publishing.agency import LONG, PublishingAccount, tables_of
+from tests.publishing.agency import LONG, PublishingAccount, list_columns
 from tests.publishing.small import Follower
 
 
-def test_published_file_has_what_landed_and_what_is_made_of_it(agency: PublishingAccount) -> None:
+def test_a_published_file_has_the_loaded_records_and_the_built_models(
+    agency: PublishingAccount,
+) -> None:
     agency.land("jobs", {"id": "j3", "title": "Driver"})
     agency.land(
         "sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": "2026-03-04T05:06:07Z"}
@@ -38,19 +40,19 @@ def test_published_file_has_what_landed_and_what_is_made_of_it(agency: Publishin
     assert row == replace(shown, ended_at=row.ended_at, seconds=row.seconds)
     assert agency.file.stat().st_size == row.bytes
     assert 0o600 == agency.file.stat().st_mode & 0o777
-    assert set() == {t for t in tables_of(agency.warehouse.work) if t.startswith("marts.")}
+    assert set() == {t for t in list_columns(agency.warehouse.work) if t.startswith("marts.")}
     assert [] == agency.leftovers()
 
 
-def test_models_that_are_off_are_not_built(agency: PublishingAccount) -> None:
+def test_no_models_are_built_if_they_are_turned_off(agency: PublishingAccount) -> None:
     done = publish(agency.settings(CONNECTOR_MODELS="off"))
 
     assert (0, 0) == (done.publication.models, done.publication.checks)
-    schemas = {table.partition(".")[0] for table in tables_of(agency.file)}
+    schemas = {table.partition(".")[0] for table in list_columns(agency.file)}
     assert {"landing", "history", "sync", "push"} == schemas
 
 
-def test_failed_check_keeps_the_old_file(agency: PublishingAccount) -> None:
+def test_a_failed_check_keeps_the_old_file(agency: PublishingAccount) -> None:
     agency.publish()
     before = agency.file.read_bytes()
     agency.land("jobs", {"id": "j3", "title": LONG})
@@ -74,7 +76,7 @@ def test_failed_check_keeps_the_old_file(agency: PublishingAccount) -> None:
     assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
 
 
-def test_refused_draft_is_kept_where_that_is_asked(agency: PublishingAccount) -> None:
+def test_a_refused_draft_is_kept_with_keeps_draft(agency: PublishingAccount) -> None:
     agency.land("jobs", {"id": "j3", "title": LONG})
 
     with pytest.raises(PublishingRefused):
@@ -82,12 +84,14 @@ def test_refused_draft_is_kept_where_that_is_asked(agency: PublishingAccount) ->
 
     assert not agency.file.exists()
     draft = agency.file.with_name("recruitment.duckdb.publishing")
-    assert "marts.fct_jobs" in tables_of(draft)
+    assert "marts.fct_jobs" in list_columns(draft)
     publish(agency.settings(CONNECTOR_MODELS="off"))
     assert [] == agency.leftovers()
 
 
-def test_broken_model_is_recorded_as_a_failure(agency: PublishingAccount) -> None:
+def test_a_model_error_keeps_the_old_file_and_is_recorded_as_failed(
+    agency: PublishingAccount,
+) -> None:
     agency.publish()
     before = agency.file.read_bytes()
     path = agency.project_folder / "marts/fct_jobs.sql"
@@ -101,7 +105,7 @@ def test_broken_model_is_recorded_as_a_failure(agency: PublishingAccount) -> Non
     assert [] == agency.leftovers()
 
 
-def test_what_a_crash_left_is_overwritten(agency: PublishingAccount) -> None:
+def test_files_left_by_a_crash_are_overwritten(agency: PublishingAccount) -> None:
     for name in ("recruitment.duckdb.publishing", "recruitment.duckdb.publishing.wal"):
         (agency.warehouse.folder / name).write_bytes(b"half of something")
     (agency.warehouse.folder / "recruitment.duckdb.masking").symlink_to("nowhere")
@@ -114,38 +118,38 @@ def test_what_a_crash_left_is_overwritten(agency: PublishingAccount) -> None:
     assert ["published", "interrupted"] == outcomes
 
 
-def test_unselected_models_are_copied(agency: PublishingAccount) -> None:
+def test_unselected_models_are_copied_and_landing_is_updated(agency: PublishingAccount) -> None:
     agency.publish()
     agency.land("jobs", {"id": "j3", "title": "Driver"})
     watch = Follower()
 
     agency.publish(select=("dim_people",), watch=watch)
 
-    assert "fct_jobs" not in watch.made
+    assert "fct_jobs" not in watch.rebuilt
     assert [{"n": 2}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
     assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM landing.jobs")
 
 
-def test_prepared_draft_is_published_as_it_is(agency: PublishingAccount) -> None:
-    """A draft that was prepared is put in place without being built again, though more has landed
-    since; taken up a second time it is gone, and the file is made from the beginning.
-    """
+def test_a_prepared_draft_is_published_once_without_a_new_build(agency: PublishingAccount) -> None:
+    """Publishing it a second time builds the file from the beginning."""
     made = prepare_draft(agency.settings())
     assert not agency.file.exists()
     agency.land("jobs", {"id": "j3", "title": "Driver"})
 
     first, watch = agency.publish(prepared=made.publication), Follower()
     counts = agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
-    second = agency.publish(prepared=made.publication, watch=watch)
+    publish_in_thread = agency.publish(prepared=made.publication, watch=watch)
 
     assert (None, [{"n": 2}]) == (first.built, counts)
     assert made.publication == first.publication.publication
-    assert made.publication != second.publication.publication
-    assert "fct_jobs" in watch.made
+    assert made.publication != publish_in_thread.publication.publication
+    assert "fct_jobs" in watch.rebuilt
     assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
 
 
-def test_prepared_draft_gives_way_to_what_was_published_since(agency: PublishingAccount) -> None:
+def test_a_prepared_draft_older_than_the_published_file_is_rebuilt(
+    agency: PublishingAccount,
+) -> None:
     made = prepare_draft(agency.settings())
     draft = made.file.read_bytes()
     agency.land("jobs", {"id": "j3", "title": "Driver"})
@@ -157,7 +161,7 @@ def test_prepared_draft_gives_way_to_what_was_published_since(agency: Publishing
     assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
 
 
-def test_prepared_draft_with_a_failed_check_is_refused(agency: PublishingAccount) -> None:
+def test_a_prepared_draft_with_a_failed_check_is_refused(agency: PublishingAccount) -> None:
     agency.land("jobs", {"id": "j3", "title": LONG})
 
     made = prepare_draft(agency.settings())
@@ -170,10 +174,10 @@ def test_prepared_draft_with_a_failed_check_is_refused(agency: PublishingAccount
     assert not agency.file.exists()
 
 
-def test_publishers_take_turns(agency: PublishingAccount) -> None:
+def test_two_publications_run_one_after_the_other(agency: PublishingAccount) -> None:
     done: list[str | None] = []
 
-    def second() -> None:
+    def publish_in_thread() -> None:
         done.append(publish(agency.settings(CONNECTOR_MODELS="off")).publication.outcome)
 
     with publication_lock(agency.warehouse.folder):
@@ -182,7 +186,7 @@ def test_publishers_take_turns(agency: PublishingAccount) -> None:
             publication_lock(agency.warehouse.folder, wait_seconds=0),
         ):
             pass
-        waiting = threading.Thread(target=second)
+        waiting = threading.Thread(target=publish_in_thread)
         waiting.start()
         agency.land("jobs", {"id": "j3", "title": "Driver"})
         assert not agency.file.exists()
@@ -192,7 +196,7 @@ def test_publishers_take_turns(agency: PublishingAccount) -> None:
     assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM landing.jobs")
 
 
-def test_nothing_landed_is_said(tmp_path: Path) -> None:
+def test_publishing_without_loaded_records_fails_and_suggests_a_pull(tmp_path: Path) -> None:
     settings = load_settings({}, {"CONNECTOR_DATA_DIR": str(tmp_path / "data")}, tmp_path)
 
     with pytest.raises(WarehouseError, match="no records are loaded") as caught:

@@ -27,19 +27,17 @@ PUBLICATIONS = 50 if IS_ALL else 4
 KILLS = 20 if IS_ALL else 4
 
 
-def change(agency: PublishingAccount, number: int) -> None:
-    """Change two tables of the work file; a file that shows one change without the other is mixed
-    of two states.
-    """
+def change_two_tables(agency: PublishingAccount, number: int) -> None:
+    """Change two tables together; a file with only one of the changes mixes two states."""
     with open_file(agency.warehouse.work) as connection, transaction(connection):
         connection.execute("INSERT INTO landing.jobs (id) VALUES (?)", [f"{number:04}"])
         connection.execute("INSERT INTO sync.events (detail) VALUES (?)", [f"{number:04}"])
 
 
 @pytest.mark.slow
-def test_readers_meet_no_error_and_no_mixed_state(tmp_path: Path) -> None:
+def test_readers_see_no_error_and_no_mixed_state_during_publications(tmp_path: Path) -> None:
     agency = PublishingAccount(tmp_path, CONNECTOR_MODELS="off")
-    change(agency, 0)
+    change_two_tables(agency, 0)
     agency.publish()
     number = 0
     with (
@@ -50,14 +48,14 @@ def test_readers_meet_no_error_and_no_mixed_state(tmp_path: Path) -> None:
         steps = 0
         for _ in range(PUBLICATIONS):
             number += 1
-            change(agency, number)
+            change_two_tables(agency, number)
             coming.look()
             staying.look()
             status, steps = fork_server.publish(agency.given)
             assert 0 == status
         for place in range(KILLS):
             number += 1
-            change(agency, number)
+            change_two_tables(agency, number)
             coming.look()
             staying.look()
             dies_at = 1 + (place * steps // KILLS + SEED) % steps
@@ -106,7 +104,7 @@ for file in sys.argv[2:]:
     not all(each.exists() for each in READERS),
     reason="no older versions of DuckDB: 'make readers' installs them",
 )
-def test_older_versions_of_duckdb_read_every_table(tmp_path: Path) -> None:
+def test_older_duckdb_versions_read_every_table(tmp_path: Path) -> None:
     Warehouse(tmp_path).prepare()
     files = [tmp_path / name for name in ("recruitment.duckdb", "work.duckdb")]
     wide = f"SELECT {', '.join(f'range AS c{number}' for number in range(400))} FROM range(2)"
@@ -159,7 +157,7 @@ sys.stdin.read()
 def test_publications_succeed_while_a_reader_has_the_file(
     agency: PublishingAccount, mode: str, select: tuple[str, ...]
 ) -> None:
-    change(agency, 0)
+    change_two_tables(agency, 0)
     agency.publish()
     for number in (1, 2):
         command = (sys.executable, "-c", HOLD, str(agency.file), mode)
@@ -169,7 +167,7 @@ def test_publications_succeed_while_a_reader_has_the_file(
             assert reader.stdout is not None
             assert reader.stdin is not None
             assert "open\n" == reader.stdout.readline()
-            change(agency, number)
+            change_two_tables(agency, number)
             agency.publish(select=select)
             reader.stdin.close()
 

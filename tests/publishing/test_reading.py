@@ -21,7 +21,7 @@ from connector.warehouse.published_file import query
 from tests.publishing.agency import PublishingAccount
 
 
-def test_read_gives_a_frame_of_the_right_types(
+def test_read_returns_a_data_frame_with_matching_types(
     agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agency.land(
@@ -65,7 +65,7 @@ def test_read_gives_a_frame_of_the_right_types(
     assert str(agency.file) not in held
 
 
-def test_a_frame_is_an_arrow_table_and_a_polars_frame_too(
+def test_a_result_converts_to_arrow_and_polars(
     agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agency.publish()
@@ -88,7 +88,9 @@ def test_a_frame_is_an_arrow_table_and_a_polars_frame_too(
         frame.arrow()
 
 
-def test_no_older_state_is_read(agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_returns_the_newest_published_state(
+    agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in agency.given.items():
         monkeypatch.setenv(name, value)
     agency.publish()
@@ -102,7 +104,7 @@ def test_no_older_state_is_read(agency: PublishingAccount, monkeypatch: pytest.M
         assert (2,) == held.execute("SELECT count(*) FROM landing.jobs").fetchone()
 
 
-def test_read_of_what_is_not_there_names_the_nearest(
+def test_read_of_an_unknown_table_suggests_the_nearest_name(
     agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in agency.given.items():
@@ -119,7 +121,9 @@ def test_read_of_what_is_not_there_names_the_nearest(
         connector.sql("SELECT titel FROM landing.jobs")
 
 
-def test_schemas_become_parquet(agency: PublishingAccount, tmp_path: Path) -> None:
+def test_export_writes_schemas_as_parquet_and_replaces_an_earlier_export(
+    agency: PublishingAccount, tmp_path: Path
+) -> None:
     agency.publish()
     folder = tmp_path / "lake"
 
@@ -140,7 +144,9 @@ def test_schemas_become_parquet(agency: PublishingAccount, tmp_path: Path) -> No
     assert ["data", "lake", "project"] == sorted(p.name for p in tmp_path.iterdir())
 
 
-def test_no_other_folder_is_replaced(agency: PublishingAccount, tmp_path: Path) -> None:
+def test_export_rejects_an_existing_folder_that_it_did_not_create(
+    agency: PublishingAccount, tmp_path: Path
+) -> None:
     agency.publish()
     folder = tmp_path / "precious"
     folder.mkdir()

@@ -45,8 +45,8 @@ pytestmark = [
 
 
 @dataclass(frozen=True)
-class Both:
-    """A file that holds what the runner built, with dbt's file beside it."""
+class BothBuilds:
+    """A file with models built by the runner, and an attached file with models built by dbt."""
 
     connection: duckdb.DuckDBPyConnection
     mine: str
@@ -54,7 +54,7 @@ class Both:
     folder: Path
 
     def names(self, catalog: str) -> set[tuple[str, str, str]]:
-        """Schema, name and kind of everything that was built in a file."""
+        """Return schema, name and kind of every table and view in a file."""
         found = self.connection.execute(
             "SELECT table_schema, table_name, table_type FROM information_schema.tables "
             "WHERE table_catalog = ? AND table_schema IN ('seeds', 'staging', 'marts')",
@@ -63,7 +63,7 @@ class Both:
         return set(found)
 
     def columns(self, catalog: str) -> list[tuple[str, ...]]:
-        """Every column that was built in a file, with its type."""
+        """Return every column in a file with its type."""
         return self.connection.execute(
             "SELECT table_schema, table_name, column_name, data_type "
             "FROM information_schema.columns WHERE table_catalog = ? "
@@ -72,9 +72,7 @@ class Both:
         ).fetchall()
 
     def differing(self, table: str, columns: str = "*") -> int:
-        """How many rows of a table one file has and the other has not, counted as often as they
-        are there.
-        """
+        """Return the number of rows of a table that only one of the files has."""
         one, other = (f"SELECT {columns} FROM {file}.{table}" for file in (self.mine, self.other))
         found = self.connection.execute(
             f"SELECT count(*) FROM (({one} EXCEPT ALL {other}) "
@@ -85,10 +83,10 @@ class Both:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """The same landed data, with models built by the runner and by dbt."""
+def both_builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BothBuilds]:
+    """The same loaded data with models built by the runner and by dbt."""
     folder = tmp_path_factory.mktemp("referee")
-    work = _landed(folder / "data")
+    work = pull_agency(folder / "data")
     mine, other = folder / "mine.duckdb", folder / "other.duckdb"
     shutil.copy(work, mine)
     build(mine, load_project())
@@ -103,11 +101,11 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         for each in (mine, other):
             connection.execute(f"ATTACH '{each}' AS {each.stem} (READ_ONLY)")
         connection.execute("SET TimeZone = 'UTC'")
-        yield Both(connection, mine.stem, other.stem, folder)
+        yield BothBuilds(connection, mine.stem, other.stem, folder)
 
 
-def _landed(folder: Path) -> Path:
-    """The work file of a small agency, pulled once."""
+def pull_agency(folder: Path) -> Path:
+    """Pull a small agency once and return its work file."""
     with Sandbox(counts=COUNTS, rate_limit=60_000) as sandbox:
         settings = load_settings(
             {}, variables(sandbox.base_url, folder, sandbox.key), folder.parent
@@ -117,9 +115,9 @@ def _landed(folder: Path) -> Path:
 
 
 def _run_dbt(folder: Path, file: Path) -> None:
-    """Build and test the shipped folder with dbt in that file, from a copy that it may write to.
+    """Build and test a copy of the shipped folder with dbt in the file.
 
-    The seeds are those that `connector models seeds --write` made, with rows to be filled in.
+    The seeds are those written by `connector models seeds --write`, with rows to be filled in.
     """
     project = folder / "project"
     shutil.copytree(shipped_folder(), project)
@@ -135,37 +133,46 @@ def _run_dbt(folder: Path, file: Path) -> None:
     assert 0 == done.returncode, done.stdout[-3000:]
 
 
-def test_both_make_the_same_things(both: Both) -> None:
-    assert both.names(both.mine) == both.names(both.other)
-    assert both.columns(both.mine) == both.columns(both.other)
+def test_the_runner_and_dbt_create_the_same_tables_and_columns(both_builds: BothBuilds) -> None:
+    assert both_builds.names(both_builds.mine) == both_builds.names(both_builds.other)
+    assert both_builds.columns(both_builds.mine) == both_builds.columns(both_builds.other)
     assert 3 == sum(
-        name.startswith("content_") for s, name, _ in both.names(both.mine) if s == "marts"
+        name.startswith("content_")
+        for s, name, _ in both_builds.names(both_builds.mine)
+        if s == "marts"
     )
 
 
-def test_every_table_and_view_has_equal_rows(both: Both) -> None:
-    tables = [f"{schema}.{name}" for schema, name, _ in sorted(both.names(both.mine))]
-    people = both.connection.execute(
-        f"SELECT count(*) FROM {both.mine}.marts.dim_candidates"
+def test_the_runner_and_dbt_create_equal_rows(both_builds: BothBuilds) -> None:
+    tables = [f"{schema}.{name}" for schema, name, _ in sorted(both_builds.names(both_builds.mine))]
+    people = both_builds.connection.execute(
+        f"SELECT count(*) FROM {both_builds.mine}.marts.dim_candidates"
     ).fetchall()
 
-    assert dict.fromkeys(tables, 0) == {table: both.differing(table) for table in tables}
+    assert dict.fromkeys(tables, 0) == {table: both_builds.differing(table) for table in tables}
     assert [(COUNTS["candidates"],)] == people
 
 
-def test_tables_without_left_out_columns_have_the_rows_of_dbt(both: Both, tmp_path: Path) -> None:
+def test_a_file_with_left_out_columns_has_otherwise_the_rows_of_dbt(
+    both_builds: BothBuilds, tmp_path: Path
+) -> None:
     schemas = ("landing", "history", "sync", "push")
     without = (*schemas, "candidates.notes", "candidates.phone", "marts.dim_jobs.job_title")
     project = load_project()
     # A file that is attached can be opened once in a process.
     draft = tmp_path / "draft.duckdb"
-    shutil.copy(both.folder / "mine.duckdb", draft)
+    shutil.copy(both_builds.folder / "mine.duckdb", draft)
     write_masked(draft, tmp_path / "masked.duckdb", Mask("keep", None, without), project)
-    both.connection.execute(f"ATTACH '{tmp_path / 'masked.duckdb'}' AS masked (READ_ONLY)")
-    masked = replace(both, mine="masked")
+    both_builds.connection.execute(f"ATTACH '{tmp_path / 'masked.duckdb'}' AS masked (READ_ONLY)")
+    masked = replace(both_builds, mine="masked")
 
-    kept = [(f"{schema}.{name}", column) for schema, name, column, _ in both.columns("masked")]
-    built = [(f"{schema}.{name}", column) for schema, name, column, _ in both.columns(both.other)]
+    kept = [
+        (f"{schema}.{name}", column) for schema, name, column, _ in both_builds.columns("masked")
+    ]
+    built = [
+        (f"{schema}.{name}", column)
+        for schema, name, column, _ in both_builds.columns(both_builds.other)
+    ]
     gone = set(built) - set(kept)
     assert gone == left_out_columns(without, project) & set(built)
     assert {"staging.stg_candidates", "marts.dim_candidates", "marts.dim_jobs"} <= dict(gone).keys()

@@ -16,17 +16,19 @@ ROWS = "SELECT id, name, since::VARCHAR FROM seeds.people ORDER BY id"
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
-    """A person's folder for seeds."""
+def seeds_folder(tmp_path: Path) -> Path:
+    """The user's folder of seeds."""
     folder = tmp_path / "seeds"
     folder.mkdir()
     return folder
 
 
-def built_with(small: SmallProject, own: Path, content: bytes) -> list[tuple[object, ...]]:
-    """The rows of the seed, with a person's file of that content."""
-    (own / "people.csv").write_bytes(content)
-    build(small.file, small.project(seeds=own), select=["people"])
+def build_with_seed(
+    small: SmallProject, seeds_folder: Path, content: bytes
+) -> list[tuple[object, ...]]:
+    """Build with this content of the user's seed file, and return the rows of the seed."""
+    (seeds_folder / "people.csv").write_bytes(content)
+    build(small.file, small.project(seeds=seeds_folder), select=["people"])
     return small.rows(ROWS)
 
 
@@ -46,9 +48,11 @@ READ = {
 
 
 @pytest.mark.parametrize("name", READ)
-def test_a_persons_file_is_read_as_it_is(small: SmallProject, own: Path, name: str) -> None:
+def test_a_users_seed_file_is_read_with_its_delimiter_and_encoding(
+    small: SmallProject, seeds_folder: Path, name: str
+) -> None:
     content, rows = READ[name]
-    assert rows == built_with(small, own, content)
+    assert rows == build_with_seed(small, seeds_folder, content)
 
 
 FAULTS = {
@@ -61,55 +65,73 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_told_with_its_line_and_no_value(
-    small: SmallProject, own: Path, name: str
+def test_an_invalid_seed_row_is_reported_with_its_line_but_no_value(
+    small: SmallProject, seeds_folder: Path, name: str
 ) -> None:
     content, line, problem = FAULTS[name]
     with pytest.raises(ModelError, match=problem, check=has_code("seed_invalid")) as caught:
-        built_with(small, own, content)
+        build_with_seed(small, seeds_folder, content)
 
-    assert (own / "people.csv", line) == (caught.value.path, caught.value.line)
+    assert (seeds_folder / "people.csv", line) == (caught.value.path, caught.value.line)
     assert not [each for each in ("Ada", "Grace", "1.2.24") if each in str(caught.value)]
 
 
-def missing(small: SmallProject, own: Path, *values: str) -> list[UnmappedValues]:
-    return [UnmappedValues(small.project(seeds=own).seeds["people"], "unmapped_people", values)]
-
-
-def test_a_copy_is_the_shipped_file_with_rows_to_fill_in(small: SmallProject, own: Path) -> None:
-    project = small.project(seeds=own)
-    (done,) = write_copies(own, missing(small, own, "p3", "a,b"), project)
-
-    assert (own / "people.csv", True, ("p3", "a,b")) == (done.path, done.is_new, done.appended)
-    assert 'id,name,since\np1,Ada,2024-02-01\np2,Grace,\np3,,\n"a,b",,\n' == done.path.read_text()
-    assert [("a,b",), ("p1",), ("p2",), ("p3",)] == [
-        (row[0],) for row in built_with(small, own, done.path.read_bytes())
+def missing_values(small: SmallProject, seeds_folder: Path, *values: str) -> list[UnmappedValues]:
+    return [
+        UnmappedValues(small.project(seeds=seeds_folder).seeds["people"], "unmapped_people", values)
     ]
 
 
-def test_a_persons_file_is_only_appended_to(small: SmallProject, own: Path) -> None:
+def test_a_seed_copy_has_the_shipped_rows_and_rows_to_fill_in(
+    small: SmallProject, seeds_folder: Path
+) -> None:
+    project = small.project(seeds=seeds_folder)
+    (done,) = write_copies(seeds_folder, missing_values(small, seeds_folder, "p3", "a,b"), project)
+
+    assert (seeds_folder / "people.csv", True, ("p3", "a,b")) == (
+        done.path,
+        done.is_new,
+        done.appended,
+    )
+    assert 'id,name,since\np1,Ada,2024-02-01\np2,Grace,\np3,,\n"a,b",,\n' == done.path.read_text()
+    assert [("a,b",), ("p1",), ("p2",), ("p3",)] == [
+        (row[0],) for row in build_with_seed(small, seeds_folder, done.path.read_bytes())
+    ]
+
+
+def test_missing_values_are_appended_to_a_users_seed_file(
+    small: SmallProject, seeds_folder: Path
+) -> None:
     held = "\ufeffid;name;since\r\nx;Ada;2024-01-31\r\nwaits;;".encode()
-    (own / "people.csv").write_bytes(held)
-    values = missing(small, own, "waits", "p3", "x")
-    (first,) = write_copies(own, values, small.project(seeds=own))
+    (seeds_folder / "people.csv").write_bytes(held)
+    values = missing_values(small, seeds_folder, "waits", "p3", "x")
+    (first,) = write_copies(seeds_folder, values, small.project(seeds=seeds_folder))
     after = first.path.read_bytes()
-    (second,) = write_copies(own, values, small.project(seeds=own))
+    (second,) = write_copies(seeds_folder, values, small.project(seeds=seeds_folder))
 
     assert held + b"\r\np3;;\r\n" == after == second.path.read_bytes()
     assert (False, ("p3",)) == (first.is_new, first.appended)
     assert (False, ()) == (second.is_new, second.appended)
-    assert ["people.csv"] == [each.name for each in own.iterdir()]
+    assert ["people.csv"] == [each.name for each in seeds_folder.iterdir()]
 
 
-def test_no_formula_is_written(small: SmallProject, own: Path) -> None:
-    (done,) = write_copies(own, missing(small, own, "=1+1", "@x", "ok"), small.project(seeds=own))
+def test_values_that_look_like_formulas_are_not_written_to_a_seed(
+    small: SmallProject, seeds_folder: Path
+) -> None:
+    (done,) = write_copies(
+        seeds_folder,
+        missing_values(small, seeds_folder, "=1+1", "@x", "ok"),
+        small.project(seeds=seeds_folder),
+    )
 
     assert (("ok",), ("=1+1", "@x")) == (done.appended, done.left_out)
     assert "=1+1" not in done.path.read_text()
 
 
-def test_only_what_lacks_something_is_copied_unasked(small: SmallProject, own: Path) -> None:
-    project = small.project(seeds=own)
+def test_only_seeds_with_missing_values_are_copied_by_default(
+    small: SmallProject, seeds_folder: Path
+) -> None:
+    project = small.project(seeds=seeds_folder)
 
-    assert () == write_copies(own, missing(small, own), project)
-    assert [True] == [each.is_new for each in write_copies(own, [], project, ["people"])]
+    assert () == write_copies(seeds_folder, missing_values(small, seeds_folder), project)
+    assert [True] == [each.is_new for each in write_copies(seeds_folder, [], project, ["people"])]

@@ -21,8 +21,8 @@ def project() -> Project:
 
 
 @pytest.fixture(scope="module")
-def shown(project: Project) -> Mapping[str, ModelDescription]:
-    """All that catalogs show of it, by name."""
+def catalog_entries(project: Project) -> Mapping[str, ModelDescription]:
+    """Everything that catalogs show of the project, by name."""
     return {each.name: each for each in inventory_of(project)}
 
 
@@ -30,10 +30,12 @@ RIDDLES = ("mirror", "; all for all", "the same as", "somebody")
 """Words that an analyst cannot understand in a description."""
 
 
-def test_descriptions_name_what_they_describe(shown: Mapping[str, ModelDescription]) -> None:
+def test_column_descriptions_contain_no_vague_words(
+    catalog_entries: Mapping[str, ModelDescription],
+) -> None:
     texts = {
         f"{each.name}.{column.name}": column.about
-        for each in shown.values()
+        for each in catalog_entries.values()
         for column in each.columns
     }
     assert {} == {
@@ -43,7 +45,7 @@ def test_descriptions_name_what_they_describe(shown: Mapping[str, ModelDescripti
     }
 
 
-def test_every_column_is_described(project: Project) -> None:
+def test_every_column_has_a_description(project: Project) -> None:
     shapes = describe(project)
     texts = column_texts(project, shapes)
 
@@ -55,7 +57,7 @@ def test_every_column_is_described(project: Project) -> None:
     ]
 
 
-def test_every_fact_of_a_consultant_has_the_team(project: Project) -> None:
+def test_every_model_with_a_consultant_name_has_the_team(project: Project) -> None:
     shapes = describe(project)
     columns = {m.name: {c.name for c in shapes[m.table]} for m in project.models.values()}
 
@@ -72,14 +74,16 @@ def test_staging_is_views_and_marts_are_tables(project: Project) -> None:
     ]
 
 
-def test_lineage_reaches_the_apis_fields(shown: Mapping[str, ModelDescription]) -> None:
+def test_lineage_of_mart_columns_ends_at_fields_of_the_api(
+    catalog_entries: Mapping[str, ModelDescription],
+) -> None:
     landed = {f"landing.{name}" for name in (*CATALOG, "content_type_fields")}
     # A booking's days are by the account's clock where it names no zone, and before now or after.
     landed |= {"sync.publications", "sync.bookmarks", "sync.runs"}
-    columns = {each.name: each for each in shown["fct_placements"].columns}
+    columns = {each.name: each for each in catalog_entries["fct_placements"].columns}
 
     for name in ("jobs", "candidates", "companies", "bookings", "leads"):
-        for column in shown[f"stg_{name}"].columns:
+        for column in catalog_entries[f"stg_{name}"].columns:
             assert {table for table, _ in column.origins} <= landed, column.name
             assert column.origins, column.name
     assert (("landing.bookings", "id"),) == columns["booking_id"].origins
@@ -87,7 +91,7 @@ def test_lineage_reaches_the_apis_fields(shown: Mapping[str, ModelDescription]) 
     assert ("seeds.exchange_rates", "rate") in columns["reporting_fee"].origins
 
 
-def test_no_model_reads_the_clock(project: Project) -> None:
+def test_no_model_or_audit_uses_the_clock_or_random_values(project: Project) -> None:
     clocks = re.compile(r"\b(?:now|today|random|uuid)\s*\(|\bcurrent_(?:date|time|timestamp)\b")
     models, audits = project.models.values(), project.audits
     queries = [*(each.query for each in models), *(each.query for each in audits)]
@@ -100,13 +104,13 @@ def test_no_model_reads_the_clock(project: Project) -> None:
     ]
 
 
-def test_each_seed_that_maps_has_its_audit(project: Project) -> None:
+def test_each_mapping_seed_has_an_audit_that_warns(project: Project) -> None:
     severities = {each.name: each.severity for each in project.audits}
 
     assert set(AUDITS) <= set(project.seeds)
     assert {"warn"} == {severities[each] for each in AUDITS.values()}
 
 
-def test_the_folder_is_beside_the_package() -> None:
+def test_the_folder_of_shipped_models_is_next_to_the_package() -> None:
     assert "dbt_like_sql" == shipped_folder().name
     assert (shipped_folder().parent / "connector").is_dir()

@@ -31,7 +31,7 @@ OUTCOME = {
 
 @pytest.fixture
 def agency(agency: PublishingAccount) -> PublishingAccount:
-    """The agency, proven up to noon, with a run, a past and a coming booking, and published."""
+    """The agency, verified up to noon, with a run, a past and a future booking, and published."""
     agency.land("sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": NOON})
     agency.land("sync.runs", {"run_id": "r1", "started_at": NOON, "outcome": "done"})
     agency.land("sync.run_resources", OUTCOME)
@@ -48,18 +48,18 @@ def agency(agency: PublishingAccount) -> PublishingAccount:
     return agency
 
 
-def outcome_of(agency: PublishingAccount, **given: str) -> str | None:
+def publish_if_changed(agency: PublishingAccount, **given: str) -> str | None:
     """Publish if something has changed, and return the outcome."""
     return publish(agency.settings(**given), if_changed=True).publication.outcome
 
 
 def run_sql(agency: PublishingAccount, sql: str) -> None:
-    """Change the work file."""
+    """Execute a statement in the work file."""
     with open_file(agency.warehouse.work) as connection:
         connection.execute(sql)
 
 
-def test_nothing_is_published_if_nothing_has_changed(agency: PublishingAccount) -> None:
+def test_an_unchanged_account_is_not_published_again(agency: PublishingAccount) -> None:
     before, publication = agency.file.stat(), agency.last.publication
 
     for _ in range(3):
@@ -93,10 +93,12 @@ def test_nothing_is_published_if_nothing_has_changed(agency: PublishingAccount) 
         2,
     ),
 )
-def test_verifying_again_is_no_change(agency: PublishingAccount, sql: str) -> None:
+def test_a_newer_verification_time_alone_is_not_published(
+    agency: PublishingAccount, sql: str
+) -> None:
     run_sql(agency, sql)
 
-    assert "unchanged" == outcome_of(agency)
+    assert "unchanged" == publish_if_changed(agency)
 
 
 @pytest.mark.parametrize(
@@ -125,33 +127,33 @@ def test_verifying_again_is_no_change(agency: PublishingAccount, sql: str) -> No
         3,
     ),
 )
-def test_a_change_of_the_records_or_their_state_is_published(
+def test_changed_records_or_sync_states_are_published_once(
     agency: PublishingAccount, sql: str
 ) -> None:
     run_sql(agency, sql)
 
-    assert "published" == outcome_of(agency)
-    assert "unchanged" == outcome_of(agency)
+    assert "published" == publish_if_changed(agency)
+    assert "unchanged" == publish_if_changed(agency)
 
 
 @pytest.mark.slow
-def test_a_new_day_of_the_account_is_published(agency: PublishingAccount) -> None:
-    """Models compare days with today's: 23:30 in UTC is the next day in Berlin."""
+def test_a_new_day_in_the_time_zone_of_the_account_is_published(agency: PublishingAccount) -> None:
+    """Models compare dates with today: 23:30 in UTC is the next day in Berlin."""
     berlin = {"CONNECTOR_TIME_ZONE": "Europe/Berlin"}
-    assert "published" == outcome_of(agency, **berlin)
+    assert "published" == publish_if_changed(agency, **berlin)
     run_sql(agency, "DELETE FROM landing.bookings")
-    assert "published" == outcome_of(agency, **berlin)
+    assert "published" == publish_if_changed(agency, **berlin)
 
     run_sql(agency, MOVE_PROOF.format("2026-03-04T22:30:00Z"))
-    assert "unchanged" == outcome_of(agency, **berlin)
+    assert "unchanged" == publish_if_changed(agency, **berlin)
     run_sql(agency, MOVE_PROOF.format("2026-03-04T23:30:00Z"))
-    assert "published" == outcome_of(agency, **berlin)
+    assert "published" == publish_if_changed(agency, **berlin)
 
 
-def test_an_interview_that_has_begun_since_is_published(agency: PublishingAccount) -> None:
+def test_an_interview_that_started_since_is_published(agency: PublishingAccount) -> None:
     run_sql(agency, MOVE_PROOF.format("2026-03-04T15:01:00Z"))
 
-    assert "published" == outcome_of(agency)
+    assert "published" == publish_if_changed(agency)
 
 
 @pytest.mark.parametrize(
@@ -167,16 +169,22 @@ def test_an_interview_that_has_begun_since_is_published(agency: PublishingAccoun
         2,
     ),
 )
-def test_a_changed_setting_is_published(agency: PublishingAccount, given: dict[str, str]) -> None:
-    assert "published" == outcome_of(agency, **given)
-    assert "unchanged" == outcome_of(agency, **given)
+def test_a_changed_setting_is_published_once(
+    agency: PublishingAccount, given: dict[str, str]
+) -> None:
+    assert "published" == publish_if_changed(agency, **given)
+    assert "unchanged" == publish_if_changed(agency, **given)
 
 
-def test_another_hash_key_is_published_and_none_is_shown(agency: PublishingAccount) -> None:
+def test_a_changed_hash_key_is_published_but_not_contained_in_the_file(
+    agency: PublishingAccount,
+) -> None:
     given = {"CONNECTOR_PUBLISH_PERSONAL": "hash", "CONNECTOR_PUBLISH_HASH_KEY": "k" * 32}
-    outcome_of(agency, **given)
+    publish_if_changed(agency, **given)
 
-    assert "published" == outcome_of(agency, **given | {"CONNECTOR_PUBLISH_HASH_KEY": "l" * 32})
+    assert "published" == publish_if_changed(
+        agency, **given | {"CONNECTOR_PUBLISH_HASH_KEY": "l" * 32}
+    )
     assert "k" * 32 not in agency.file.read_bytes().decode("latin-1")
 
 
@@ -193,19 +201,19 @@ def test_a_changed_own_model_or_seed_is_published(agency: PublishingAccount) -> 
     ):
         for written in (text, f"{text}\n"):
             path.write_text(written)
-            assert "published" == outcome_of(agency, **given), path
-            assert "unchanged" == outcome_of(agency, **given), path
+            assert "published" == publish_if_changed(agency, **given), path
+            assert "unchanged" == publish_if_changed(agency, **given), path
         path.unlink()
-        assert "published" == outcome_of(agency, **given), path
+        assert "published" == publish_if_changed(agency, **given), path
 
 
 @pytest.mark.slow
-def test_another_version_publishes(
+def test_a_new_version_of_the_connector_publishes_again(
     agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publishing, "program_version", lambda: "9.9.9")
 
-    assert "published" == outcome_of(agency)
+    assert "published" == publish_if_changed(agency)
 
 
 def _lose_file(agency: PublishingAccount) -> None:
@@ -231,7 +239,7 @@ def _bring_back_older_file(agency: PublishingAccount) -> None:
     run_sql(agency, f"UPDATE sync.publications SET bytes = {agency.file.stat().st_size}")
 
 
-def _fail(agency: PublishingAccount) -> None:
+def _publish_with_broken_model(agency: PublishingAccount) -> None:
     path = agency.project_folder / "marts/fct_jobs.sql"
     text = path.read_text()
     path.write_text(text.replace("length(title)", "lengthh(title)"))
@@ -240,11 +248,11 @@ def _fail(agency: PublishingAccount) -> None:
     path.write_text(text)
 
 
-def _crash(agency: PublishingAccount) -> None:
+def _leave_started_publication(agency: PublishingAccount) -> None:
     agency.land("sync.publications", {"publication": "p9", "started_at": "2099-01-01T00:00:00Z"})
 
 
-def _select(agency: PublishingAccount) -> None:
+def _publish_one_model(agency: PublishingAccount) -> None:
     agency.publish(select=("fct_jobs",))
 
 
@@ -256,42 +264,44 @@ def _select(agency: PublishingAccount) -> None:
             _lose_file,
             _damage_blocks,
             _bring_back_older_file,
-            _fail,
-            _crash,
-            _select,
+            _publish_with_broken_model,
+            _leave_started_publication,
+            _publish_one_model,
         ],
         2,
     ),
 )
-def test_a_file_that_does_not_show_everything_is_replaced(
+def test_a_lost_damaged_or_incomplete_published_file_is_replaced(
     agency: PublishingAccount, harm: Callable[[PublishingAccount], None]
 ) -> None:
     harm(agency)
 
-    assert "published" == outcome_of(agency)
+    assert "published" == publish_if_changed(agency)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("without", ["sync", "sync,push"])
-def test_a_file_without_its_own_record_is_left_as_well(
+def test_an_unchanged_file_without_the_sync_tables_is_not_replaced(
     agency: PublishingAccount, without: str
 ) -> None:
     given = {"CONNECTOR_PUBLISH_WITHOUT": without}
-    assert "published" == outcome_of(agency, **given)
-    assert "unchanged" == outcome_of(agency, **given)
+    assert "published" == publish_if_changed(agency, **given)
+    assert "unchanged" == publish_if_changed(agency, **given)
 
 
-def test_another_file_is_replaced_although_it_has_no_record(agency: PublishingAccount) -> None:
+def test_a_foreign_file_in_place_of_the_published_file_is_replaced(
+    agency: PublishingAccount,
+) -> None:
     given = {"CONNECTOR_PUBLISH_WITHOUT": "sync"}
-    outcome_of(agency, **given)
+    publish_if_changed(agency, **given)
     agency.file.unlink()
     with duckdb.connect(str(agency.file)) as another:
         another.execute("CREATE TABLE notes AS SELECT range AS line FROM range(3)")
 
-    assert "published" == outcome_of(agency, **given)
+    assert "published" == publish_if_changed(agency, **given)
 
 
-def test_a_prepared_draft_is_published_although_nothing_has_changed(
+def test_a_prepared_draft_is_published_even_if_nothing_has_changed(
     agency: PublishingAccount,
 ) -> None:
     made = prepare_draft(agency.settings())

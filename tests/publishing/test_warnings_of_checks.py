@@ -17,25 +17,25 @@ from tests.publishing.marts.world import ModelWorld
 pytestmark = pytest.mark.slow
 
 
-def published(folder: Path) -> Publication:
-    """Publish the account, and return the publication."""
+def publish_account(folder: Path) -> Publication:
+    """Publish the account and return the publication."""
     environ = {"CONNECTOR_DATA_DIR": str(folder), "CONNECTOR_MODELS": "on"}
     return publish(load_settings({}, environ, folder)).publication
 
 
-def test_empty_seeds_and_records_of_deleted_candidates_are_no_warning(tmp_path: Path) -> None:
+def test_empty_seeds_and_records_of_deleted_candidates_do_not_warn(tmp_path: Path) -> None:
     world = ModelWorld(tmp_path)
     jobs_and_placements.fill(world)
     shutil.rmtree(world.seeds)
-    new = published(tmp_path)
+    new = publish_account(tmp_path)
     world.seeds.mkdir()
     world.seed("people", "id,name,team", "u1,,")
-    written = published(tmp_path)
+    written = publish_account(tmp_path)
     world.seed("people", "id,name,team", "u1,,", "u2,Ben,")
-    begun = published(tmp_path)
-    world.gone("2026-03-05 09:00", candidates=("hal",), jobs=("multi",))
-    world.prove(jobs_and_placements.NOW)
-    after = published(tmp_path)
+    begun = publish_account(tmp_path)
+    world.load_deletions("2026-03-05 09:00", candidates=("hal",), jobs=("multi",))
+    world.verify(jobs_and_placements.NOW)
+    after = publish_account(tmp_path)
 
     unfilled = dict(zip(new.unfilled_seeds, new.unfilled_rows, strict=True))
     assert {"people": 2, "exchange_rates": 2} == unfilled

@@ -64,8 +64,8 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with world.warehouse.keep_open():
         people.fill(world)
         jobs_and_placements.fill(world)
-        world.look("2026-03-05 10:00", companies={"acme": {"name": MARKUP}})
-        world.prove(jobs_and_placements.NOW)
+        world.load_details("2026-03-05 10:00", companies={"acme": {"name": MARKUP}})
+        world.verify(jobs_and_placements.NOW)
     world.warehouse.release()
     names = "".join(f'{id},"{name}",North\n' for id, name in PEOPLE.items())
     (world.seeds / "people.csv").write_text(f"id,name,team\n{names}", encoding="utf-8")

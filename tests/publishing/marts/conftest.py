@@ -14,34 +14,34 @@ from tests.publishing.marts.world import BuiltWorld, ModelWorld
 
 @pytest.fixture(scope="session")
 def people_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
-    """Candidates on their way through the pipeline, and leads."""
-    yield from _built(tmp_path_factory.mktemp("people"), people.fill)
+    """Warehouse with candidates in all pipeline stages, and leads."""
+    yield from build_world(tmp_path_factory.mktemp("people"), people.fill)
 
 
 @pytest.fixture(scope="session")
 def jobs_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
-    """Jobs, interviews, placements and clients."""
-    yield from _built(tmp_path_factory.mktemp("jobs"), jobs_and_placements.fill)
+    """Warehouse with jobs, interviews, placements and clients."""
+    yield from build_world(tmp_path_factory.mktemp("jobs"), jobs_and_placements.fill)
 
 
 @pytest.fixture(scope="session")
 def empty_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
-    """A warehouse in which nothing ever landed."""
-    yield from _built(tmp_path_factory.mktemp("empty"), lambda _: None)
+    """A warehouse without records."""
+    yield from build_world(tmp_path_factory.mktemp("empty"), lambda _: None)
 
 
 @pytest.fixture(scope="session")
 def month(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recomputed]:
-    """A simulated month, with what pandas makes of its truth."""
+    """A simulated month and its true values, computed with pandas."""
     found = Recomputed(tmp_path_factory.mktemp("month"))
     yield found
     found.world.connection.close()
 
 
-def _built(folder: Path, fill: Callable[[ModelWorld], None]) -> Iterator[BuiltWorld]:
+def build_world(folder: Path, fill: Callable[[ModelWorld], None]) -> Iterator[BuiltWorld]:
     world = ModelWorld(folder)
     with world.warehouse.keep_open():
         fill(world)
-    built = world.built()
+    built = world.build()
     yield built
     built.connection.close()

@@ -14,25 +14,25 @@ NOW = "2026-03-06 00:00"
 
 
 def fill(world: ModelWorld) -> None:
-    """Land clients, candidates, jobs and bookings."""
+    """Load clients, candidates, jobs and bookings."""
     world.seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South")
     world.seed("holidays", "day,name", "2026-01-01,New Year", "2026-02-02,Founders' Day")
     # Dollars have no rate.
     world.seed("exchange_rates", "currency,rate,reporting_currency", "GBP,1,GBP", "EUR,0.8,GBP")
-    _parties(world)
-    _jobs(world)
-    _changed_jobs(world)
-    _interviews(world)
-    _permanent(world)
-    _contracts(world)
-    world.prove(NOW)
+    load_clients_and_candidates(world)
+    load_jobs(world)
+    load_job_changes(world)
+    load_interviews(world)
+    load_permanent_placements(world)
+    load_contracts(world)
+    world.verify(NOW)
 
 
-def _parties(world: ModelWorld) -> None:
+def load_clients_and_candidates(world: ModelWorld) -> None:
     def born(day: str) -> dict[str, Any]:
         return {"created": f"{day} 09:00"}
 
-    world.look(
+    world.load_details(
         "2026-01-05 09:00",
         companies={
             # The platform counts one job more than is landed.
@@ -55,7 +55,7 @@ def _parties(world: ModelWorld) -> None:
         },
         candidates={"hal": born("2025-01-01"), "mia": born("2026-01-05")},
     )
-    world.look(
+    world.load_details(
         "2026-02-09 09:00",
         candidates={
             **{name: born("2026-01-05") for name in ("ivy", "rob", "quin")},
@@ -66,10 +66,12 @@ def _parties(world: ModelWorld) -> None:
             "pat": born("2026-02-01"),
         },
     )
-    world.gone("2026-03-02 09:00", candidates=("quin",))
+    world.load_deletions("2026-03-02 09:00", candidates=("quin",))
 
 
-def _job(company: str | None, published: str | None, status: str, **fields: Any) -> dict[str, Any]:
+def make_job(
+    company: str | None, published: str | None, status: str, **fields: Any
+) -> dict[str, Any]:
     stamp = f"{published}T09:00:00Z" if published else None
     return {
         "created": "2025-11-01 09:00",
@@ -82,11 +84,11 @@ def _job(company: str | None, published: str | None, status: str, **fields: Any)
     }
 
 
-def _jobs(world: ModelWorld) -> None:
-    world.look(
+def load_jobs(world: ModelWorld) -> None:
+    world.load_details(
         "2026-01-05 09:00",
         jobs={
-            "multi": _job(
+            "multi": make_job(
                 "acme",
                 "2026-01-05",
                 "published",
@@ -99,7 +101,7 @@ def _jobs(world: ModelWorld) -> None:
                 fee_percentage=10,
                 assigned_to="u1",
             ),
-            "reopened": _job(
+            "reopened": make_job(
                 "beta",
                 "2025-11-03",
                 "published",
@@ -109,12 +111,12 @@ def _jobs(world: ModelWorld) -> None:
                 assigned_to="u2",
             ),
             # Filled before anybody looked, and no fee or salary anywhere.
-            "filled": _job("acme", "2025-12-01", "filled", salary_currency="USD"),
-            "closed": _job("beta", "2025-12-15", "published", salary_currency="USD"),
-            "shut": _job("acme", "2025-12-15", "published"),
-            "draft": _job("acme", None, "draft"),
+            "filled": make_job("acme", "2025-12-01", "filled", salary_currency="USD"),
+            "closed": make_job("beta", "2025-12-15", "published", salary_currency="USD"),
+            "shut": make_job("acme", "2025-12-15", "published"),
+            "draft": make_job("acme", None, "draft"),
             **{
-                name: _job(
+                name: make_job(
                     "acme",
                     "2026-01-05",
                     "published",
@@ -123,35 +125,35 @@ def _jobs(world: ModelWorld) -> None:
                 )
                 for name in ("contract", "contract-2")
             },
-            "gone": _job("beta", "2025-12-15", "published", salary_currency="EUR"),
+            "gone": make_job("beta", "2025-12-15", "published", salary_currency="EUR"),
         },
     )
 
 
-def _changed_jobs(world: ModelWorld) -> None:
-    world.look(
+def load_job_changes(world: ModelWorld) -> None:
+    world.load_details(
         "2026-01-12 09:00", jobs={"reopened": {"updated": "2026-01-08 09:00", "status": "filled"}}
     )
     # published_at stays what it was when the job is opened again.
-    world.look(
+    world.load_details(
         "2026-01-26 09:00",
         jobs={"reopened": {"updated": "2026-01-20 09:00", "status": "published"}},
     )
-    world.listed("2026-02-09 09:00", jobs={"listed": _job(None, None, "published")})
-    world.look(
+    world.load_list_items("2026-02-09 09:00", jobs={"listed": make_job(None, None, "published")})
+    world.load_details(
         "2026-02-09 09:00",
         jobs={
             "closed": {"updated": "2026-02-02 09:00", "status": "closed"},
             "shut": {"updated": "2026-02-02 09:00", "status": "cancelled"},
         },
     )
-    world.look(
+    world.load_details(
         "2026-03-02 09:00", jobs={"reopened": {"updated": "2026-02-11 09:00", "status": "filled"}}
     )
-    world.gone("2026-03-02 09:00", jobs=("gone",))
+    world.load_deletions("2026-03-02 09:00", jobs=("gone",))
 
 
-def _booking(  # noqa: PLR0917 # a line of a table, read across
+def make_booking(  # noqa: PLR0917 # a line of a table, read across
     kind: str,
     candidate: str,
     job: str,
@@ -161,7 +163,7 @@ def _booking(  # noqa: PLR0917 # a line of a table, read across
     end: str | None = None,
     **fields: Any,
 ) -> dict[str, Any]:
-    """A booking, its days written as "2026-01-12"."""
+    """Return a booking whose dates are given as "2026-01-12"."""
     return {
         "created": f"{created} 09:00",
         "booking_type": kind,
@@ -174,28 +176,30 @@ def _booking(  # noqa: PLR0917 # a line of a table, read across
     }
 
 
-def _interviews(world: ModelWorld) -> None:
-    def meeting(candidate: str, job: str, day: str, status: str, created: str) -> dict[str, Any]:
-        return _booking("interview", candidate, job, day, status, created, day)
+def load_interviews(world: ModelWorld) -> None:
+    def make_interview(
+        candidate: str, job: str, day: str, status: str, created: str
+    ) -> dict[str, Any]:
+        return make_booking("interview", candidate, job, day, status, created, day)
 
-    world.look(
+    world.load_details(
         "2026-03-02 09:00",
         bookings={
-            "i1": meeting("hal", "multi", "2026-01-12", "completed", "2026-01-06"),
-            "i2": meeting("hal", "multi", "2026-01-14", "completed", "2026-01-06"),
-            "i3": meeting("ivy", "multi", "2026-01-13", "cancelled", "2026-01-06"),
-            "i4": meeting("rob", "multi", "2026-01-15", "completed", "2026-01-06"),
-            "i5": meeting("rob", "multi", "2026-03-10", "scheduled", "2026-03-01"),
-            "i6": meeting("kit", "reopened", "2026-01-28", "completed", "2026-01-26"),
+            "i1": make_interview("hal", "multi", "2026-01-12", "completed", "2026-01-06"),
+            "i2": make_interview("hal", "multi", "2026-01-14", "completed", "2026-01-06"),
+            "i3": make_interview("ivy", "multi", "2026-01-13", "cancelled", "2026-01-06"),
+            "i4": make_interview("rob", "multi", "2026-01-15", "completed", "2026-01-06"),
+            "i5": make_interview("rob", "multi", "2026-03-10", "scheduled", "2026-03-01"),
+            "i6": make_interview("kit", "reopened", "2026-01-28", "completed", "2026-01-26"),
         },
     )
 
 
-def _permanent(world: ModelWorld) -> None:
-    world.look(
+def load_permanent_placements(world: ModelWorld) -> None:
+    world.load_details(
         "2026-03-02 09:00",
         bookings={
-            "p-hal": _booking(
+            "p-hal": make_booking(
                 *("permanent", "hal", "multi", "2026-03-16", "confirmed", "2026-01-15"),
                 placement_fee=5000,
                 offer_accepted_date="2026-01-19",
@@ -203,36 +207,36 @@ def _permanent(world: ModelWorld) -> None:
                 assigned_to="u1",
             ),
             # 10 % of 50,000, since the job names no amount.
-            "p-ivy": _booking(
+            "p-ivy": make_booking(
                 *("permanent", "ivy", "multi", "2026-03-09", "scheduled", "2026-02-01"),
                 annual_salary=50000,
                 offer_accepted_date="2026-02-02",
                 assigned_to="u1",
             ),
-            "p-kit": _booking(
+            "p-kit": make_booking(
                 *("permanent", "kit", "reopened", "2026-04-01", "confirmed", "2026-02-09"),
                 offer_accepted_date="2026-02-10",
             ),
-            "p-lee": _booking(
+            "p-lee": make_booking(
                 *("permanent", "lee", "filled", "2026-01-19", "completed", "2026-01-10")
             ),
             # One that stands takes the place of this one, and nothing takes that of p-oli.
-            "p-lee-before": _booking(
+            "p-lee-before": make_booking(
                 *("permanent", "lee", "filled", "2026-01-12", "rescheduled", "2026-01-09")
             ),
-            "p-oli": _booking(
+            "p-oli": make_booking(
                 *("permanent", "oli", "closed", "2026-02-16", "rescheduled", "2026-02-08"),
                 placement_fee=900,
             ),
-            "p-cancelled": _booking(
+            "p-cancelled": make_booking(
                 *("permanent", "ivy", "filled", "2026-02-16", "cancelled", "2026-01-09"),
                 placement_fee=1,
             ),
-            "p-draft": _booking(
+            "p-draft": make_booking(
                 *("permanent", "rob", "multi", "2026-02-16", "draft", "2026-01-09"), placement_fee=1
             ),
             # Of a deleted candidate on a deleted job: a fee without a currency.
-            "p-quin": _booking(
+            "p-quin": make_booking(
                 *("permanent", "quin", "gone", "2026-02-16", "completed", "2026-01-09"),
                 placement_fee=1000,
                 company_id="beta",
@@ -241,18 +245,18 @@ def _permanent(world: ModelWorld) -> None:
     )
 
 
-def _contracts(world: ModelWorld) -> None:
-    hal = _booking(
+def load_contracts(world: ModelWorld) -> None:
+    hal = make_booking(
         *("contract", "hal", "contract", "2026-02-02", "confirmed", "2026-01-12", "2026-03-02"),
         day_rate=500,
     )
-    mia = _booking(
+    mia = make_booking(
         *("contract", "mia", "contract", "2026-01-12", "confirmed", "2026-01-05", "2026-04-10"),
         day_rate=400.5,
     )
-    world.look("2026-01-05 09:30", bookings={"c-mia": mia})
+    world.load_details("2026-01-05 09:30", bookings={"c-mia": mia})
     # The end is moved before the contract begins: a correction.
-    world.look(
+    world.load_details(
         "2026-01-12 09:00",
         bookings={
             "c-mia": {"updated": "2026-01-08 09:00", "end_datetime": "2026-04-05T17:00:00Z"},
@@ -260,28 +264,28 @@ def _contracts(world: ModelWorld) -> None:
         },
     )
     # And after it has begun: an extension.
-    world.look(
+    world.load_details(
         "2026-03-02 09:00",
         bookings={
             "c-hal": {"updated": "2026-02-27 09:00", "end_datetime": "2026-03-16T17:00:00Z"},
-            "c-mia-2": _booking(
+            "c-mia-2": make_booking(
                 *("contract", "mia", "contract-2", "2026-04-20", "confirmed", "2026-03-01"),
                 "2026-12-31",
             ),
-            "c-ned": _booking(
+            "c-ned": make_booking(
                 *("contract", "ned", "contract", "2026-04-07", "scheduled", "2026-03-01"),
                 "2026-06-04",
             ),
-            "c-over": _booking(
+            "c-over": make_booking(
                 *("contract", "rob", "contract", "2025-12-01", "completed", "2025-11-20"),
                 "2026-03-05",
             ),
         },
     )
-    world.listed(
+    world.load_list_items(
         "2026-03-02 09:00",
         bookings={
-            "c-pat": _booking(
+            "c-pat": make_booking(
                 *("contract", "pat", "listed", "2026-02-09", "confirmed", "2026-02-05"),
                 "2026-03-20",
             )

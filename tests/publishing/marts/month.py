@@ -46,26 +46,26 @@ _STATUSES = ("draft", "scheduled", "confirmed", "in_progress", "completed", "can
 _KINDS = ("interview", "interview", "permanent", "contract", "consultation", "site_visit")
 
 
-def text(moment: datetime) -> str:
-    """The moment as worlds write it."""
+def format_timestamp(moment: datetime) -> str:
+    """Format the timestamp as worlds write it."""
     return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
-def local(moment: datetime, zone: str | None = None) -> date:
-    """The day of a moment on a clock of that zone, or of the account's where it is none."""
+def local_date(moment: datetime, zone: str | None = None) -> date:
+    """Return the date of a timestamp in the time zone, or in the account's if it is unknown."""
     return moment.astimezone(ZoneInfo(zone if zone in _ZONES[1:4] else ZONE)).date()
 
 
 @dataclass
 class Truth:
-    """A record as it truly was: what was written to it and when, and when it was deleted."""
+    """True state of a record: its edits, their times, and when it was deleted."""
 
     id: str
     edits: list[tuple[datetime, dict[str, Any]]] = field(default_factory=list)
     deleted: datetime | None = None
 
     def at(self, moment: datetime) -> dict[str, Any] | None:
-        """All of it at a moment, with `created` and `updated`; None where it is not there."""
+        """Return all fields at the timestamp, with `created` and `updated`; None if absent."""
         done = [(at, fields) for at, fields in self.edits if at <= moment]
         if not done or (self.deleted is not None and self.deleted <= moment):
             return None
@@ -79,32 +79,32 @@ Month = Mapping[str, list[Truth]]
 """The truth of every resource."""
 
 
-def simulate(seed: int) -> Month:
-    """The truth of a month, and of the two before it."""
+def simulate_month(seed: int) -> Month:
+    """Return the true records of a month and of the two months before it."""
     draw = random.Random(seed)
     people = ("u1", "u2", "u3", None)
-    companies = [_company(draw, n) for n in range(8)]
-    jobs = [_job(draw, n, people) for n in range(30)]
-    candidates = [_candidate(draw, n, people) for n in range(150)]
+    companies = [draw_company(draw, n) for n in range(8)]
+    jobs = [draw_job(draw, n, people) for n in range(30)]
+    candidates = [draw_candidate(draw, n, people) for n in range(150)]
     return {
         "companies": companies,
         "jobs": jobs,
         "candidates": candidates,
-        "bookings": [_booking(draw, n, people) for n in range(260)],
-        "leads": [_lead(draw, n, people) for n in range(30)],
+        "bookings": [draw_booking(draw, n, people) for n in range(260)],
+        "leads": [draw_lead(draw, n, people) for n in range(30)],
     }
 
 
-def looks(seed: int) -> list[datetime]:
-    """The moments at which the mirror looks: on most nights."""
+def draw_pull_times(seed: int) -> list[datetime]:
+    """Return the timestamps of the pulls, which run on most nights."""
     draw = random.Random(seed + 1)
     nights = [BEGAN + timedelta(days=n) for n in range(31)]
     return [at for at in nights if at == BEGAN or draw.random() < 0.8] + [NOW]
 
 
 def fill(world: ModelWorld, month: Month, moments: list[datetime]) -> None:
-    """Land what each look shows of the month."""
-    world.zone(ZONE)
+    """Load the state of the month that each pull observes."""
+    world.set_time_zone(ZONE)
     world.seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South", "u3,,")
     world.seed("holidays", "day,name", *(f"{day},A day" for day in HOLIDAYS))
     rates = (f"{currency},{rate},GBP" for currency, rate in RATES.items())
@@ -117,21 +117,25 @@ def fill(world: ModelWorld, month: Month, moments: list[datetime]) -> None:
             shown = {each.id: each.at(at) for each in truths}
             seen = {each.id for each in truths if each.at(before) is not None}
             known = {
-                id: {**now, "created": text(now["created"]), "updated": text(now["updated"])}
+                id: {
+                    **now,
+                    "created": format_timestamp(now["created"]),
+                    "updated": format_timestamp(now["updated"]),
+                }
                 for id, now in shown.items()
                 if now is not None
                 and (id not in seen or now["updated"] > before or is_reread(id, place))
             }
             gone = tuple(id for id in sorted(seen) if shown[id] is None)
-            world.look(text(at), **{name: known})
+            world.load_details(format_timestamp(at), **{name: known})
             if gone:
-                world.gone(text(at), **{name: gone})
+                world.load_deletions(format_timestamp(at), **{name: gone})
         before = at
-    world.prove(text(NOW))
+    world.verify(format_timestamp(NOW))
 
 
 def is_reread(id: str, place: int) -> bool:
-    """Return True if the look at that place reads the unchanged record again: some companies."""
+    """Return True if the pull reads the unchanged record again, as for some companies."""
     kind, _, number = id.partition("-")
     return kind == "company" and (place + int(number)) % 3 == 0
 
@@ -139,24 +143,24 @@ def is_reread(id: str, place: int) -> bool:
 # -- records ---------------------------------------------------------------------------------------
 
 
-def _born(draw: random.Random) -> datetime:
-    """A moment between 1 January and now, at any time of the day."""
+def draw_creation_time(draw: random.Random) -> datetime:
+    """Return a timestamp between 1 January and now, at any time of the day."""
     return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=draw.randrange(90 * 86_400))
 
 
-def _later(draw: random.Random, at: datetime, days: float) -> Iterator[datetime]:
-    """Moments after one, so many days from each other on average, until now."""
+def draw_later_times(draw: random.Random, at: datetime, days: float) -> Iterator[datetime]:
+    """Return timestamps after another one, on average so many days apart, until now."""
     while (at := at + timedelta(seconds=60 + int(draw.expovariate(1 / (days * 86_400))))) < NOW:
         yield at
 
 
-def _ended(draw: random.Random, truth: Truth, share: float) -> Truth:
+def draw_deletion(draw: random.Random, truth: Truth, share: float) -> Truth:
     if draw.random() < share:
-        truth.deleted = next(_later(draw, truth.edits[-1][0], 10), None)
+        truth.deleted = next(draw_later_times(draw, truth.edits[-1][0], 10), None)
     return truth
 
 
-def _company(draw: random.Random, number: int) -> Truth:
+def draw_company(draw: random.Random, number: int) -> Truth:
     fields = {
         "name": f"Client {number}",
         "fee_type": draw.choice(("percentage", "retainer")),
@@ -167,12 +171,12 @@ def _company(draw: random.Random, number: int) -> Truth:
     }
     truth = Truth(f"company-{number}", [(datetime(2026, 1, 1, 9, tzinfo=UTC), fields)])
     if draw.random() < 0.4:
-        truth.deleted = next(_later(draw, BEGAN, 10), None)
+        truth.deleted = next(draw_later_times(draw, BEGAN, 10), None)
     return truth
 
 
-def _job(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
-    born = _born(draw)
+def draw_job(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
+    born = draw_creation_time(draw)
     published = born + timedelta(seconds=draw.randrange(3 * 86_400))
     fields = {
         "title": f"Job {number}",
@@ -190,32 +194,32 @@ def _job(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Tr
         "fee_percentage": draw.choice((None, 15)),
     }
     truth = Truth(f"job-{number}", [(born, fields)])
-    for at in _later(draw, born, 9):
+    for at in draw_later_times(draw, born, 9):
         status = draw.choice(("published", "published", "filled", "closed", "on_hold", "cancelled"))
         truth.edits.append((at, {"status": status}))
-    return _ended(draw, truth, 0.1)
+    return draw_deletion(draw, truth, 0.1)
 
 
-def _candidate(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
+def draw_candidate(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
     fields = {
         "status": "new_lead",
         "source": draw.choice(("LinkedIn ", "referral", "", None)),
         "assigned_to": draw.choice(people),
         "rating": 1,
     }
-    truth = Truth(f"candidate-{number}", [(_born(draw), fields)])
+    truth = Truth(f"candidate-{number}", [(draw_creation_time(draw), fields)])
     place, pace = 0, draw.choice((0.7, 6, 20))
-    for at in _later(draw, truth.edits[0][0], pace):
+    for at in draw_later_times(draw, truth.edits[0][0], pace):
         if draw.random() < 0.2:
             truth.edits.append((at, {"rating": draw.randrange(9)}))
         else:
             place = min(6, place + 1) if draw.random() < 0.6 else draw.randrange(len(STAGES))
             truth.edits.append((at, {"status": STAGES[place]}))
-    return _ended(draw, truth, 0.15)
+    return draw_deletion(draw, truth, 0.15)
 
 
-def _booking(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
-    born = _born(draw)
+def draw_booking(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
+    born = draw_creation_time(draw)
     kind = draw.choice(_KINDS)
     start = born + timedelta(seconds=draw.randrange(50 * 86_400))
     is_whole_day = draw.random() < 0.3
@@ -235,14 +239,14 @@ def _booking(draw: random.Random, number: int, people: tuple[str | None, ...]) -
         "all_day": is_whole_day,
         "timezone": draw.choice(_ZONES),
         "assigned_to": draw.choice(people),
-        "offer_accepted_date": draw.choice((None, None, local(born).isoformat())),
+        "offer_accepted_date": draw.choice((None, None, local_date(born).isoformat())),
         "annual_salary": draw.choice((None, 52_000)),
         "placement_fee": draw.choice((None, None, 1_500.5)),
         "day_rate": draw.choice((None, 400, 512.5)) if kind == "contract" else None,
         "probation_period_months": (None, 1, 6)[number % 3] if kind in PLACED else None,
     }
     truth = Truth(f"booking-{number}", [(born, fields)])
-    for at in _later(draw, born, 25):
+    for at in draw_later_times(draw, born, 25):
         change: dict[str, Any] = {"status": draw.choice((*_STATUSES, "rescheduled"))}
         if change["status"] == "cancelled":
             change["cancellation_reason"] = ("Client froze the role ", "", None)[number % 3]
@@ -250,17 +254,17 @@ def _booking(draw: random.Random, number: int, people: tuple[str | None, ...]) -
             end += timedelta(days=draw.randrange(-5, 20))
             change = {"end_datetime": max(end, start).isoformat()}
         truth.edits.append((at, change))
-    return _ended(draw, truth, 0.05)
+    return draw_deletion(draw, truth, 0.05)
 
 
-def _lead(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
+def draw_lead(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
     fields = {
         "status": draw.choice(("lead", "prospect")),
         "lead_status_id": draw.choice(("s1", "s1", "s2", "s3")),
         "source": draw.choice(("linkedin", "Fair", None)),
         "assigned_to": draw.choice(people),
     }
-    truth = Truth(f"lead-{number}", [(_born(draw), fields)])
-    for at in _later(draw, truth.edits[0][0], 30):
+    truth = Truth(f"lead-{number}", [(draw_creation_time(draw), fields)])
+    for at in draw_later_times(draw, truth.edits[0][0], 30):
         truth.edits.append((at, {"lead_status_id": draw.choice(("s1", "s2", "s3"))}))
-    return _ended(draw, truth, 0.2)
+    return draw_deletion(draw, truth, 0.2)

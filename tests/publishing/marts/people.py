@@ -11,7 +11,7 @@ NOW = "2026-03-06 00:00"
 
 
 def fill(world: ModelWorld) -> None:
-    """Land candidates, leads and content."""
+    """Load candidates, leads and content."""
     world.seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South")
     world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won", "s3,Lost,lost")
     world.seed(
@@ -21,20 +21,20 @@ def fill(world: ModelWorld) -> None:
         "job board,Job board",
         "referral,Referral",
     )
-    _first_looks(world)
-    _january(world)
-    _february(world)
-    _leads(world)
-    _content(world)
-    _conversions(world)
-    world.prove(NOW)
-    _runs(world)
+    load_first_pulls(world)
+    load_january(world)
+    load_february(world)
+    load_leads(world)
+    load_content(world)
+    load_conversions(world)
+    world.verify(NOW)
+    load_runs(world)
 
 
-def _first_looks(world: ModelWorld) -> None:
-    """The looks of 5 and 12 January."""
+def load_first_pulls(world: ModelWorld) -> None:
+    """Load the pulls of 5 and 12 January."""
     # Older than the mirror: nobody saw her enter screening.
-    world.look(
+    world.load_details(
         "2026-01-05 09:00",
         candidates={
             "cat": {
@@ -47,7 +47,7 @@ def _first_looks(world: ModelWorld) -> None:
             }
         },
     )
-    world.look(
+    world.load_details(
         "2026-01-12 09:00",
         candidates={
             "ann": {
@@ -78,15 +78,15 @@ def _first_looks(world: ModelWorld) -> None:
             },
         },
     )
-    world.listed(
+    world.load_list_items(
         "2026-01-12 09:00",
         candidates={"eve": {"created": "2026-01-09 09:00", "status": "interviewing"}},
     )
 
 
-def _january(world: ModelWorld) -> None:
-    """The looks of 19 and 26 January."""
-    world.look(
+def load_january(world: ModelWorld) -> None:
+    """Load the pulls of 19 and 26 January."""
+    world.load_details(
         "2026-01-19 09:00",
         candidates={
             "ann": {"updated": "2026-01-15 09:00", "status": "screening"},
@@ -96,7 +96,7 @@ def _january(world: ModelWorld) -> None:
         },
     )
     # Since the look before, ann was submitted and then interviewed; only the second shows.
-    world.look(
+    world.load_details(
         "2026-01-26 09:00",
         candidates={
             "ann": {"updated": "2026-01-23 09:00", "status": "interviewing"},
@@ -105,12 +105,12 @@ def _january(world: ModelWorld) -> None:
             "fay": {"updated": "2026-01-23 09:00", "status": "on_hold"},
         },
     )
-    world.gone("2026-01-26 09:00", candidates=("dan",))
+    world.load_deletions("2026-01-26 09:00", candidates=("dan",))
 
 
-def _february(world: ModelWorld) -> None:
-    """The looks of 9 February and 2 March."""
-    world.look(
+def load_february(world: ModelWorld) -> None:
+    """Load the pulls of 9 February and 2 March."""
+    world.load_details(
         "2026-02-09 09:00",
         candidates={
             "ann": {"updated": "2026-02-02 09:00", "status": "offer_made"},
@@ -119,7 +119,7 @@ def _february(world: ModelWorld) -> None:
             "fay": {"updated": "2026-02-05 09:00", "status": "offer_made"},
         },
     )
-    world.look(
+    world.load_details(
         "2026-03-02 09:00",
         candidates={
             "ann": {"updated": "2026-02-20 09:00", "status": "placed"},
@@ -128,8 +128,8 @@ def _february(world: ModelWorld) -> None:
     )
 
 
-def _content(world: ModelWorld) -> None:
-    """Posts, of which one is gone, pages without a name, and a type that is gone with its item."""
+def load_content(world: ModelWorld) -> None:
+    """Load posts with a deleted one, pages without a name, and a deleted type with its item."""
     world.write(
         """
         INSERT INTO landing.content_types (id, name, slug, is_active, _deleted_at) VALUES
@@ -149,10 +149,10 @@ def _content(world: ModelWorld) -> None:
         world.write(f"INSERT INTO history.{name} BY NAME {live}")
 
 
-def _leads(world: ModelWorld) -> None:
-    """Seven leads that count, one of them gone, and one that is gone and counts for nothing."""
+def load_leads(world: ModelWorld) -> None:
+    """Load seven leads that count, one of them deleted, and a deleted one that does not count."""
     lead = {"created": "2026-01-31 09:00", "status": "lead", "source": "Referral"}
-    world.look(
+    world.load_details(
         "2026-02-09 09:00",
         leads={
             "pushed": {**lead, "lead_status_id": "s1", "assigned_to": "u1"},
@@ -180,13 +180,13 @@ def _leads(world: ModelWorld) -> None:
             },
         },
     )
-    world.listed("2026-02-09 09:00", leads={"listed": {**lead, "source": "xing"}})
+    world.load_list_items("2026-02-09 09:00", leads={"listed": {**lead, "source": "xing"}})
 
 
-def _conversions(world: ModelWorld) -> None:
-    """One lead says that it is converted, two were converted by a push, and two are gone."""
+def load_conversions(world: ModelWorld) -> None:
+    """Load a lead converted in the API, two converted by a push, and two deleted ones."""
     # The API does not document what a converted lead shows; this one says when it was converted.
-    world.look(
+    world.load_details(
         "2026-03-02 09:00",
         leads={
             "recorded": {
@@ -196,7 +196,7 @@ def _conversions(world: ModelWorld) -> None:
             }
         },
     )
-    world.gone("2026-03-02 09:00", leads=("gone", "pushed-and-gone"))
+    world.load_deletions("2026-03-02 09:00", leads=("gone", "pushed-and-gone"))
     world.write(
         """
         INSERT INTO push.rows (batch, number, operation, state, outcome, record_id) VALUES
@@ -212,8 +212,8 @@ def _conversions(world: ModelWorld) -> None:
     )
 
 
-def _runs(world: ModelWorld) -> None:
-    """Two runs that read candidates in the billing month, and one before it."""
+def load_runs(world: ModelWorld) -> None:
+    """Load two pulls of candidates in the billing month, and one before it."""
     world.write(
         """
         INSERT INTO sync.quota (cycle_begins, day) VALUES ('2026-02-15', '2026-03-02');

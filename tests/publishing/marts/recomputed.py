@@ -12,44 +12,44 @@ import numpy as np
 import pandas as pd
 
 from tests.publishing.marts import month as made
-from tests.publishing.marts.month import NOW, RATES, Truth, local
+from tests.publishing.marts.month import NOW, RATES, Truth, local_date
 from tests.publishing.marts.world import BuiltWorld, ModelWorld
 from tests.seeds import SEED
 
 Frame = Any
 """A frame or a series of pandas, whose values may be anything."""
 
-TODAY = local(NOW)
+TODAY = local_date(NOW)
 STANDING = ("scheduled", "confirmed", "in_progress", "completed")
 
 
 class Recomputed:
-    """The month with its file, and what pandas makes of its truth."""
+    """A simulated month: its published file, and its true values computed with pandas."""
 
     def __init__(self, folder: Path) -> None:
-        self.month, self.looks = made.simulate(SEED), made.looks(SEED)
+        self.month, self.looks = made.simulate_month(SEED), made.draw_pull_times(SEED)
         world = ModelWorld(folder)
         with world.warehouse.keep_open():
             made.fill(world, self.month, self.looks)
-        self.world: BuiltWorld = world.built()
+        self.world: BuiltWorld = world.build()
         self.jobs, self.leads = self.live("jobs"), self.live("leads")
         self.candidates, self.bookings = self.live("candidates"), self._bookings()
         self.companies = self._companies()
         self.placements = self._placements()
 
     def mart(self, name: str, where: str = "true") -> Frame:
-        """A mart, with days as days."""
+        """Return a mart with its date columns as dates."""
         found = self.world.connection.execute(f"FROM marts.{name} WHERE {where}")
         names = [each[0] for each in found.description or ()]
         return pd.DataFrame(found.fetchall(), columns=names, dtype=object)
 
     def live(self, name: str) -> Frame:
-        """The records of a resource that are there now, by their ids."""
+        """Return the resource's records that are not deleted, by id."""
         rows = {each.id: each.at(NOW) for each in self.month[name]}
         return _frame({id: row for id, row in rows.items() if row})
 
     def _companies(self) -> Frame:
-        """Clients that anybody ever saw, as they were seen last."""
+        """Return all companies that a pull observed, in their last observed state."""
         seen = {}
         for each in self.month["companies"]:
             shown = [now for at in self.looks if (now := each.at(at))]
@@ -66,11 +66,15 @@ class Recomputed:
             ]
             frame[f"{name}_at"] = pd.Series(moments, frame.index, dtype=object)
             frame[f"{name}_date"] = [
-                None if at is None else at.date() if whole and at.hour == 0 else local(at, zone)
+                None
+                if at is None
+                else at.date()
+                if whole and at.hour == 0
+                else local_date(at, zone)
                 for at, whole, zone in zip(moments, frame.all_day, frame.timezone, strict=True)
             ]
         frame["created_date"] = [
-            local(at, zone) for at, zone in zip(frame.created, frame.timezone, strict=True)
+            local_date(at, zone) for at, zone in zip(frame.created, frame.timezone, strict=True)
         ]
         frame["consultant"] = [
             a or self.jobs.assigned_to.get(job)
@@ -92,7 +96,7 @@ class Recomputed:
         return frame
 
     def _placements(self) -> Frame:
-        """Placements with what they are of: the day, the client, the currency and the fee."""
+        """Return placements with their day, client, currency and fee."""
         frame = self.bookings[self.bookings.counts_as == "placement"].copy()
         jobs = self.jobs.reindex(frame.job_id).set_index(frame.index)
         frame["client"] = frame.company_id.fillna(jobs.company_id)
@@ -125,11 +129,11 @@ class Recomputed:
         return self._contracts(frame)
 
     def _contracts(self, frame: Frame) -> Frame:
-        """Placements with the day on which each contract was seen completed, and its last day."""
+        """Return placements with the day each contract was seen completed, and its last day."""
         visits = self.observed("bookings")
         done = visits[visits.left_by.isna() & (visits.status == "completed")].set_index("id")
         frame["completed_on"] = [
-            local(done.entered_at[id], zone) if status == "completed" else None
+            local_date(done.entered_at[id], zone) if status == "completed" else None
             for id, zone, status in zip(frame.index, frame.timezone, frame.status, strict=True)
         ]
         frame["last_day"] = [
@@ -151,7 +155,7 @@ class Recomputed:
         return frame
 
     def read_at(self, company: str) -> datetime:
-        """When the mirror last read a company."""
+        """Return the time at which a pull last read the company."""
         (truth,) = (each for each in self.month["companies"] if each.id == company)
         times = []
         before = None
@@ -165,7 +169,7 @@ class Recomputed:
         return times[-1]
 
     def changed_at(self, company: str) -> datetime | None:
-        """When a job or booking of the company last changed, or was last seen to be deleted."""
+        """Return when a job or booking of the company last changed or was found deleted."""
         found = []
         for each in (*self.month["jobs"], *self.month["bookings"]):
             shown = [(at, each.at(at)) for at in self.looks]
@@ -177,18 +181,18 @@ class Recomputed:
         return max(found, default=None)
 
     def observed(self, resource: str) -> Frame:
-        """The visits to statuses that the looks show, of all records that anybody ever saw."""
+        """Return the visits to statuses that the pulls observed, of all observed records."""
         rows = [row for each in self.month[resource] for row in _visits(each, self.looks)]
         return pd.DataFrame(rows, dtype=object)
 
 
 def _frame(rows: dict[str, dict[str, Any]]) -> Frame:
-    """Records by their ids, with None for what is not there."""
+    """Return the records by id, with None for absent fields."""
     return pd.DataFrame([*rows.values()], index=[*rows], dtype=object)
 
 
 def _placed(frame: Frame) -> Frame:
-    """Bookings that stand, and of the rescheduled the latest where none stands in its place."""
+    """Return placements that are not cancelled; of rescheduled ones the latest."""
     kinds = frame.booking_type.isin(("permanent", "contract"))
     stands = kinds & frame.status.isin(STANDING)
     key = frame.booking_type + frame.candidate_id + frame.job_id
@@ -198,7 +202,7 @@ def _placed(frame: Frame) -> Frame:
 
 
 def _visits(truth: Truth, looks: list[datetime]) -> Iterator[dict[str, Any]]:
-    """What the looks show of one record: the stretches of looks that show one status."""
+    """Return the visits to statuses that the pulls observed for one record."""
     visit: dict[str, Any] | None = None
     number, seen, updated = 0, None, None
     for at in looks:
@@ -224,8 +228,8 @@ def _visits(truth: Truth, looks: list[datetime]) -> Iterator[dict[str, Any]]:
         yield {**visit, "left_after": None, "left_at": None, "left_before": None, "left_by": None}
 
 
-def plain(value: Any) -> Any:
-    """A value as it is compared: days as days, whole numbers as such, nothing as None."""
+def normalize_value(value: Any) -> Any:
+    """Return the value in a comparable form: dates, booleans, rounded numbers, or None."""
     if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
         return None
     if isinstance(value, pd.Timestamp | datetime):
@@ -237,28 +241,28 @@ def plain(value: Any) -> Any:
     return value
 
 
-def rows_of(frame: Frame, *columns: str) -> list[tuple[Any, ...]]:
-    """The rows of these columns, in an order of their own."""
-    found = [tuple(map(plain, row)) for row in frame[[*columns]].itertuples(index=False)]
+def sorted_rows(frame: Frame, *columns: str) -> list[tuple[Any, ...]]:
+    """Return the rows of these columns, sorted."""
+    found = [tuple(map(normalize_value, row)) for row in frame[[*columns]].itertuples(index=False)]
     return sorted(found, key=repr)
 
 
-def same(mart: Frame, truth: Frame, *columns: str) -> None:
-    """The mart has the truth's rows in these columns, and there are some."""
+def assert_same_rows(mart: Frame, truth: Frame, *columns: str) -> None:
+    """Assert that the mart has the truth's rows in these columns, and at least one."""
     assert len(truth)
-    assert rows_of(truth, *columns) == rows_of(mart, *columns)
+    assert sorted_rows(truth, *columns) == sorted_rows(mart, *columns)
 
 
 def first_of_month(day: Any) -> Any:
-    """The first day of its month; None for none."""
+    """Return the first day of the month; None if the day is None."""
     return None if day is None or day is pd.NaT else day.replace(day=1)
 
 
-def in_days(begins: Any, ends: Any) -> float:
-    """Days between two moments, which are at least 0."""
+def days_between(begins: Any, ends: Any) -> float:
+    """Return the days between two timestamps, at least 0."""
     return float(max(0.0, (ends - begins).total_seconds() / 86_400))
 
 
-def rounded(days: float) -> float:
-    """Days to two places, a half upwards."""
+def round_days(days: float) -> float:
+    """Round the days to two decimals, halves up."""
     return math.floor(days * 100 + 0.5) / 100

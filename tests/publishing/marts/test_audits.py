@@ -76,12 +76,12 @@ SOUND: Mapping[str, str] = {
 AUDITS = sorted(path.stem for path in (shipped_folder() / "audits").glob("*.sql"))
 
 
-def test_every_audit_has_a_fault() -> None:
+def test_every_shipped_audit_has_a_fault_that_tests_it() -> None:
     assert AUDITS == sorted(FAULTS)
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_an_audit_finds_its_fault(jobs_world: BuiltWorld, name: str) -> None:
+def test_an_audit_counts_a_planted_fault(jobs_world: BuiltWorld, name: str) -> None:
     audit = next(each for each in jobs_world.project.audits if each.name == name)
     query = f"SELECT count(*) FROM ({audit.query.sql}\n)"  # our own
     connection = jobs_world.connection

@@ -33,7 +33,7 @@ def _files(folder: Path, pattern: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_no_mart_spells_a_business_rule(rule: str) -> None:
+def test_business_rules_are_written_only_in_staging_views(rule: str) -> None:
     column, condition = RULES[rule]
     staging = _files(shipped_folder() / "staging", "*.sql")
     others = {
@@ -50,7 +50,7 @@ def test_no_mart_spells_a_business_rule(rule: str) -> None:
     assert [] == spelled
 
 
-def test_columns_of_one_rule_agree_between_staging_views() -> None:
+def test_staging_views_compute_shared_columns_with_the_same_expression() -> None:
     staging = _files(shipped_folder() / "staging", "*.sql")
     for column in ("is_open", "is_decided"):
         found = {
@@ -65,34 +65,34 @@ def test_columns_of_one_rule_agree_between_staging_views() -> None:
 
 
 def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]:
-    """A booking created in January."""
+    """Return a booking created in January."""
     shown = {"created": "2026-01-05 09:00", "booking_type": kind, "status": status}
     return {**shown, "start_datetime": start, "end_datetime": None, **fields}
 
 
-def built(world: ModelWorld) -> BuiltWorld:
-    """The models over the world as of `NOW`, with nothing that blocks publishing."""
-    world.prove(NOW)
-    found = world.built()
+def build_models(world: ModelWorld) -> BuiltWorld:
+    """Build the models as of `NOW` and assert that no check blocks publishing."""
+    world.verify(NOW)
+    found = world.build()
     assert () == found.built.blocking
     return found
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> ModelWorld:
-    """A world without anything in it."""
+    """A world without records."""
     return ModelWorld(tmp_path)
 
 
-def test_an_interview_to_come_interviews_nobody(world: ModelWorld) -> None:
+def test_a_future_interview_does_not_count_as_interviewed(world: ModelWorld) -> None:
     who = {"candidate_id": "ann", "job_id": "job"}
-    world.look(
+    world.load_details(
         "2026-03-01 09:00",
         candidates={"ann": {**BORN, "status": "interviewing", "source": "referral"}},
         jobs={"job": {**BORN, "status": "published"}},
         bookings={"soon": booking("interview", "2026-03-20T09:00:00Z", "scheduled", **who)},
     )
-    shown = built(world)
+    shown = build_models(world)
 
     assert [1, 0] == shown.row(
         "marts.fct_job_funnel", "true", "candidates_with_interview", "candidates_interviewed"
@@ -110,14 +110,14 @@ def test_an_interview_to_come_interviews_nobody(world: ModelWorld) -> None:
     )
 
 
-def test_a_completed_contract_neither_runs_nor_earns_on(world: ModelWorld) -> None:
+def test_a_completed_contract_has_no_running_days_or_future_fees(world: ModelWorld) -> None:
     def contract(status: str, ends: str | None) -> dict[str, Any]:
         # Monday.
         start = "2026-02-02T09:00:00Z"
         return booking("contract", start, status, end_datetime=ends, day_rate=100)
 
     future = "2026-06-30T17:00:00Z"
-    world.look(
+    world.load_details(
         "2026-02-01 09:00",
         bookings={
             "open-ended": contract("confirmed", None),
@@ -126,8 +126,8 @@ def test_a_completed_contract_neither_runs_nor_earns_on(world: ModelWorld) -> No
         },
     )
     done = {"status": "completed", "updated": "2026-02-06 12:00"}
-    world.look("2026-02-09 09:00", bookings={"open-ended": done, "ended-early": done})
-    shown = built(world)
+    world.load_details("2026-02-09 09:00", bookings={"open-ended": done, "ended-early": done})
+    shown = build_models(world)
 
     assert [
         ("ended-early", "ended", "2026-02-06"),
@@ -149,13 +149,15 @@ def test_a_completed_contract_neither_runs_nor_earns_on(world: ModelWorld) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "median"), [(19, None), (20, 3)])
-def test_a_median_of_few_is_no_estimate(world: ModelWorld, number: int, median: int | None) -> None:
+def test_a_median_of_too_few_visits_is_null(
+    world: ModelWorld, number: int, median: int | None
+) -> None:
     ids = [f"c{n}" for n in range(number)]
     new = {"created": "2026-02-01 09:00", "status": "screening"}
-    world.look("2026-02-01 10:00", candidates=dict.fromkeys(ids, new))
+    world.load_details("2026-02-01 10:00", candidates=dict.fromkeys(ids, new))
     left = {"updated": "2026-02-04 09:00", "status": "submitted"}
-    world.look("2026-02-05 09:00", candidates=dict.fromkeys(ids, left))
-    shown = built(world)
+    world.load_details("2026-02-05 09:00", candidates=dict.fromkeys(ids, left))
+    shown = build_models(world)
 
     assert [median, number, number] == shown.row(
         "marts.sum_time_in_stage", "stage = 'screening'", "p50_days", "p50_at_risk", "p75_at_risk"
@@ -163,21 +165,21 @@ def test_a_median_of_few_is_no_estimate(world: ModelWorld, number: int, median: 
 
 
 @pytest.mark.slow
-def test_days_that_nobody_observed_are_only_at_least(world: ModelWorld) -> None:
+def test_days_before_the_first_pull_count_as_a_lower_bound(world: ModelWorld) -> None:
     old = {**BORN, "updated": "2025-12-01 09:00", "status": "screening"}
-    world.look("2026-02-01 09:00", candidates={"old": old})
-    world.look(
+    world.load_details("2026-02-01 09:00", candidates={"old": old})
+    world.load_details(
         "2026-02-02 09:00",
         candidates={
             "old": {"updated": "2026-02-01 18:00", "status": "submitted"},
             "new": {"created": "2026-02-02 08:00", "status": "screening"},
         },
     )
-    world.look(
+    world.load_details(
         "2026-02-05 09:00",
         candidates={"new": {"updated": "2026-02-04 08:00", "status": "submitted"}},
     )
-    shown = built(world)
+    shown = build_models(world)
 
     assert [("new", True, 2, 2), ("old", True, None, 62.38)] == shown.table(
         "SELECT candidate_id, left_stage, days_observed, days_at_least "
@@ -186,15 +188,15 @@ def test_days_that_nobody_observed_are_only_at_least(world: ModelWorld) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_of_whom_nothing_is_filled_stays_in_the_ranking(world: ModelWorld) -> None:
+def test_a_client_without_filled_jobs_stays_in_the_ranking(world: ModelWorld) -> None:
     opened = {**BORN, "published_at": "2026-02-04T00:00:00Z", "status": "published"}
-    world.look(
+    world.load_details(
         "2026-03-01 09:00",
         companies={id: {**BORN, "name": id} for id in ("none", "some")},
         jobs={"a": {**opened, "company_id": "none"}, "b": {**opened, "company_id": "some"}},
         bookings={"p": booking("permanent", "2026-02-20T09:00:00Z", "confirmed", job_id="b")},
     )
-    shown = built(world)
+    shown = build_models(world)
 
     assert [("none", 0, 1), ("some", 1, 0)] == shown.table(
         "SELECT group_name, openings_filled, openings_open FROM marts.sum_time_to_fill "
@@ -204,13 +206,13 @@ def test_a_client_of_whom_nothing_is_filled_stays_in_the_ranking(world: ModelWor
 
 
 @pytest.mark.slow
-def test_deleting_leads_raises_no_rate(world: ModelWorld) -> None:
+def test_deleting_leads_does_not_raise_the_conversion_rate(world: ModelWorld) -> None:
     world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won")
     lead = {**BORN, "status": "lead", "lead_status_id": "s1"}
     leads = {"won": {**lead, "lead_status_id": "s2"}, "kept": lead, "deleted": lead}
-    world.look("2026-02-01 09:00", leads=leads)
-    world.gone("2026-02-02 09:00", leads=("deleted",))
-    shown = built(world)
+    world.load_details("2026-02-01 09:00", leads=leads)
+    world.load_deletions("2026-02-02 09:00", leads=("deleted",))
+    shown = build_models(world)
 
     assert [3, 1, 1 / 3] == shown.row(
         "marts.sum_lead_conversion", "group_by = 'all'", "leads", "converted", "conversion_rate"
@@ -221,7 +223,7 @@ def test_deleting_leads_raises_no_rate(world: ModelWorld) -> None:
 def test_counters_are_compared_only_if_read_after_the_last_change(world: ModelWorld) -> None:
     counters = {**BORN, "jobs_count": 1, "active_jobs_count": 1, "placements_count": 0}
     job = {**BORN, "status": "published"}
-    world.look(
+    world.load_details(
         "2026-02-01 09:00",
         companies={id: {**counters, "name": id} for id in ("late", "read", "wrong")},
         jobs={f"job-{id}": {**job, "company_id": id} for id in ("late", "read", "wrong")},
@@ -229,14 +231,16 @@ def test_counters_are_compared_only_if_read_after_the_last_change(world: ModelWo
     # A placement whose booking names no company counts for no counter of the platform's.
     more = {**job, "created": "2026-02-19 09:00"}
     placed = booking("permanent", "2026-02-10T09:00:00Z", "confirmed", job_id="job-read")
-    world.look(
+    world.load_details(
         "2026-02-20 09:00",
         jobs={f"more-{id}": {**more, "company_id": id} for id in ("late", "read", "wrong")},
         bookings={"p": {**placed, "candidate_id": "ann"}},
     )
     new = {"jobs_count": 2, "active_jobs_count": 2, "updated": "2026-02-21 09:00"}
-    world.look("2026-02-22 09:00", companies={"read": new, "wrong": {**new, "jobs_count": 3}})
-    shown = built(world)
+    world.load_details(
+        "2026-02-22 09:00", companies={"read": new, "wrong": {**new, "jobs_count": 3}}
+    )
+    shown = build_models(world)
 
     assert [
         ("late", "active_jobs_count", False, None),
@@ -255,15 +259,15 @@ def test_counters_are_compared_only_if_read_after_the_last_change(world: ModelWo
 
 
 @pytest.mark.slow
-def test_a_currency_is_a_code_of_three_letters(world: ModelWorld) -> None:
-    world.look(
+def test_a_currency_that_is_not_a_three_letter_code_is_null(world: ModelWorld) -> None:
+    world.load_details(
         "2026-02-01 09:00",
         jobs={
             "code": {**BORN, "status": "published", "salary_currency": " pln "},
             "sign": {**BORN, "status": "published", "salary_currency": "z\u0142"},
         },
     )
-    shown = built(world)
+    shown = build_models(world)
 
     assert [("code", "PLN"), ("sign", None)] == shown.table(
         "SELECT job_id, salary_currency FROM marts.dim_jobs ORDER BY job_id"

@@ -9,12 +9,12 @@ _STANDS_ALONE = frozenset(("dim_days", "data_freshness", "sum_coverage"))
 """Marts with rows of their own: the calendar, one for each resource, one for each question."""
 
 
-def test_every_check_passes(empty_world: BuiltWorld) -> None:
+def test_every_check_passes_on_an_empty_warehouse(empty_world: BuiltWorld) -> None:
     assert [] == [check for check in empty_world.built.checks if not check.passed]
 
 
-def test_marts_are_empty_or_zero(empty_world: BuiltWorld) -> None:
-    told = []
+def test_marts_of_an_empty_warehouse_have_no_rows_or_zeros(empty_world: BuiltWorld) -> None:
+    unexpected = []
     for mart in (each for each in empty_world.built.models if each.schema == "marts"):
         rows = empty_world.rows(f"SELECT * FROM {mart.table}")
         for row in rows if mart.name not in _STANDS_ALONE else []:
@@ -22,12 +22,14 @@ def test_marts_are_empty_or_zero(empty_world: BuiltWorld) -> None:
                 key: value for key, value in row.items() if key not in ("group_by", "group_name")
             }
             if "all" != row.get("group_by") or any(value for value in values.values()):
-                told.append((mart.name, row))
+                unexpected.append((mart.name, row))
 
-    assert [] == told
+    assert [] == unexpected
 
 
-def test_nothing_is_covered_or_mirrored(empty_world: BuiltWorld) -> None:
+def test_coverage_and_freshness_of_an_empty_warehouse_are_zero_or_null(
+    empty_world: BuiltWorld,
+) -> None:
     assert [(0, 0, None)] == empty_world.table(
         "SELECT DISTINCT covered, total, coverage FROM marts.sum_coverage"
     )
@@ -38,13 +40,15 @@ def test_nothing_is_covered_or_mirrored(empty_world: BuiltWorld) -> None:
     assert 7 == len(empty_world.rows("SELECT resource FROM marts.data_freshness"))
 
 
-def test_now_is_not_known(empty_world: BuiltWorld) -> None:
+def test_as_of_is_null_in_an_empty_warehouse(empty_world: BuiltWorld) -> None:
     assert [None, None, "nothing", None] == empty_world.row(
         "staging.as_of", "true", "as_of_at", "as_of_date", "basis", "all_proven_at"
     )
 
 
-def test_one_mart_alone_says_who_candidates_are(empty_world: BuiltWorld) -> None:
+def test_personal_columns_of_candidates_are_only_in_dim_candidates_and_dim_leads(
+    empty_world: BuiltWorld,
+) -> None:
     personal = [each.name for each in CATALOG["candidates"].detail_fields if each.personal]
 
     assert personal

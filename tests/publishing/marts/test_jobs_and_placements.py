@@ -5,12 +5,11 @@ from __future__ import annotations
 from tests.publishing.marts.world import BuiltWorld
 
 
-def test_nothing_blocks(jobs_world: BuiltWorld, people_world: BuiltWorld) -> None:
-    """Rows landed by the warehouse's own commits pass every check that blocks publishing."""
+def test_no_check_blocks_publishing(jobs_world: BuiltWorld, people_world: BuiltWorld) -> None:
     assert () == jobs_world.built.blocking == people_world.built.blocking
 
 
-def test_placements_are_bookings_that_stand(jobs_world: BuiltWorld) -> None:
+def test_fct_placements_has_the_bookings_that_are_not_cancelled(jobs_world: BuiltWorld) -> None:
     assert [
         # Over, but a placement all the same; created before it starts.
         ("c-over", "rob", 1, "2025-11-20", "booking", "none", None, "GBP"),
@@ -34,7 +33,7 @@ def test_placements_are_bookings_that_stand(jobs_world: BuiltWorld) -> None:
     )
 
 
-def test_fees_are_never_added_across_currencies(jobs_world: BuiltWorld) -> None:
+def test_fees_of_different_currencies_are_not_added(jobs_world: BuiltWorld) -> None:
     columns = (
         *("month_kind", "placements", "placements_with_fee", "fee_coverage", "fee"),
         *("confirmed_fee", "fee_from_booking", "fee_from_percentage", "reporting_fee"),
@@ -58,7 +57,7 @@ def test_fees_are_never_added_across_currencies(jobs_world: BuiltWorld) -> None:
     )
 
 
-def test_coverage_says_what_is_missing(jobs_world: BuiltWorld) -> None:
+def test_sum_coverage_counts_records_without_needed_values(jobs_world: BuiltWorld) -> None:
     assert [
         # hal, ivy and kit of those five; dollars and the unknown have no rate.
         ("fees_with_exchange_rate", 3, 5, 2, 0.6),
@@ -71,7 +70,7 @@ def test_coverage_says_what_is_missing(jobs_world: BuiltWorld) -> None:
     )
 
 
-def test_openings_begin_again_with_each_reopening(jobs_world: BuiltWorld) -> None:
+def test_each_reopening_of_a_job_starts_a_new_opening(jobs_world: BuiltWorld) -> None:
     columns = (
         *("outcome", "opened_on", "opened_basis", "filled_on", "fill_basis", "placements"),
         *("days_to_fill", "days_to_fill_min", "days_to_fill_max", "working_days_to_fill"),
@@ -91,7 +90,9 @@ def test_openings_begin_again_with_each_reopening(jobs_world: BuiltWorld) -> Non
     ] == jobs_world.row("marts.fct_time_to_fill", "opening_id = 'reopened:2'", *columns)
 
 
-def test_a_job_with_several_positions_is_filled_by_its_first(jobs_world: BuiltWorld) -> None:
+def test_a_job_with_several_positions_is_filled_by_its_first_placement(
+    jobs_world: BuiltWorld,
+) -> None:
     # Published on Monday 5 January; hal on the 19th, two weeks of five days, and ivy after him.
     assert [3, 2, "filled", "2026-01-19", 14, 10, None, None] == jobs_world.row(
         "marts.fct_time_to_fill",
@@ -101,7 +102,7 @@ def test_a_job_with_several_positions_is_filled_by_its_first(jobs_world: BuiltWo
     )
 
 
-def test_openings_without_a_known_fill_are_not_measured(jobs_world: BuiltWorld) -> None:
+def test_openings_without_a_known_fill_date_have_no_days_to_fill(jobs_world: BuiltWorld) -> None:
     assert [
         # oli on 8 February, published on 15 December.
         ("closed", "filled", "booking", 55),
@@ -119,7 +120,7 @@ def test_openings_without_a_known_fill_are_not_measured(jobs_world: BuiltWorld) 
     )
 
 
-def test_time_to_fill_is_a_distribution(jobs_world: BuiltWorld) -> None:
+def test_sum_time_to_fill_has_the_mean_and_percentiles_of_days(jobs_world: BuiltWorld) -> None:
     # Days: 14, 21, 40, 55, 55, 66; two more were filled and are not measured. The median lies
     # between 40 and 55, a tenth half-way from 14 to 21, nine tenths half-way from 55 to 66.
     assert [8, 6, 0.75, 41.83, 17.5, 25.75, 47.5, 55, 60.5] == jobs_world.row(
@@ -137,7 +138,9 @@ def test_time_to_fill_is_a_distribution(jobs_world: BuiltWorld) -> None:
     )
 
 
-def test_time_to_hire_counts_a_candidate_once(jobs_world: BuiltWorld) -> None:
+def test_time_to_hire_measures_only_the_first_placement_of_a_candidate(
+    jobs_world: BuiltWorld,
+) -> None:
     assert [
         ("c-hal", 376, None),  # 1 January 2025 to 12 January 2026; no interview for that job
         ("c-mia", 0, None),
@@ -191,7 +194,7 @@ def test_funnel_counts_candidates_of_each_job(jobs_world: BuiltWorld) -> None:
     )
 
 
-def test_open_jobs_show_what_they_may_earn(jobs_world: BuiltWorld) -> None:
+def test_fct_pipeline_jobs_estimates_the_fee_of_open_positions(jobs_world: BuiltWorld) -> None:
     # 10 % of 50,000 for the third position; rob's next interview is on 10 March.
     assert [3, 2, 1, 2, 3, 1, "2026-03-10", "job_percentage", 5000, 5000] == jobs_world.row(
         "marts.fct_pipeline_jobs",
@@ -205,7 +208,9 @@ def test_open_jobs_show_what_they_may_earn(jobs_world: BuiltWorld) -> None:
     )
 
 
-def test_contracts_that_end_say_what_follows(jobs_world: BuiltWorld) -> None:
+def test_ending_contracts_show_extension_next_booking_and_replacement(
+    jobs_world: BuiltWorld,
+) -> None:
     shown = (
         *("booking_id", "days_left", "band", "first_end_date", "extensions", "corrections"),
         *("is_extended", "next_booking_id", "is_redeployed", "replacement_booking_id"),
@@ -232,7 +237,7 @@ def test_contracts_that_end_say_what_follows(jobs_world: BuiltWorld) -> None:
     )
 
 
-def test_jobs_age_since_they_were_opened(jobs_world: BuiltWorld) -> None:
+def test_open_jobs_have_their_days_since_opening_and_last_activity(jobs_world: BuiltWorld) -> None:
     assert [
         # 5 January to 6 March; ned's contract was entered on 1 March.
         ("contract", 60, "31-60", 5),
@@ -246,7 +251,7 @@ def test_jobs_age_since_they_were_opened(jobs_world: BuiltWorld) -> None:
     )
 
 
-def test_clients_have_fill_rates(jobs_world: BuiltWorld) -> None:
+def test_clients_have_rates_of_filled_jobs_and_positions(jobs_world: BuiltWorld) -> None:
     columns = (
         *("jobs", "open_jobs", "jobs_marked_filled", "closed_jobs", "closed_jobs_with_placement"),
         *("cancelled_jobs", "decided_jobs", "marked_filled_rate", "decided_positions"),
@@ -267,7 +272,7 @@ def test_clients_have_fill_rates(jobs_world: BuiltWorld) -> None:
     )
 
 
-def test_activity_counts_for_the_consultant(jobs_world: BuiltWorld) -> None:
+def test_activity_is_counted_for_the_assigned_consultant(jobs_world: BuiltWorld) -> None:
     columns = (
         *("jobs_added", "interviews_booked", "interviews_held", "placements"),
         *("placements_with_reporting_fee", "reporting_fee"),
@@ -293,7 +298,7 @@ def test_activity_counts_for_the_consultant(jobs_world: BuiltWorld) -> None:
     )
 
 
-def test_people_and_places_are_described(jobs_world: BuiltWorld) -> None:
+def test_companies_and_consultants_have_counts_and_names(jobs_world: BuiltWorld) -> None:
     assert [6, 3, 8, 7, "Ada"] == jobs_world.row(
         "marts.dim_companies",
         "company_id = 'acme'",

@@ -11,12 +11,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tests.publishing.marts.month import HOLIDAYS, NOW, RATES, local
-from tests.publishing.marts.recomputed import TODAY, Frame, Recomputed, first_of_month, same
+from tests.publishing.marts.month import HOLIDAYS, NOW, RATES, local_date
+from tests.publishing.marts.recomputed import (
+    TODAY,
+    Frame,
+    Recomputed,
+    assert_same_rows,
+    first_of_month,
+)
 
 
-def test_nothing_blocks(month: Recomputed) -> None:
-    """The simulated month passes every check that blocks, and marks of every kind are in it."""
+def test_a_simulated_month_passes_every_blocking_check(month: Recomputed) -> None:
+    """The month also contains bookings of every kind and a deleted company."""
     assert () == month.world.built.blocking
     kinds = set(month.bookings.counts_as)
     assert {
@@ -29,13 +35,13 @@ def test_nothing_blocks(month: Recomputed) -> None:
     assert month.companies.is_deleted.any()
 
 
-def test_bookings_count_on_their_days(month: Recomputed) -> None:
+def test_fct_bookings_equals_the_truth(month: Recomputed) -> None:
     truth = month.bookings.reset_index(names="booking_id")
     columns = ("booking_id", "counts_as", "is_held", "start_date", "end_date", "created_date")
-    same(month.mart("fct_bookings"), truth, *columns)
+    assert_same_rows(month.mart("fct_bookings"), truth, *columns)
 
 
-def test_placements_and_fees(month: Recomputed) -> None:
+def test_placements_and_fees_equal_the_truth(month: Recomputed) -> None:
     truth = month.placements.reset_index(names="booking_id")
     names = month.companies.name
     truth["company_name"] = [
@@ -46,9 +52,9 @@ def test_placements_and_fees(month: Recomputed) -> None:
     truth["is_company_deleted"] = [bool(gone.get(id, False)) for id in truth.client]
     columns = ("booking_id", "placed_on", "start_date", "company_name", "is_company_deleted")
     money = ("currency", "fee", "reporting_fee")
-    same(month.mart("fct_placements"), truth, *columns, *money)
+    assert_same_rows(month.mart("fct_placements"), truth, *columns, *money)
     contract = ("booking_id", "completed_on", "last_day", "contract_state")
-    same(month.mart("fct_placements"), truth, *contract)
+    assert_same_rows(month.mart("fct_placements"), truth, *contract)
     assert {"to_come", "running", "ended"} == set(truth.contract_state.dropna())
 
     truth["month_start"] = truth.start_date.map(first_of_month)
@@ -63,10 +69,10 @@ def test_placements_and_fees(month: Recomputed) -> None:
     )
     summed = summed.reset_index()
     summed.loc[~summed.currency.isin(RATES), "reporting_fee"] = None
-    same(month.mart("sum_fee_forecast"), summed, *summed.columns)
+    assert_same_rows(month.mart("sum_fee_forecast"), summed, *summed.columns)
 
 
-def test_contracts_by_month_and_by_end(month: Recomputed) -> None:
+def test_contract_months_and_ending_contracts_equal_the_truth(month: Recomputed) -> None:
     contracts = month.placements[month.placements.booking_type == "contract"]
     rows: list[Any] = []
     for id, row in contracts.iterrows():
@@ -83,13 +89,13 @@ def test_contracts_by_month_and_by_end(month: Recomputed) -> None:
     columns = ["booking_id", "month_start", "working_days", "billings", "currency"]
     truth = pd.DataFrame(rows, columns=columns)
     truth["billings"] = truth.billings.astype(float)
-    same(month.mart("fct_contract_months"), truth, *columns)
+    assert_same_rows(month.mart("fct_contract_months"), truth, *columns)
     summed = truth.groupby(["month_start", "currency"], dropna=False, as_index=False).agg(
         contracts=("booking_id", "size"),
         working_days=("working_days", "sum"),
         billings=("billings", "sum"),
     )
-    same(month.mart("sum_contract_billings"), summed, *summed.columns)
+    assert_same_rows(month.mart("sum_contract_billings"), summed, *summed.columns)
 
     ending = contracts[contracts.contract_state.isin(("running", "to_come"))]
     rows = []
@@ -105,10 +111,10 @@ def test_contracts_by_month_and_by_end(month: Recomputed) -> None:
         left = None if row.end_date is None else (row.end_date - TODAY).days
         rows.append((id, left, after.index[0] if len(after) else None))
     ended = pd.DataFrame(rows, columns=["booking_id", "days_left", "next_booking_id"])
-    same(month.mart("fct_contractors_ending"), ended, *ended.columns)
+    assert_same_rows(month.mart("fct_contractors_ending"), ended, *ended.columns)
 
 
-def test_funnels_and_interviews(month: Recomputed) -> None:
+def test_job_funnels_and_interviews_equal_the_truth(month: Recomputed) -> None:
     met = month.bookings[month.bookings.counts_as.isin(("interview_held", "interview_to_come"))]
     held = met[met.is_held.astype(bool)]
     booked, pairs = (set(zip(each.job_id, each.candidate_id, strict=True)) for each in (met, held))
@@ -129,12 +135,12 @@ def test_funnels_and_interviews(month: Recomputed) -> None:
             ],
         }
     )
-    same(month.mart("fct_job_funnel"), truth, *truth.columns)
+    assert_same_rows(month.mart("fct_job_funnel"), truth, *truth.columns)
     whole = truth.drop(columns="job_id").sum().to_frame().T
     kinds = ("with_interview", "interviewed", "placed", "placed_after_interview")
     pairs_of = [f"candidate_job_pairs_{kind}" for kind in kinds]
     whole.columns = pd.Index(["interviews", "interviews_held", "placements", *pairs_of])
-    same(month.mart("sum_job_funnel", "group_by = 'all'"), whole, *whole.columns)
+    assert_same_rows(month.mart("sum_job_funnel", "group_by = 'all'"), whole, *whole.columns)
     coming = met[met.counts_as == "interview_to_come"].job_id.value_counts()
     open_now = month.mart("fct_pipeline_jobs").set_index("job_id")
     funnels = month.mart("fct_job_funnel").set_index("job_id").candidates_interviewed
@@ -151,8 +157,7 @@ def test_funnels_and_interviews(month: Recomputed) -> None:
     )
 
 
-def test_clients(month: Recomputed) -> None:
-    """What is marked filled and what was placed, by client, and the platform's counters."""
+def test_clients_have_the_true_jobs_placements_and_api_counters(month: Recomputed) -> None:
     jobs = month.jobs.copy()
     jobs["number"] = [sum(month.placements.job_id == job) for job in jobs.index]
     jobs["positions"] = jobs.positions_available.fillna(1)
@@ -169,7 +174,7 @@ def test_clients(month: Recomputed) -> None:
         placements=("number", "sum"),
     )
     truth = truth.reset_index(names="company_key")
-    same(month.mart("sum_client_fill_rate"), truth, *truth.columns)
+    assert_same_rows(month.mart("sum_client_fill_rate"), truth, *truth.columns)
 
     sure = month.placements[month.placements.status.isin(("confirmed", "in_progress", "completed"))]
     rows: list[Any] = []
@@ -186,13 +191,13 @@ def test_clients(month: Recomputed) -> None:
     columns = ["company_id", "counter", "platform_count", "our_count", "is_comparable"]
     counters = pd.DataFrame(rows, columns=[*columns, "difference"])
     assert {True, False} == set(counters.is_comparable)
-    same(month.mart("fct_company_counters"), counters, *counters.columns)
+    assert_same_rows(month.mart("fct_company_counters"), counters, *counters.columns)
 
 
-def test_activity(month: Recomputed) -> None:
-    """What was done in each month, by the consultant, on the days of the booking's zone."""
+def test_consultant_activity_equals_the_truth_of_each_month(month: Recomputed) -> None:
+    """Each action counts on its day in the time zone of the booking."""
     rows = [
-        (row.assigned_to, local(row.created), column)
+        (row.assigned_to, local_date(row.created), column)
         for name, column in (
             *(("candidates", "candidates_added"), ("leads", "leads_added"), ("jobs", "jobs_added")),
         )
@@ -210,21 +215,23 @@ def test_activity(month: Recomputed) -> None:
     frame["period_start"] = frame.day.map(first_of_month)
     truth: Frame = frame.groupby(["period_start", "consultant_id", "what"], dropna=False).size()
     truth = truth.unstack(fill_value=0).reset_index()
-    same(month.mart("sum_consultant_activity", "period = 'month'"), truth, *truth.columns)
+    assert_same_rows(
+        month.mart("sum_consultant_activity", "period = 'month'"), truth, *truth.columns
+    )
 
 
-def test_times_to_hire_and_leads(month: Recomputed) -> None:
+def test_times_to_hire_and_lead_conversions_equal_the_truth(month: Recomputed) -> None:
     rows: list[Any] = []
     ordered = month.placements.reset_index(names="id").sort_values(["placed_on", "id"])
     for _, group in ordered.groupby("candidate_id"):
         for number, row in enumerate(group.itertuples(), 1):
             born = month.candidates.created.get(row.candidate_id)
-            days = None if born is None or number > 1 else (row.placed_on - local(born)).days
+            days = None if born is None or number > 1 else (row.placed_on - local_date(born)).days
             rows.append((row.id, number, days if days is not None and days >= 0 else None))
     columns = ["booking_id", "placement_number", "days_to_hire"]
     truth = pd.DataFrame(rows, columns=columns)
     truth["days_to_hire"] = truth.days_to_hire.astype(float)
-    same(month.mart("fct_time_to_hire"), truth, *columns)
+    assert_same_rows(month.mart("fct_time_to_hire"), truth, *columns)
     (whole,) = month.mart("sum_time_to_hire", "group_by = 'all'").itertuples()
     known = truth.days_to_hire.dropna()
     assert (len(truth), len(known)) == (whole.placements, whole.measured)
@@ -235,31 +242,31 @@ def test_times_to_hire_and_leads(month: Recomputed) -> None:
     for each in seen:
         last = [now for at in month.looks if (now := each.at(at))][-1]
         is_won, is_gone = last["lead_status_id"] == "s2", each.at(NOW) is None
-        begun = first_of_month(local(last["created"]))
+        begun = first_of_month(local_date(last["created"]))
         rows.append((each.id, is_won, last["lead_status_id"] == "s3", begun, is_gone))
     columns = ["lead_id", "is_converted", "is_lost", "created_month", "is_deleted"]
     leads = pd.DataFrame(rows, columns=columns)
     assert (leads.is_deleted & ~leads.is_converted).any()
-    same(month.mart("fct_lead_conversion"), leads, *columns)
-    (told,) = month.mart("sum_lead_conversion", "group_by = 'all'").itertuples()
+    assert_same_rows(month.mart("fct_lead_conversion"), leads, *columns)
+    (conversion,) = month.mart("sum_lead_conversion", "group_by = 'all'").itertuples()
     assert (len(leads), leads.is_converted.sum(), leads.is_lost.sum()) == (
-        *(told.leads, told.converted, told.lost),
+        *(conversion.leads, conversion.converted, conversion.lost),
     )
 
 
-def test_sources(month: Recomputed) -> None:
-    """What became of the candidates and leads of each source, by the month of their creation."""
+def test_sources_have_the_true_outcomes_of_candidates_and_leads(month: Recomputed) -> None:
+    """Candidates and leads count in the month in which they were created."""
 
-    def written(text: str | None) -> str:
+    def normalize_source(text: str | None) -> str:
         return (text or "").strip().lower() or "not stated"
 
     people = month.candidates
-    source = people.source.map(written)
+    source = people.source.map(normalize_source)
     met = month.bookings[month.bookings.counts_as.isin(("interview_held", "interview_to_come"))]
     truth = pd.DataFrame(
         {
             "source": source,
-            "created_month": people.created.map(lambda at: first_of_month(local(at))),
+            "created_month": people.created.map(lambda at: first_of_month(local_date(at))),
             "candidates": 1,
             "candidates_with_interview": people.index.isin(met.candidate_id),
             "candidates_interviewed": people.index.isin(met.candidate_id[met.is_held.astype(bool)]),
@@ -275,25 +282,27 @@ def test_sources(month: Recomputed) -> None:
     assert truth.created_month.nunique() > 1
     assert truth.source.duplicated().any()
     shown = month.mart("sum_source_effectiveness", "candidates > 0")
-    same(shown, truth, *truth.columns)
+    assert_same_rows(shown, truth, *truth.columns)
 
     rows = []
     for each in month.month["leads"]:
         known = [now for at in month.looks if (now := each.at(at))]
         if known:
             last = known[-1]
-            begun = first_of_month(local(last["created"]))
-            rows.append((written(last["source"]), begun, 1, last["lead_status_id"] == "s2"))
+            begun = first_of_month(local_date(last["created"]))
+            rows.append(
+                (normalize_source(last["source"]), begun, 1, last["lead_status_id"] == "s2")
+            )
     columns = ["source", "created_month", "leads", "leads_converted"]
     leads = pd.DataFrame(rows, columns=columns).groupby(columns[:2], as_index=False).sum()
-    same(month.mart("sum_source_effectiveness", "leads > 0"), leads, *columns)
+    assert_same_rows(month.mart("sum_source_effectiveness", "leads > 0"), leads, *columns)
     standing = people.status.value_counts()
     stages = month.mart("fct_pipeline_candidates").stage.value_counts()
     assert standing.to_dict() == stages.to_dict()
 
 
-def test_open_jobs_age(month: Recomputed) -> None:
-    """How many days nothing was booked on each open job, or since it was opened."""
+def test_open_jobs_have_the_true_days_without_a_booking(month: Recomputed) -> None:
+    """Days count from the last booking, or from the opening if no booking exists."""
     openings = month.mart("fct_time_to_fill").sort_values("opening_number")
     opened = openings.groupby("job_id").opened_on.last()
     counted = month.bookings[
@@ -302,8 +311,8 @@ def test_open_jobs_age(month: Recomputed) -> None:
     rows: list[Any] = []
     for id in month.jobs.index[month.jobs.status.isin(("published", "on_hold"))]:
         booked = counted[counted.job_id == id]
-        last = max([opened[id], *(local(at) for at in booked.created)])
+        last = max([opened[id], *(local_date(at) for at in booked.created)])
         ages = (max((TODAY - day).days, 0) for day in (opened[id], last))
         rows.append((id, *ages, len(booked)))
     columns = ["job_id", "age_days", "days_since_last_booking", "bookings"]
-    same(month.mart("fct_job_ageing"), pd.DataFrame(rows, columns=columns), *columns)
+    assert_same_rows(month.mart("fct_job_ageing"), pd.DataFrame(rows, columns=columns), *columns)

@@ -15,16 +15,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.publishing.marts.month import NOW, STAGES, local
+from tests.publishing.marts.month import NOW, STAGES, local_date
 from tests.publishing.marts.recomputed import (
     TODAY,
     Frame,
     Recomputed,
+    assert_same_rows,
+    days_between,
     first_of_month,
-    in_days,
-    plain,
-    rounded,
-    same,
+    normalize_value,
+    round_days,
 )
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ KIND = dict(zip(STAGES, ["open"] * 5 + ["won"] * 2 + ["paused"] + ["lost"] * 2, 
 ORDER = {stage: place for place, stage in enumerate(STAGES[:7], 1)}
 
 
-def test_visits_are_what_the_looks_show(month: Recomputed) -> None:
+def test_stage_and_status_visits_equal_the_observed_changes(month: Recomputed) -> None:
     columns = ("id", "number", "status", "entered_at", "left_at", "left_by", "hides", "is_new")
     renamed = {"visit_number": "number", "may_contain_gap": "hides", "is_entry_observed": "is_new"}
     for resource, mart, key, status in (
@@ -41,10 +41,10 @@ def test_visits_are_what_the_looks_show(month: Recomputed) -> None:
         ("jobs", "fct_job_statuses", "job_id", "job_status"),
     ):
         shown = month.mart(mart).rename(columns={key: "id", status: "status", **renamed})
-        same(shown, month.observed(resource), *columns)
+        assert_same_rows(shown, month.observed(resource), *columns)
 
 
-def test_bounds_hold_the_truth(month: Recomputed) -> None:
+def test_true_days_in_stage_are_within_the_bounds(month: Recomputed) -> None:
     true_days: dict[str, list[tuple[datetime, datetime, str]]] = {}
     for each in month.month["candidates"]:
         changes = [(at, fields["status"]) for at, fields in each.edits if "status" in fields]
@@ -60,30 +60,32 @@ def test_bounds_hold_the_truth(month: Recomputed) -> None:
         seen = visit.entered_before
         (span,) = [s for s in true_days[visit.id] if s[0] <= seen < s[1] or seen == NOW == s[1]]
         assert span[2] == visit.status
-        days = in_days(span[0], span[1])
+        days = days_between(span[0], span[1])
         if not visit.hides:
             assert row.days_min <= days <= row.days_max, (visit.id, visit.number)
         hidden += not row.days_min <= days <= row.days_max
     assert hidden > 0
 
 
-def _measured(month: Recomputed) -> Frame:
-    """The visits with their days, to two places as the mart has them."""
+def measured_visits(month: Recomputed) -> Frame:
+    """Return the visits with their days, rounded to two decimals as in the mart."""
     visits = month.observed("candidates")
     ends = [
         left or max(NOW, at) for left, at in zip(visits.left_at, visits.entered_before, strict=True)
     ]
-    visits["days"] = [rounded(in_days(a, b)) for a, b in zip(visits.entered_at, ends, strict=True)]
+    visits["days"] = [
+        round_days(days_between(a, b)) for a, b in zip(visits.entered_at, ends, strict=True)
+    ]
     # An answer is of the second that begins when it was made.
     firsts = [at + timedelta(seconds=1) for at in visits.entered_before]
     visits["first"] = [
-        rounded(in_days(a, b)) for a, b in zip(visits.entered_at, firsts, strict=True)
+        round_days(days_between(a, b)) for a, b in zip(visits.entered_at, firsts, strict=True)
     ]
     return visits
 
 
-def test_survival_is_the_product_limit(month: Recomputed) -> None:
-    visits = _measured(month)
+def test_stage_survival_equals_the_kaplan_meier_estimate(month: Recomputed) -> None:
+    visits = measured_visits(month)
     visits = visits[visits.days > visits["first"]]
     rows: list[tuple[Any, ...]] = []
     medians: dict[str, Any] = {}
@@ -100,11 +102,13 @@ def test_survival_is_the_product_limit(month: Recomputed) -> None:
             if medians[str(stage)] is None and share <= 0.5 + 1e-9:
                 medians[str(stage)] = days
     columns = ["stage", "days", "at_risk", "exits", "survival_probability"]
-    same(month.mart("sum_stage_survival"), pd.DataFrame(rows, columns=columns), *columns)
+    assert_same_rows(
+        month.mart("sum_stage_survival"), pd.DataFrame(rows, columns=columns), *columns
+    )
     shown = month.mart("sum_time_in_stage").set_index("stage")
     enough = shown.p50_at_risk.fillna(0) >= 20
     assert {stage: days if enough[stage] else None for stage, days in medians.items()} == {
-        stage: plain(shown.p50_days[stage]) for stage in medians
+        stage: normalize_value(shown.p50_days[stage]) for stage in medians
     }
     assert any(medians.values())
     visits["kept"] = visits.is_new.astype(bool) & (visits.left_by == "change")
@@ -113,10 +117,10 @@ def test_survival_is_the_product_limit(month: Recomputed) -> None:
     visits["stage_visit_id"] = visits.id + ":" + visits.number.astype(str)
     ids = "', '".join(visits.stage_visit_id)
     facts = month.mart("fct_time_in_stage", f"stage_visit_id IN ('{ids}')")
-    same(facts, visits, "stage_visit_id", "days_observed", "days_at_least")
+    assert_same_rows(facts, visits, "stage_visit_id", "days_observed", "days_at_least")
 
 
-def test_conversions_and_offers(month: Recomputed) -> None:
+def test_stage_conversions_and_offers_equal_the_truth(month: Recomputed) -> None:
     visits = month.observed("candidates")
     rows: list[tuple[Any, ...]] = []
     offers: list[tuple[str, str]] = []
@@ -134,26 +138,26 @@ def test_conversions_and_offers(month: Recomputed) -> None:
                 "in_progress",
             )[0]
             first = group.iloc[place]
-            entered = first_of_month(local(first.entered_at)) if first.is_new else None
+            entered = first_of_month(local_date(first.entered_at)) if first.is_new else None
             rows.append((id, stage, outcome, entered))
-        offers += _offers(group)
+        offers += find_offers(group)
     columns = ["candidate_id", "stage", "outcome", "entered_month"]
     truth = pd.DataFrame(rows, columns=columns)
-    same(month.mart("fct_stage_conversion"), truth, *columns)
+    assert_same_rows(month.mart("fct_stage_conversion"), truth, *columns)
     summed = truth.groupby(["stage", "outcome"]).size().unstack(fill_value=0).reset_index()
     shown = month.mart("sum_stage_conversion", "group_by = 'all' AND entered > 0")
-    same(shown, summed, *summed.columns)
+    assert_same_rows(shown, summed, *summed.columns)
     made_offers = pd.DataFrame(offers, columns=["group_name", "outcome"])
     by_month = (
         made_offers.groupby(["group_name", "outcome"]).size().unstack(fill_value=0).reset_index()
     )
     shown = month.mart("sum_offer_acceptance", "group_by = 'month'")
-    same(shown, by_month, *by_month.columns)
+    assert_same_rows(shown, by_month, *by_month.columns)
     assert "not_observed" in set(by_month.group_name)
 
 
-def _offers(group: Frame) -> Iterator[tuple[str, str]]:
-    """One candidate's offers, each with its month and what became of it."""
+def find_offers(group: Frame) -> Iterator[tuple[str, str]]:
+    """Return one candidate's offers, each with its month and outcome."""
     steps: list[Any] = []
     for visit in group.itertuples():
         if visit.status != "on_hold" and (not steps or steps[-1].status != visit.status):
@@ -162,21 +166,21 @@ def _offers(group: Frame) -> Iterator[tuple[str, str]]:
     accepted = ("offer_accepted", "placed")
     offered = ("offer_made", *accepted)
     for before, visit, after in zip([None, *steps], steps, [*steps[1:], None], strict=False):
-        told = f"{local(visit.entered_at):%Y-%m}" if visit.is_new else "not_observed"
+        offer_month = f"{local_date(visit.entered_at):%Y-%m}" if visit.is_new else "not_observed"
         if visit.status == "offer_made" and after is not None:
-            yield told, "accepted" if after.status in accepted else "declined"
+            yield offer_month, "accepted" if after.status in accepted else "declined"
         elif visit.status == "offer_made":
-            yield told, "candidate_deleted" if ended[-1].left_by == "deletion" else "pending"
+            yield offer_month, "candidate_deleted" if ended[-1].left_by == "deletion" else "pending"
         elif visit.status in accepted and before and before.status not in offered:
-            yield told, "accepted_offer_not_observed"
+            yield offer_month, "accepted_offer_not_observed"
 
 
-def test_pipeline_day_by_day(month: Recomputed) -> None:
+def test_daily_pipeline_counts_equal_the_truth(month: Recomputed) -> None:
     visits = month.observed("candidates")
-    first = min(local(at) for at in month.looks)
+    first = min(local_date(at) for at in month.looks)
 
     def day(moment: datetime) -> date:
-        return min(max(local(moment), first), TODAY)
+        return min(max(local_date(moment), first), TODAY)
 
     entered = [day(at) for at in visits.entered_at]
     left = [
@@ -205,30 +209,30 @@ def test_pipeline_day_by_day(month: Recomputed) -> None:
                 )
             )
     columns = ["day", "stage", "entered", "initial", "exited", "deleted", "end_of_day_count"]
-    same(month.mart("fct_pipeline_days"), pd.DataFrame(rows, columns=columns), *columns)
+    assert_same_rows(month.mart("fct_pipeline_days"), pd.DataFrame(rows, columns=columns), *columns)
 
 
-def test_openings_are_filled_when_somebody_is_placed(month: Recomputed) -> None:
+def test_openings_and_their_fill_dates_equal_the_truth(month: Recomputed) -> None:
     visits = month.observed("jobs")
     rows = []
     for id, group in visits[visits.id.isin(month.jobs.index)].groupby("id"):
         published = month.jobs.published_at[id]
         shown = datetime.fromisoformat(published) if published else None
         placed = sorted(month.placements.placed_on[month.placements.job_id == id])
-        openings = _openings(group, shown, month.jobs.created[id])
+        openings = find_openings(group, shown, month.jobs.created[id])
         for (number, opened, last), after in zip(openings, [*openings, None][1:], strict=True):
             till = after[1] if after else date.max
             ours = [day for day in placed if (number == openings[0][0] or day >= opened)]
             ours = [day for day in ours if day < till]
             marked = [v for v in last if v.status == "filled"]
-            seen = [local(v.entered_at) for v in marked if v.number > 1]
+            seen = [local_date(v.entered_at) for v in marked if v.number > 1]
             on = ours[0] if ours else seen[0] if seen else None
             end = last[-1].status
             outcome = "filled" if ours or marked else end if end in OVER else "open"
             rows.append((id, number, opened, len(ours), outcome, on))
     columns = ["job_id", "opening_number", "opened_on", "placements", "outcome", "filled_on"]
     truth = pd.DataFrame(rows, columns=columns, dtype=object)
-    same(month.mart("fct_time_to_fill"), truth, *columns)
+    assert_same_rows(month.mart("fct_time_to_fill"), truth, *columns)
     (whole,) = month.mart("sum_time_to_fill", "group_by = 'all'").itertuples()
     assert (truth.outcome == "filled").sum() == whole.openings_filled
     waiting = truth[truth.outcome == "open"]
@@ -238,10 +242,10 @@ def test_openings_are_filled_when_somebody_is_placed(month: Recomputed) -> None:
 OVER = ("filled", "closed", "cancelled")
 
 
-def _openings(
+def find_openings(
     group: Frame, published: datetime | None, created: datetime
 ) -> list[tuple[int, date, list[Any]]]:
-    """A job's openings: their numbers, days and visits, but those that were only drafts."""
+    """Return a job's openings with number, days and visits, without those that were only drafts."""
     parts: list[list[Any]] = [[]]
     for visit in group.sort_values("number").itertuples():
         if parts[-1] and parts[-1][-1].status in OVER and visit.status not in OVER:
@@ -253,5 +257,5 @@ def _openings(
             begins = [published or created]
             if number > 1:
                 begins = [visits[0].entered_at, *([published] if published else [])]
-            found.append((number, local(max(begins)), visits))
+            found.append((number, local_date(max(begins)), visits))
     return found

@@ -14,7 +14,14 @@ import pandas as pd
 import pytest
 
 from tests.publishing.marts.month import RATES
-from tests.publishing.marts.recomputed import TODAY, Frame, Recomputed, plain, rounded, same
+from tests.publishing.marts.recomputed import (
+    TODAY,
+    Frame,
+    Recomputed,
+    assert_same_rows,
+    normalize_value,
+    round_days,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -33,18 +40,18 @@ NAMED = {
 """The columns of a dimension whose members have an id; of any other, the one that it is called."""
 
 
-def summed(column: str) -> Sum:
-    """The column added up."""
+def sum_of(column: str) -> Sum:
+    """Return a function that sums the column."""
     return lambda rows: int(rows[column].sum())
 
 
 def share_of(part: str, whole: str) -> Sum:
-    """One column of another, of all rows; None of nothing."""
+    """Return a function that divides one column's sum by another's; None for zero rows."""
     return lambda rows: rows[part].sum() / rows[whole].sum() if rows[whole].sum() else None
 
 
-def spread(column: str) -> dict[str, Sum]:
-    """The quantiles of the days that are known, and how many they are."""
+def quantiles_of(column: str) -> dict[str, Sum]:
+    """Return a function that computes the quantiles of the known days and their number."""
 
     def quantile(part: float) -> Sum:
         def found(rows: Frame) -> Any:
@@ -57,63 +64,65 @@ def spread(column: str) -> dict[str, Sum]:
     return {**parts, "measured": lambda rows: int(rows[column].count())}
 
 
-def expected(
+def group_facts(
     facts: Frame, dimensions: tuple[str, ...], sums: Mapping[str, Sum]
 ) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
-    """The values of each dimension and member."""
+    """Return the sums of the facts for each dimension and member."""
     for group_by in dimensions:
         columns = NAMED.get(group_by, (group_by,))
         groups = facts.groupby([*columns], dropna=False) if columns else [((), facts)]
         for names, rows in groups:
             id, name = None, "all"
             if columns:
-                *ids, name = map(plain, names)
+                *ids, name = map(normalize_value, names)
                 id = ids[0] if ids else None
             yield (group_by, id, name or "unknown"), [of(rows) for of in sums.values()]
 
 
-def holds(
+def assert_sums(
     month: Recomputed, mart: str, facts: Frame, dimensions: tuple[str, ...], sums: Mapping[str, Sum]
 ) -> None:
-    """The mart has those values, to two places, and no other members."""
+    """Assert that the mart has exactly the members and values of the facts, to two decimals."""
     has_id = "group_id" in month.mart(mart).columns
     shown = {
-        (row.group_by, plain(row.group_id) if has_id else None, row.group_name): [
-            plain(getattr(row, name)) for name in sums
+        (row.group_by, normalize_value(row.group_id) if has_id else None, row.group_name): [
+            normalize_value(getattr(row, name)) for name in sums
         ]
         for row in month.mart(mart).itertuples()
         if row.group_by in dimensions
     }
-    truth = dict(expected(facts, dimensions, sums))
+    truth = dict(group_facts(facts, dimensions, sums))
     assert truth.keys() == shown.keys()
     assert len(truth) >= len(dimensions)
     for key, values in truth.items():
-        told = [None if each is None else float(each) for each in shown[key]]
-        assert values == pytest.approx(told, abs=0.0051), (mart, key)
+        actual = [None if each is None else float(each) for each in shown[key]]
+        assert values == pytest.approx(actual, abs=0.0051), (mart, key)
 
 
-def by_month(facts: Frame, column: str) -> Frame:
-    """The facts with the month of that column as text."""
+def with_month_of(facts: Frame, column: str) -> Frame:
+    """Return the facts with the month of the column as text."""
     named = [f"{day:%Y-%m}" if isinstance(day, date) else "unknown" for day in facts[column]]
     return facts.assign(month=named)
 
 
-def test_facts_belong_to_whom_the_truth_says(month: Recomputed) -> None:
+def test_facts_have_the_true_consultant_client_and_type(month: Recomputed) -> None:
     jobs = month.jobs.rename_axis("job_id").reset_index()
     truth = jobs.rename(columns={"assigned_to": "consultant_id"})
     for mart in ("fct_job_funnel", "dim_jobs"):
-        same(month.mart(mart), truth, "job_id", "consultant_id", "company_id", "employment_type")
+        assert_same_rows(
+            month.mart(mart), truth, "job_id", "consultant_id", "company_id", "employment_type"
+        )
     people = month.candidates.rename_axis("candidate_id").reset_index()
     people = people.rename(columns={"assigned_to": "consultant_id"})
-    same(month.mart("fct_pipeline_candidates"), people, "candidate_id", "consultant_id")
+    assert_same_rows(month.mart("fct_pipeline_candidates"), people, "candidate_id", "consultant_id")
     leads = month.leads.rename_axis("lead_id").reset_index()
     leads = leads.rename(columns={"assigned_to": "consultant_id"})
     columns = ("lead_id", "consultant_id", "lead_status_id")
-    same(month.mart("fct_lead_conversion", "NOT is_deleted"), leads, *columns)
+    assert_same_rows(month.mart("fct_lead_conversion", "NOT is_deleted"), leads, *columns)
 
 
-def test_funnels_add_up(month: Recomputed) -> None:
-    holds(
+def test_sum_job_funnel_equals_the_sums_of_its_facts(month: Recomputed) -> None:
+    assert_sums(
         month,
         "sum_job_funnel",
         month.mart("fct_job_funnel"),
@@ -122,32 +131,32 @@ def test_funnels_add_up(month: Recomputed) -> None:
             "jobs": len,
             "jobs_with_interview": lambda rows: int((rows.interviews > 0).sum()),
             "jobs_interviewed": lambda rows: int((rows.interviews_held > 0).sum()),
-            "interviews": summed("interviews"),
-            "interviews_held": summed("interviews_held"),
-            "candidate_job_pairs_interviewed": summed("candidates_interviewed"),
-            "candidate_job_pairs_placed": summed("candidates_placed"),
-            "placements": summed("placements"),
+            "interviews": sum_of("interviews"),
+            "interviews_held": sum_of("interviews_held"),
+            "candidate_job_pairs_interviewed": sum_of("candidates_interviewed"),
+            "candidate_job_pairs_placed": sum_of("candidates_placed"),
+            "placements": sum_of("placements"),
             "interview_to_placement_rate": share_of(
                 "candidates_placed_after_interview", "candidates_interviewed"
             ),
         },
     )
-    holds(
+    assert_sums(
         month,
         "sum_lead_conversion",
-        by_month(month.mart("fct_lead_conversion"), "created_month"),
+        with_month_of(month.mart("fct_lead_conversion"), "created_month"),
         ("all", "source_group", "consultant", "team", "lead_status", "month"),
         {
             "leads": len,
-            "converted": summed("is_converted"),
-            "lost": summed("is_lost"),
+            "converted": sum_of("is_converted"),
+            "lost": sum_of("is_lost"),
             "conversion_rate": lambda rows: rows.is_converted.sum() / len(rows),
         },
     )
 
 
-def test_times_are_spread_as_their_facts(month: Recomputed) -> None:
-    fills = by_month(month.mart("fct_time_to_fill"), "filled_month")
+def test_quantiles_of_time_to_fill_and_hire_equal_those_of_the_facts(month: Recomputed) -> None:
+    fills = with_month_of(month.mart("fct_time_to_fill"), "filled_month")
     fills = fills[fills.outcome.isin(("filled", "open"))]
     waited = [
         max((TODAY - row.opened_on).days, 0) if row.outcome == "open" else None
@@ -156,20 +165,20 @@ def test_times_are_spread_as_their_facts(month: Recomputed) -> None:
     fills["waited"] = pd.Series(waited, fills.index, dtype=object)
     filled = fills.outcome == "filled"
     sums = {"openings_filled": lambda rows: int((rows.outcome == "filled").sum())}
-    sums |= spread("days_to_fill")
-    holds(month, "sum_time_to_fill", fills[filled], ("month",), sums)
+    sums |= quantiles_of("days_to_fill")
+    assert_sums(month, "sum_time_to_fill", fills[filled], ("month",), sums)
     sums |= {"openings_open": lambda rows: int((rows.outcome == "open").sum())}
-    sums |= {"open_p50_days": spread("waited")["p50_days"]}
+    sums |= {"open_p50_days": quantiles_of("waited")["p50_days"]}
     fills["opened_month"] = [f"{day:%Y-%m}" for day in fills.opened_month]
     grouped = ("all", "employment_type", "consultant", "team", "company", "opened_month")
-    holds(month, "sum_time_to_fill", fills, grouped, sums)
-    hires = by_month(month.mart("fct_time_to_hire"), "hired_month")
+    assert_sums(month, "sum_time_to_fill", fills, grouped, sums)
+    hires = with_month_of(month.mart("fct_time_to_hire"), "hired_month")
     dimensions = ("all", "booking_type", "source_group", "consultant", "team", "company", "month")
-    sums = {"placements": len, **spread("days_to_hire")}
-    holds(month, "sum_time_to_hire", hires, dimensions, sums)
+    sums = {"placements": len, **quantiles_of("days_to_hire")}
+    assert_sums(month, "sum_time_to_hire", hires, dimensions, sums)
 
 
-def test_stages_add_up(month: Recomputed) -> None:
+def test_stage_sums_equal_the_sums_of_their_facts(month: Recomputed) -> None:
     survival, visits = month.mart("sum_stage_survival"), month.mart("fct_time_in_stage")
     for row in month.mart("sum_time_in_stage").itertuples():
         curve = survival[survival.stage == row.stage].sort_values("days")
@@ -177,12 +186,14 @@ def test_stages_add_up(month: Recomputed) -> None:
             reached = curve[curve.survival_probability <= 1 - part + 1e-9]
             watched: Any = reached.at_risk.iloc[0] if len(reached) else None
             first = reached.days.iloc[0] if watched and watched >= WATCHED_MIN else None
-            assert plain(getattr(row, name)) == plain(first), (row.stage, name)
-            assert plain(getattr(row, name.replace("days", "at_risk"))) == plain(watched)
+            assert normalize_value(getattr(row, name)) == normalize_value(first), (row.stage, name)
+            assert normalize_value(
+                getattr(row, name.replace("days", "at_risk"))
+            ) == normalize_value(watched)
         here = visits[(visits.stage == row.stage) & visits.is_current.astype(bool)]
         assert (len(here), int(curve.exits.sum())) == (row.current_visits, row.exits_observed)
         if len(here):
-            half = rounded(float(here.days_at_least.astype(float).quantile(0.5)))
+            half = round_days(float(here.days_at_least.astype(float).quantile(0.5)))
             assert half == pytest.approx(row.current_p50_days, abs=0.011)
     counts = {
         "sum_offer_acceptance": "offers accepted declined pending candidate_deleted "
@@ -195,7 +206,7 @@ def test_stages_add_up(month: Recomputed) -> None:
         assert [totals.loc["all"].to_list()] * len(totals) == totals.to_numpy().tolist()
 
 
-def test_open_jobs_and_what_is_covered(month: Recomputed) -> None:
+def test_open_job_sums_and_coverage_equal_the_truth(month: Recomputed) -> None:
     jobs = month.jobs[month.jobs.status.isin(("published", "on_hold"))]
     ours = month.placements.groupby("job_id").size()
     left = jobs.positions_available.fillna(1) - ours.reindex(jobs.index).fillna(0)
@@ -207,7 +218,7 @@ def test_open_jobs_and_what_is_covered(month: Recomputed) -> None:
     truth["expected_fee"] = fee.astype(float).to_list()
     truth["pipeline_value"] = truth.expected_fee * truth.positions_open
     shown = month.mart("fct_pipeline_jobs")
-    same(shown, truth, *truth.columns)
+    assert_same_rows(shown, truth, *truth.columns)
     rates = shown.currency.map(RATES)
     worth = (shown.pipeline_value.astype(float) * rates).dropna()
     assert worth.sum() == pytest.approx(float(shown.reporting_value.dropna().sum()), abs=0.01)
@@ -226,6 +237,8 @@ def test_open_jobs_and_what_is_covered(month: Recomputed) -> None:
         ),
         "candidates_with_consultant": (month.candidates.assigned_to.count(), len(month.candidates)),
     }
-    told = month.mart("sum_coverage").set_index("question")
+    coverage = month.mart("sum_coverage").set_index("question")
     for question, (some, all_of_them) in covered.items():
-        assert (some, all_of_them) == (told.covered[question], told.total[question]), question
+        assert (some, all_of_them) == (coverage.covered[question], coverage.total[question]), (
+            question
+        )

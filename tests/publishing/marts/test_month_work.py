@@ -9,18 +9,18 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.publishing.marts.month import GOALS, NOW, local
+from tests.publishing.marts.month import GOALS, NOW, local_date
 from tests.publishing.marts.recomputed import (
     STANDING,
     TODAY,
     Frame,
     Recomputed,
+    assert_same_rows,
+    days_between,
     first_of_month,
-    in_days,
-    rounded,
-    same,
+    round_days,
 )
-from tests.publishing.marts.test_month_sums import holds, summed
+from tests.publishing.marts.test_month_sums import assert_sums, sum_of
 
 pytestmark = pytest.mark.slow
 
@@ -28,11 +28,11 @@ ACTIVE = ("new_lead", "screening", "submitted", "interviewing", "offer_made", "o
 
 
 def earliest(values: Any) -> Any:
-    """The earliest of some times; None of none."""
+    """Return the earliest of the times; None if there is none."""
     return min(values, default=None)
 
 
-def test_journeys(month: Recomputed) -> None:
+def test_candidate_journeys_equal_the_truth(month: Recomputed) -> None:
     visits = month.observed("candidates")
     entries = visits[(visits.status == "submitted") & visits.is_new.astype(bool)]
     met = month.bookings[month.bookings.counts_as.isin(("interview_held", "interview_to_come"))]
@@ -51,7 +51,7 @@ def test_journeys(month: Recomputed) -> None:
                 id,
                 submitted,
                 after,
-                rounded(in_days(submitted, after)) if submitted and after else None,
+                round_days(days_between(submitted, after)) if submitted and after else None,
                 len(held),
                 len(theirs) - len(held),
                 held.job_id.nunique(),
@@ -61,7 +61,7 @@ def test_journeys(month: Recomputed) -> None:
                 len(placed),
                 earliest(placed.placed_on),
                 active,
-                rounded(in_days(active, NOW)),
+                round_days(days_between(active, NOW)),
             )
         )
     columns = [
@@ -72,11 +72,11 @@ def test_journeys(month: Recomputed) -> None:
     ]
     truth = pd.DataFrame(rows, columns=columns, dtype=object)
     assert truth.days_submitted_to_interview.count() > 0
-    same(month.mart("fct_candidate_journey"), truth, *columns)
+    assert_same_rows(month.mart("fct_candidate_journey"), truth, *columns)
 
 
-def _work(month: Recomputed) -> Iterator[tuple[Any, str, int]]:
-    """Everything that is to be done: by whom, of which kind, and how many positions."""
+def list_open_work(month: Recomputed) -> Iterator[tuple[Any, str, int]]:
+    """Return all open work as rows of consultant, kind and number of positions."""
     for id, job in month.jobs.iterrows():
         if job.status in ("published", "on_hold"):
             number = sum(month.placements.job_id == id)
@@ -93,26 +93,30 @@ def _work(month: Recomputed) -> Iterator[tuple[Any, str, int]]:
             yield placement.consultant, "running_contracts", 0
 
 
-def test_loads(month: Recomputed) -> None:
-    frame: Frame = pd.DataFrame(_work(month), columns=["consultant_id", "kind", "positions"])
+def test_consultant_loads_equal_the_truth(month: Recomputed) -> None:
+    frame: Frame = pd.DataFrame(
+        list_open_work(month), columns=["consultant_id", "kind", "positions"]
+    )
     truth = frame.groupby(["consultant_id", "kind"], dropna=False).size().unstack(fill_value=0)
     truth["open_positions"] = frame.groupby("consultant_id", dropna=False).positions.sum()
     truth = truth.reset_index()
     kinds = ("open_jobs", "active_candidates", "interviews_to_come", "running_contracts")
     assert all(truth[kind].sum() > 0 for kind in kinds)
-    same(month.mart("sum_consultant_load"), truth, *truth.columns)
+    assert_same_rows(month.mart("sum_consultant_load"), truth, *truth.columns)
     jobs = month.mart("fct_pipeline_jobs")
     values = jobs.groupby("consultant_id", dropna=False).agg(
         jobs_with_value=("reporting_value", "count"),
         reporting_value=("reporting_value", lambda fees: sum(fees.dropna())),
     )
     shown = month.mart("sum_consultant_load", "open_jobs > 0")
-    same(shown, values.reset_index(), "consultant_id", "jobs_with_value", "reporting_value")
+    assert_same_rows(
+        shown, values.reset_index(), "consultant_id", "jobs_with_value", "reporting_value"
+    )
 
 
 @pytest.fixture(scope="module")
-def outcomes(month: Recomputed) -> Frame:
-    """Every placement that the looks saw agreed, with what became of it."""
+def placement_outcomes(month: Recomputed) -> Frame:
+    """Every placement that was observed as agreed, with its outcome."""
     visits = month.observed("bookings")
     agreed_ids = set(visits[visits.status.isin(STANDING)].id)
     last = visits[visits.left_by.isna()].set_index("id")
@@ -131,7 +135,7 @@ def outcomes(month: Recomputed) -> Frame:
             else min(row.created_date, row.start_date)
         )
         is_dated = is_off and last.number[id] > 1
-        off = local(last.entered_at[id], row.timezone) if is_dated else None
+        off = local_date(last.entered_at[id], row.timezone) if is_dated else None
         months = row.probation_period_months
         over = None
         if pd.notna(months):
@@ -150,9 +154,11 @@ def outcomes(month: Recomputed) -> Frame:
             if off and off < over:
                 state = "not_started" if off < row.start_date else "failed"
         reason = row.cancellation_reason
-        told = reason.strip() or None if is_off and isinstance(reason, str) else None
+        reason_text = reason.strip() or None if is_off and isinstance(reason, str) else None
         days = (off - agreed).days if off else None
-        rows.append((id, agreed, off, days, over, outcome, state, told, row.consultant, is_off))
+        rows.append(
+            (id, agreed, off, days, over, outcome, state, reason_text, row.consultant, is_off)
+        )
     columns = [
         *("booking_id", "agreed_on", "cancelled_on", "days_until_cancelled", "probation_end_on"),
         *("outcome", "probation_state", "cancellation_reason", "consultant_id", "is_fall_off"),
@@ -160,37 +166,41 @@ def outcomes(month: Recomputed) -> Frame:
     return pd.DataFrame(rows, columns=columns, dtype=object)
 
 
-def test_outcomes_of_placements(month: Recomputed, outcomes: Frame) -> None:
-    same(month.mart("fct_placement_outcomes"), outcomes, *outcomes.columns)
-    assert {"cancelled", "cancelled_before_start", "cancelled_after_start"} <= set(outcomes.outcome)
-    assert len(set(outcomes.probation_state.dropna())) > 1
-    assert outcomes.cancellation_reason.notna().any()
+def test_placement_outcomes_equal_the_truth(month: Recomputed, placement_outcomes: Frame) -> None:
+    assert_same_rows(
+        month.mart("fct_placement_outcomes"), placement_outcomes, *placement_outcomes.columns
+    )
+    assert {"cancelled", "cancelled_before_start", "cancelled_after_start"} <= set(
+        placement_outcomes.outcome
+    )
+    assert len(set(placement_outcomes.probation_state.dropna())) > 1
+    assert placement_outcomes.cancellation_reason.notna().any()
 
 
-def test_fall_off_has_its_number(month: Recomputed, outcomes: Frame) -> None:
+def test_fall_off_rates_equal_the_truth(month: Recomputed, placement_outcomes: Frame) -> None:
     (whole,) = month.mart("sum_fall_off", "group_by = 'all'").itertuples()
-    assert (len(outcomes), int(outcomes.is_fall_off.sum())) == (
+    assert (len(placement_outcomes), int(placement_outcomes.is_fall_off.sum())) == (
         whole.placements_agreed,
         whole.placements_cancelled,
     )
     facts = month.mart("fct_placement_outcomes")
     facts["month"] = [f"{day:%Y-%m}" for day in facts.agreed_month]
     facts["failed"] = facts.probation_state == "failed"
-    holds(
+    assert_sums(
         month,
         "sum_fall_off",
         facts,
         ("all", "booking_type", "consultant", "team", "company", "month"),
         {
             "placements_agreed": len,
-            "placements_cancelled": summed("is_fall_off"),
-            "cancelled_in_probation": summed("failed"),
+            "placements_cancelled": sum_of("is_fall_off"),
+            "cancelled_in_probation": sum_of("failed"),
             "fall_off_rate": lambda rows: rows.is_fall_off.sum() / len(rows),
         },
     )
 
 
-def test_goals(month: Recomputed) -> None:
+def test_goal_progress_equals_the_activity_of_the_goal_period(month: Recomputed) -> None:
     team = {"u1": "North", "u2": "South"}
     done = month.mart("sum_consultant_activity", "period = 'month'")
     done["team"] = [team.get(each) for each in done.consultant_id]
@@ -215,4 +225,4 @@ def test_goals(month: Recomputed) -> None:
     )
     assert {True, False} == set(truth.is_reached)
     assert truth.actual.sum() > 0
-    same(month.mart("sum_goal_attainment"), truth, *truth.columns)
+    assert_same_rows(month.mart("sum_goal_attainment"), truth, *truth.columns)

@@ -8,7 +8,7 @@ from typing import Any
 from tests.publishing.marts.world import BuiltWorld, ModelWorld
 
 
-def test_visits_have_the_interval_between_two_looks(people_world: BuiltWorld) -> None:
+def test_visits_have_the_interval_between_two_pulls(people_world: BuiltWorld) -> None:
     shown = ("entered_after", "entered_at", "entered_before", "left_after", "left_at")
     columns = ", ".join(f"strftime({each}, '%m-%d') AS {each}" for each in shown)
 
@@ -24,7 +24,7 @@ def test_visits_have_the_interval_between_two_looks(people_world: BuiltWorld) ->
     )
 
 
-def test_days_in_stage_are_bounded(people_world: BuiltWorld) -> None:
+def test_days_in_stage_have_lower_and_upper_bounds(people_world: BuiltWorld) -> None:
     assert [
         # Bounds are rounded outwards, and a look is a second long. 6 to 15 January; seen once, on
         # the 12th; at most from the 6th to the 19th.
@@ -53,13 +53,13 @@ def test_days_in_stage_are_bounded(people_world: BuiltWorld) -> None:
     )
 
 
-def test_time_in_stage_is_a_distribution(people_world: BuiltWorld) -> None:
+def test_time_in_stage_has_survival_curves_and_percentiles(people_world: BuiltWorld) -> None:
     columns = (
         *("visits", "ended_visits", "measured_visits", "measured_share"),
         *("visits_started_before_mirror", "exits_observed", "p50_at_risk", "current_visits"),
     )
 
-    def curve(stage: str) -> list[tuple[Any, ...]]:
+    def survival_curve(stage: str) -> list[tuple[Any, ...]]:
         return people_world.table(
             "SELECT days, at_risk, exits, round(survival_probability, 3) "
             f"FROM marts.sum_stage_survival WHERE stage = '{stage}' ORDER BY days"
@@ -69,21 +69,21 @@ def test_time_in_stage_is_a_distribution(people_world: BuiltWorld) -> None:
     assert [2, 2, 2, 1, 0, 2, 2, 0] == people_world.row(
         "marts.sum_time_in_stage", "stage = 'new_lead'", *columns
     )
-    assert [(9, 2, 1, 0.5), (14, 1, 1, 0)] == curve("new_lead")
+    assert [(9, 2, 1, 0.5), (14, 1, 1, 0)] == survival_curve("new_lead")
     # ann left after 8 days, when bob and dan were there as well: two thirds stay. Until 26 dan was
     # deleted, and bob leaves alone, while cat was first seen after 35: the estimate ends.
     assert [4, 4, 2, 0.5, 1, 1, None, 0] == people_world.row(
         "marts.sum_time_in_stage", "stage = 'screening'", *columns
     )
-    assert [(8, 3, 1, 0.667)] == curve("screening")
+    assert [(8, 3, 1, 0.667)] == survival_curve("screening")
     # eve is still there when two of four leave after 10 days, and gus after 11.
     assert [4, 3, 3, 1, 0, 3, 4, 1] == people_world.row(
         "marts.sum_time_in_stage", "stage = 'interviewing'", *columns
     )
-    assert [(10, 4, 2, 0.5), (11, 2, 1, 0.25)] == curve("interviewing")
+    assert [(10, 4, 2, 0.5), (11, 2, 1, 0.25)] == survival_curve("interviewing")
 
 
-def test_conversion_counts_candidates_once(people_world: BuiltWorld) -> None:
+def test_stage_conversion_counts_each_candidate_once(people_world: BuiltWorld) -> None:
     assert [
         # ann and bob advanced. Seen further on only: cat, dan, eve, fay, gus.
         ("new_lead", 2, 2, 0, 0, 0, 0, 1, 1, 5),
@@ -127,7 +127,7 @@ def test_conversion_counts_candidates_once(people_world: BuiltWorld) -> None:
     )
 
 
-def test_offers_are_accepted_declined_or_pending(people_world: BuiltWorld) -> None:
+def test_offers_are_counted_as_accepted_declined_or_pending(people_world: BuiltWorld) -> None:
     assert [
         # ann accepted, cat withdrew, fay was held and offered again: 1 of 2 that are decided.
         ("all", 3, 1, 1, 1, 2, 0.5, 1),
@@ -148,7 +148,7 @@ def test_offers_are_accepted_declined_or_pending(people_world: BuiltWorld) -> No
     )
 
 
-def test_pipeline_shows_live_candidates(people_world: BuiltWorld) -> None:
+def test_pipeline_shows_only_candidates_that_are_not_deleted(people_world: BuiltWorld) -> None:
     assert [
         ("ann", "placed", "won", False, "linkedin", "Social network", "Ada", True),
         ("bob", "rejected", "lost", False, "referral", "Referral", "Ben", True),
@@ -162,7 +162,7 @@ def test_pipeline_shows_live_candidates(people_world: BuiltWorld) -> None:
     )
 
 
-def test_leads_are_converted_where_that_is_known(people_world: BuiltWorld) -> None:
+def test_leads_have_their_conversion_and_its_evidence(people_world: BuiltWorld) -> None:
     assert [
         # Gone, and it counts as a lead all the same.
         ("gone", None, None, "New", "Referral"),
@@ -193,7 +193,7 @@ def test_leads_are_converted_where_that_is_known(people_world: BuiltWorld) -> No
     )
 
 
-def test_content_is_counted_by_type(people_world: BuiltWorld) -> None:
+def test_content_items_are_counted_by_type(people_world: BuiltWorld) -> None:
     at = "strftime({} AT TIME ZONE 'UTC', '%d %b')"
     assert [
         ("Posts", True, 3, 2, 1, "02 Feb", "05 Feb"),
@@ -205,7 +205,7 @@ def test_content_is_counted_by_type(people_world: BuiltWorld) -> None:
     )
 
 
-def test_sources_are_compared(people_world: BuiltWorld) -> None:
+def test_sources_have_hires_and_conversion_rates(people_world: BuiltWorld) -> None:
     assert [
         # ann and gus; the lead "open". Neither candidate has an interview or a placement.
         ("linkedin", "Social network", 2, 0, 0, 0, 1, 0, 0),
@@ -221,7 +221,7 @@ def test_sources_are_compared(people_world: BuiltWorld) -> None:
     )
 
 
-def test_mirror_tells_its_own_health(people_world: BuiltWorld) -> None:
+def test_data_freshness_has_rows_age_and_requests(people_world: BuiltWorld) -> None:
     # Six live, of which eve was only listed and waits, and dan deleted. Of three runs two began in
     # the month from 15 February on: 7 + 5 requests. The reading that is longest ago is that of gus,
     # on 19 January at 09:00: 45 days and 15 hours before now.
@@ -247,19 +247,19 @@ def test_mirror_tells_its_own_health(people_world: BuiltWorld) -> None:
     )
 
 
-def test_what_a_list_does_not_show_is_as_the_last_detail_had_it(tmp_path: Path) -> None:
+def test_fields_missing_in_lists_keep_the_values_of_the_last_detail(tmp_path: Path) -> None:
     world = ModelWorld(tmp_path)
     world.seed("lead_statuses", "id,name,outcome", "s1,New,open")
     created = {"created": "2026-01-06 09:00"}
     lead = {**created, "lead_status_id": "s1", "assigned_to": "u1", "status": "lead"}
     ann = {**created, "status": "offer_accepted", "first_name": "Ann"}
-    world.look("2026-01-12 09:00", leads={"l1": lead}, candidates={"ann": ann})
+    world.load_details("2026-01-12 09:00", leads={"l1": lead}, candidates={"ann": ann})
     shown = {"status": "offer_made", "first_name": "Anne"}
-    world.listed(
+    world.load_list_items(
         "2026-01-19 09:00", leads={"l1": {"status": "prospect"}}, candidates={"ann": shown}
     )
-    world.prove("2026-01-20 09:00")
-    built = world.built()
+    world.verify("2026-01-20 09:00")
+    built = world.build()
 
     assert () == built.built.blocking
     assert [("prospect", "New", "u1")] == built.table(

@@ -22,20 +22,20 @@ BORN = {"created": "2025-06-01 09:00"}
 
 @pytest.fixture
 def world(tmp_path: Path) -> ModelWorld:
-    """A world without anything in it."""
+    """A world without records."""
     return ModelWorld(tmp_path)
 
 
 def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]:
-    """A booking of its own candidate and job, created in January."""
+    """Return a booking, created in January, of its own candidate and job."""
     shown = {"created": "2026-01-05 09:00", "booking_type": kind, "status": status}
     return {**shown, "start_datetime": start, "end_datetime": None, **fields}
 
 
-def built(world: ModelWorld, *models: str) -> BuiltWorld:
-    """Models as of `NOW`, and what they are made of, with nothing that blocks publishing."""
-    world.prove(NOW)
-    found = world.built(*models)
+def build_models(world: ModelWorld, *models: str) -> BuiltWorld:
+    """Build models and their parents as of `NOW` and assert that no check blocks publishing."""
+    world.verify(NOW)
+    found = world.build(*models)
     assert () == found.built.blocking
     return found
 
@@ -43,16 +43,16 @@ def built(world: ModelWorld, *models: str) -> BuiltWorld:
 # -- days ------------------------------------------------------------------------------------------
 
 
-def _evenings(world: ModelWorld) -> None:
-    """Land what happens on one day in UTC and on another where it happens."""
+def load_late_evening_records(world: ModelWorld) -> None:
+    """Load records of an evening that is the next day in UTC."""
     contract: dict[str, Any] = {
         "all_day": True,
         "placement_fee": 100,
         "end_datetime": "2026-06-30T21:59:00Z",
     }
     eve = "2025-12-31T23:00:00Z"
-    world.zone("Europe/Berlin")
-    world.look(
+    world.set_time_zone("Europe/Berlin")
+    world.load_details(
         "2026-03-01 09:00",
         bookings={
             "berlin": booking("contract", eve, "confirmed", timezone="Europe/Berlin", **contract),
@@ -82,9 +82,9 @@ def _evenings(world: ModelWorld) -> None:
     )
 
 
-def test_days_are_those_of_the_bookings_zone_or_the_accounts(world: ModelWorld) -> None:
-    _evenings(world)
-    shown = built(
+def test_days_are_in_the_time_zone_of_the_booking_or_else_the_account(world: ModelWorld) -> None:
+    load_late_evening_records(world)
+    shown = build_models(
         world,
         "fct_placements",
         "sum_fee_forecast",
@@ -118,10 +118,10 @@ def test_days_are_those_of_the_bookings_zone_or_the_accounts(world: ModelWorld) 
     )
 
 
-def test_a_publication_has_the_accounts_zone(tmp_path: Path) -> None:
+def test_a_published_file_dates_days_in_the_time_zone_of_the_account(tmp_path: Path) -> None:
     world = ModelWorld(tmp_path)
-    world.look("2026-03-01 09:00", candidates={"ann": {"created": "2026-01-31 23:30"}})
-    world.prove("2026-03-05 23:30")
+    world.load_details("2026-03-01 09:00", candidates={"ann": {"created": "2026-01-31 23:30"}})
+    world.verify("2026-03-05 23:30")
     world.warehouse.release()
     given = {"TIME_ZONE": "Europe/Berlin", "DATA_DIR": str(tmp_path), "MODELS": "off"}
     environ = {f"CONNECTOR_{name}": value for name, value in given.items()}
@@ -136,23 +136,23 @@ def test_a_publication_has_the_accounts_zone(tmp_path: Path) -> None:
 # -- stages ----------------------------------------------------------------------------------------
 
 
-def test_who_waits_counts_in_the_time_in_a_stage(world: ModelWorld) -> None:
+def test_candidates_still_in_a_stage_count_in_its_time(world: ModelWorld) -> None:
     waiting = {f"w{n}": {**BORN, "status": "offer_made"} for n in range(20)}
     quick = {"created": "2026-02-01 09:00", "status": "offer_made"}
     slow = {f"s{n}": {"created": "2026-02-01 09:00", "status": "screening"} for n in range(4)}
-    world.look("2026-02-01 08:00", candidates=waiting)
-    world.look("2026-02-01 10:00", candidates={"quick": quick, **slow})
-    world.look(
+    world.load_details("2026-02-01 08:00", candidates=waiting)
+    world.load_details("2026-02-01 10:00", candidates={"quick": quick, **slow})
+    world.load_details(
         "2026-02-04 09:00",
         candidates={
             "quick": {"updated": "2026-02-03 21:00", "status": "placed"},
             "s0": {"updated": "2026-02-03 09:00", "status": "rejected"},
         },
     )
-    world.look(
+    world.load_details(
         "2026-02-11 09:00", candidates={"s1": {"updated": "2026-02-10 09:00", "status": "rejected"}}
     )
-    shown = built(world, "sum_time_in_stage", "sum_stage_survival")
+    shown = build_models(world, "sum_time_in_stage", "sum_stage_survival")
     columns = ("p25_at_risk", "p50_days", "p50_at_risk", "current_visits", "current_p50_days")
 
     # Nobody else was watched so soon. From 1 June at 09:00 to 6 March are 277 days and 15 hours.
@@ -169,10 +169,12 @@ def test_who_waits_counts_in_the_time_in_a_stage(world: ModelWorld) -> None:
     )
 
 
-def test_a_visit_that_may_hide_a_return_is_marked(world: ModelWorld) -> None:
+def test_a_visit_that_may_contain_unseen_changes_is_marked(world: ModelWorld) -> None:
     here = {"created": "2026-02-01 09:00", "status": "screening"}
-    world.look("2026-02-01 10:00", candidates={"quiet": here, "edited": here, "moved": here})
-    world.look(
+    world.load_details(
+        "2026-02-01 10:00", candidates={"quiet": here, "edited": here, "moved": here}
+    )
+    world.load_details(
         "2026-02-08 10:00",
         candidates={
             "quiet": {},
@@ -180,7 +182,7 @@ def test_a_visit_that_may_hide_a_return_is_marked(world: ModelWorld) -> None:
             "moved": {"updated": "2026-02-05 09:00", "status": "submitted"},
         },
     )
-    shown = built(world, "fct_time_in_stage")
+    shown = build_models(world, "fct_time_in_stage")
 
     assert [
         ("edited", "screening", True),
@@ -192,16 +194,16 @@ def test_a_visit_that_may_hide_a_return_is_marked(world: ModelWorld) -> None:
     )
 
 
-def test_what_is_older_than_the_mirror_is_in_no_month(world: ModelWorld) -> None:
+def test_events_before_the_first_pull_belong_to_no_month(world: ModelWorld) -> None:
     offer = {"status": "offer_made", "updated": "2026-01-20 09:00"}
-    world.look("2026-02-01 08:00", candidates={"old": {**BORN, **offer}})
+    world.load_details("2026-02-01 08:00", candidates={"old": {**BORN, **offer}})
     new = {"created": "2026-02-01 09:00", "status": "interviewing"}
-    world.look("2026-02-01 10:00", candidates={"new": new})
-    world.look(
+    world.load_details("2026-02-01 10:00", candidates={"new": new})
+    world.load_details(
         "2026-02-08 10:00",
         candidates={"new": {"updated": "2026-02-05 09:00", "status": "offer_made"}},
     )
-    shown = built(world, "sum_offer_acceptance", "fct_stage_conversion")
+    shown = build_models(world, "sum_offer_acceptance", "fct_stage_conversion")
 
     assert [("2026-02", 1), ("not_observed", 1)] == shown.table(
         "SELECT group_name, offers FROM marts.sum_offer_acceptance WHERE group_by = 'month' "
@@ -216,13 +218,13 @@ def test_what_is_older_than_the_mirror_is_in_no_month(world: ModelWorld) -> None
 # -- bookings --------------------------------------------------------------------------------------
 
 
-def _bookings_of(world: ModelWorld, status: str) -> None:
-    """A booking of each kind in that status, and two interviews, one of them to come."""
+def load_bookings(world: ModelWorld, status: str) -> None:
+    """Load a booking of each kind in the status, and a past and a future interview."""
     parties = {"candidate_id": f"c-{status}", "job_id": f"j-{status}"}
     ends = {"end_datetime": "2026-05-01T09:00:00Z"}
     soon, past = "2026-03-20T09:00:00Z", "2026-02-20T09:00:00Z"
     other = {**parties, "job_id": f"k-{status}"}
-    world.look(
+    world.load_details(
         "2026-03-01 09:00",
         jobs={id: {**BORN, "status": "published"} for id in (f"j-{status}", f"k-{status}")},
         leads={f"l-{status}": {**BORN, "status": "lead"}},
@@ -238,12 +240,12 @@ def _bookings_of(world: ModelWorld, status: str) -> None:
     )
 
 
-def test_every_status_counts_where_the_page_says(world: ModelWorld) -> None:
+def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
     table = next(t for t in read_tables(PAGE.read_text("utf-8")) if t.header[0] == "Status")
     records = {quoted(each["Status"])[0]: each for each in table.records()}
     for status in records:
-        _bookings_of(world, status)
-    shown = built(
+        load_bookings(world, status)
+    shown = build_models(
         world,
         "fct_pipeline_jobs",
         "fct_job_funnel",
@@ -267,17 +269,17 @@ def test_every_status_counts_where_the_page_says(world: ModelWorld) -> None:
         assert [held, coming, cancelled].count(True) <= 1
         return "held" if held else "to come" if coming else "cancelled" if cancelled else "no"
 
-    for status, said in records.items():
+    for status, documented in records.items():
         placed = f"p-{status}" in of("SELECT booking_id FROM marts.fct_placements")
         ending = f"contract-{status}" in of("SELECT booking_id FROM marts.fct_contractors_ending")
         talked = f"l-{status}" in of(
             "SELECT lead_id FROM marts.fct_lead_conversion WHERE consultations > 0"
         )
-        assert said["Interview in time"] == words("j", status), status
-        assert said["Interview past"] == words("k", status), status
-        assert (said["Placement"] != "no") is placed, status
-        assert (said["Contract that ends"] != "no") is ending, status
-        assert (said["Consultation or visit"] == "yes") is talked, status
+        assert documented["Interview in time"] == words("j", status), status
+        assert documented["Interview past"] == words("k", status), status
+        assert (documented["Placement"] != "no") is placed, status
+        assert (documented["Contract that ends"] != "no") is ending, status
+        assert (documented["Consultation or visit"] == "yes") is talked, status
     confirmed = sum(each["Confirmed fee"] == "yes" for each in records.values())
     assert [(100 * confirmed,)] == shown.table(
         "SELECT sum(confirmed_fee) FROM marts.sum_fee_forecast WHERE month_start = '2025-12-01'"
@@ -286,7 +288,7 @@ def test_every_status_counts_where_the_page_says(world: ModelWorld) -> None:
     assert [1] == shown.row("marts.fct_job_funnel", "job_id = 'j-rescheduled'", "interviews")
 
 
-def test_a_contract_that_runs_beside_is_not_the_next(world: ModelWorld) -> None:
+def test_a_parallel_contract_is_not_the_next_booking(world: ModelWorld) -> None:
     def contract(who: str, job: str, start: str, end: str) -> dict[str, Any]:
         return booking(
             *("contract", f"{start}T09:00:00Z", "confirmed"),
@@ -295,7 +297,7 @@ def test_a_contract_that_runs_beside_is_not_the_next(world: ModelWorld) -> None:
             end_datetime=f"{end}T17:00:00Z",
         )
 
-    world.look(
+    world.load_details(
         "2026-03-01 09:00",
         bookings={
             "one": contract("ann", "a", "2026-01-05", "2026-04-30"),
@@ -304,7 +306,7 @@ def test_a_contract_that_runs_beside_is_not_the_next(world: ModelWorld) -> None:
             "after": contract("bob", "b", "2026-05-04", "2026-12-31"),
         },
     )
-    shown = built(world, "fct_contractors_ending")
+    shown = build_models(world, "fct_contractors_ending")
 
     assert [
         ("after", None, False),
@@ -320,9 +322,9 @@ def test_a_contract_that_runs_beside_is_not_the_next(world: ModelWorld) -> None:
 # -- clients and money -----------------------------------------------------------------------------
 
 
-def test_clients_counters_and_currencies(world: ModelWorld) -> None:
+def test_deleted_clients_api_counters_and_currencies_are_shown(world: ModelWorld) -> None:
     counters = {"jobs_count": 2, "active_jobs_count": 1, "placements_count": 4}
-    world.look(
+    world.load_details(
         "2026-02-01 09:00",
         companies={
             "gone": {**BORN, "name": "Gone Ltd", "fee_percentage": 10},
@@ -339,8 +341,8 @@ def test_clients_counters_and_currencies(world: ModelWorld) -> None:
             "p2": booking("permanent", "2026-02-02T09:00:00Z", "scheduled", job_id="j3"),
         },
     )
-    world.gone("2026-03-01 09:00", companies=("gone",))
-    shown = built(world, "sum_fee_forecast", "sum_client_fill_rate", "fct_company_counters")
+    world.load_deletions("2026-03-01 09:00", companies=("gone",))
+    shown = build_models(world, "sum_fee_forecast", "sum_client_fill_rate", "fct_company_counters")
 
     assert [
         ("p1", "Gone Ltd", True, 5000, "company_percentage", None),
@@ -371,7 +373,7 @@ def test_clients_counters_and_currencies(world: ModelWorld) -> None:
     assert {"company_counters_agree", "fees_have_a_currency"} <= warned
 
 
-def test_no_count_is_a_float(empty_world: BuiltWorld) -> None:
+def test_no_mart_column_is_a_hugeint_or_wide_decimal(empty_world: BuiltWorld) -> None:
     assert [] == empty_world.table(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name IN "
         "('marts', 'staging') AND (data_type = 'HUGEINT' OR data_type LIKE 'DECIMAL(38%')"

@@ -26,13 +26,13 @@ from connector.warehouse.warehouse import Warehouse
 RUN = "run-1"
 
 
-def moment(text: str) -> datetime:
-    """The moment, in UTC."""
+def parse_timestamp(text: str) -> datetime:
+    """Parse the timestamp as UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 class ModelWorld:
-    """One account's files, to be filled look by look; `seeds` holds the user's own seeds."""
+    """Data folder of one account that tests fill pull by pull; `seeds` holds the user's seeds."""
 
     def __init__(self, folder: Path) -> None:
         self.warehouse = Warehouse(folder)
@@ -42,23 +42,23 @@ class ModelWorld:
         self._known: dict[tuple[str, str], dict[str, Any]] = {}
 
     def seed(self, name: str, *lines: str) -> None:
-        """Write a seed of the user's own."""
+        """Write a user's seed file."""
         (self.seeds / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
-    def look(self, at: str, **resources: Mapping[str, Mapping[str, Any]]) -> None:
-        """Details of records as they are at `at`: fields that are not named stay as they were.
+    def load_details(self, at: str, **resources: Mapping[str, Mapping[str, Any]]) -> None:
+        """Load details as of `at`; fields that are not named keep their values.
 
-        `created` and `updated` stand for the two moments that every record has.
+        `created` and `updated` set the two timestamps that every record has.
         """
         for name, records in resources.items():
             found = tuple(
-                FoundDetail(CATALOG[name].record(self._raw(name, id, fields)), moment(at))
+                FoundDetail(CATALOG[name].record(self._raw(name, id, fields)), parse_timestamp(at))
                 for id, fields in records.items()
             )
             self._commit(name, at, Commit(records=found))
 
-    def listed(self, at: str, **resources: Mapping[str, Mapping[str, Any]]) -> None:
-        """List items, as the list shows them at `at`."""
+    def load_list_items(self, at: str, **resources: Mapping[str, Mapping[str, Any]]) -> None:
+        """Load list items as the list shows them at `at`."""
         for name, records in resources.items():
             shown = [field.name for field in CATALOG[name].item_fields]
             items = []
@@ -66,24 +66,30 @@ class ModelWorld:
                 raw = self._raw(name, id, fields)
                 items.append(
                     CATALOG[name].record(
-                        {key: raw.get(key) for key in shown}, is_item=True, served_at=moment(at)
+                        {key: raw.get(key) for key in shown},
+                        is_item=True,
+                        served_at=parse_timestamp(at),
                     )
                 )
             self._commit(name, at, Commit(items=tuple(items)))
 
-    def gone(self, at: str, **resources: tuple[str, ...]) -> None:
-        """The API said at `at` that these are gone."""
+    def load_deletions(self, at: str, **resources: tuple[str, ...]) -> None:
+        """Load the deletion of these records, reported by the API at `at`."""
         for name, ids in resources.items():
-            self._commit(name, at, Commit(gone={id: DeletionProof(moment(at)) for id in ids}))
+            self._commit(
+                name, at, Commit(gone={id: DeletionProof(parse_timestamp(at)) for id in ids})
+            )
 
-    def prove(self, at: str) -> None:
-        """Say that every resource is proven up to `at`, which is the models' now."""
+    def verify(self, at: str) -> None:
+        """Mark every resource as verified up to `at`, which becomes the models' present."""
         for name in ("jobs", "candidates", "companies", "bookings", "leads"):
-            self._commit(name, at, Commit(bookmark=Bookmark(proven_at=moment(at))))
-        self.warehouse.write(begin_run, Run(RUN, "pull", moment(at), moment(at), "done"))
+            self._commit(name, at, Commit(bookmark=Bookmark(proven_at=parse_timestamp(at))))
+        self.warehouse.write(
+            begin_run, Run(RUN, "pull", parse_timestamp(at), parse_timestamp(at), "done")
+        )
 
-    def zone(self, name: str) -> None:
-        """Say that the account's days are those of this zone."""
+    def set_time_zone(self, name: str) -> None:
+        """Set the time zone of the account."""
         self.write(
             f"INSERT INTO sync.publications (started_at, time_zone) VALUES (now(), '{name}')"
         )
@@ -95,8 +101,8 @@ class ModelWorld:
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute(statement)
 
-    def built(self, *models: str) -> BuiltWorld:
-        """Build models over what landed, with all that they are made of; without names, all."""
+    def build(self, *models: str) -> BuiltWorld:
+        """Build the named models with their parents; without names, all models."""
         self.warehouse.release()
         project = load_project(seeds=self.seeds)
         select = [f"+{name}" for name in models]
@@ -108,18 +114,18 @@ class ModelWorld:
         raw = self._known.setdefault((name, id), {"id": id, "created_at": None})
         for key, value in fields.items():
             if key in ("created", "updated"):
-                raw[f"{key}_at"] = moment(value).isoformat()
+                raw[f"{key}_at"] = parse_timestamp(value).isoformat()
             else:
                 raw[key] = value
         raw.setdefault("updated_at", raw["created_at"])
         return dict(raw)
 
     def _commit(self, name: str, at: str, what: Commit) -> None:
-        self.warehouse.commit(Stream(CATALOG[name]), what, RUN, moment(at))
+        self.warehouse.commit(Stream(CATALOG[name]), what, RUN, parse_timestamp(at))
 
 
 class BuiltWorld:
-    """A file in which all models stand, what the build said of them, and a connection to it."""
+    """A database file with all models, the result of the build, and a connection."""
 
     def __init__(self, path: Path, project: Project, built: BuildResult) -> None:
         self.project = project
@@ -128,17 +134,17 @@ class BuiltWorld:
         self.connection.execute("SET TimeZone = 'UTC'")
 
     def rows(self, query: str) -> list[dict[str, Any]]:
-        """The rows of a query, with days and moments as texts."""
+        """Return the rows of a query, with dates and timestamps as texts."""
         found = self.connection.execute(f"SELECT to_json(found)::VARCHAR FROM ({query}) AS found")
         return [json.loads(text) for (text,) in found.fetchall()]
 
     def row(self, table: str, where: str, *columns: str) -> list[Any]:
-        """The values of these columns in the one row of a table that the condition leaves."""
+        """Return these columns of the only row that meets the condition."""
         shown = ", ".join(columns)
         found = self.rows(f"SELECT {shown} FROM {table} WHERE {where}")
         assert 1 == len(found), f"{table} WHERE {where}: {len(found)} rows"
         return list(found[0].values())
 
     def table(self, query: str) -> list[tuple[Any, ...]]:
-        """The rows of a query as tuples, in its order."""
+        """Return the rows of a query as tuples, in its order."""
         return [tuple(row.values()) for row in self.rows(query)]

@@ -15,10 +15,14 @@ from connector.publishing import lakehouse_connection
 from connector.publishing import lakehouse_publication as lake_publish
 from connector.publishing.lakehouse_connection import run_transaction
 from connector.publishing.lakehouse_erasure import erase_from_lakehouse
-from connector.publishing.lakehouse_publication import conflict_with_other_changes,
-publish_to_lakehouse from connector.publishing.publication import publish from tests.lakehouse.group
-import Group from tests.lakehouse.publishers import DIES, PublisherForkServer from
-tests.support.errors import has_code
+from connector.publishing.lakehouse_publication import (
+    conflict_with_other_changes,
+    publish_to_lakehouse,
+)
+from connector.publishing.publication import publish
+from tests.lakehouse.group import Group
+from tests.lakehouse.publishers import DIES, PublisherForkServer
+from tests.support.errors import has_code
 
 pytestmark = pytest.mark.slow
 

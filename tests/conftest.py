@@ -99,7 +99,7 @@ def pytest_runtest_makereport(
 gc.set_threshold(100_000, 20, 20)
 
 
-class Pattern:
+class WarehouseTemplate:
     """A new work file, made once by the connector itself, that others begin as.
 
     Making one takes half a second, of which nearly all goes into the comments of its columns; a
@@ -152,9 +152,9 @@ def _duckdb_keeps_to_one_core() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def _pattern(
     tmp_path_factory: pytest.TempPathFactory, _duckdb_keeps_to_one_core: None
-) -> Iterator[Pattern]:
+) -> Iterator[WarehouseTemplate]:
     with pytest.MonkeyPatch.context() as patch:
-        pattern = Pattern(tmp_path_factory.mktemp("pattern"))
+        pattern = WarehouseTemplate(tmp_path_factory.mktemp("pattern"))
 
         def prepare(warehouse: Warehouse, identity: Identity | None = None) -> None:
             pattern.prepare(warehouse, identity)
@@ -164,12 +164,12 @@ def _pattern(
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _work_files_are_copies(_pattern: Pattern) -> None:
+def _work_files_are_copies(_pattern: WarehouseTemplate) -> None:
     """For all tests, but those that ask for `made_the_real_way`."""
 
 
 @pytest.fixture
-def made_the_real_way(_pattern: Pattern) -> Iterator[None]:
+def made_the_real_way(_pattern: WarehouseTemplate) -> Iterator[None]:
     """For tests of how a work file is made: none of theirs begins as a copy."""
     _pattern.is_off = True
     yield

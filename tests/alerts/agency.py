@@ -135,6 +135,6 @@ class RecordedAccount:
     def record_quota_exhausted(self, until: datetime) -> None:
         """Record that the API reported the monthly quota as used up."""
         spender = RequestSpender("run", "pull", allowance_of(self.settings))
-        said = QuotaExhaustion(self.clock.now, until, is_told=True)
+        exhaustion = QuotaExhaustion(self.clock.now, until, is_told=True)
         with Ledger(self.settings.folder) as ledger:
-            ledger.return_block(spender, RunSettlement(exhaustion=said))
+            ledger.return_block(spender, RunSettlement(exhaustion=exhaustion))

@@ -20,7 +20,7 @@ from connector.pulls import run
 from connector.sandbox.server import Sandbox
 from tests.alerts.receivers import Receiver
 from tests.repository import ROOT
-from tests.support.command import Called, call
+from tests.support.command import CommandResult, call
 
 BEGAN_AT = datetime(2026, 12, 1, 2, 15, tzinfo=UTC)
 MORNING = timedelta(hours=6)
@@ -106,11 +106,11 @@ class NightlyAccount:
         (self.folder / name).write_text(content)
         (self.folder / name).chmod(0o600)
 
-    def call(self, *words: str, **environ: str) -> Called:
+    def call(self, *words: str, **environ: str) -> CommandResult:
         """Run a command for the account."""
         return call([*words, "--account", "acme"], {**self.environ, **environ})
 
-    def pull(self, **environ: str) -> Called:
+    def pull(self, **environ: str) -> CommandResult:
         """Run the nightly pull."""
         return self.call("pull", *self.resources, **environ)
 

@@ -156,20 +156,20 @@ class _MailConnection:
         """Talk until the client leaves."""
         self._say("220 ready")
         while line := self._lines.readline():
-            said = line.decode("ascii").strip()
-            word = said.split(" ", 1)[0].upper()
+            command = line.decode("ascii").strip()
+            word = command.split(" ", 1)[0].upper()
             self._office.commands.append(word)
             if word == "QUIT":
                 self._say("221 bye")
                 return
-            self._answer(word, said)
+            self._answer(word, command)
 
     def close(self) -> None:
         """Hang up."""
         self._lines.close()
         self._socket.close()
 
-    def _answer(self, word: str, said: str) -> None:
+    def _answer(self, word: str, command: str) -> None:
         office = self._office
         match word:
             case "EHLO":
@@ -187,11 +187,11 @@ class _MailConnection:
                 self._lines = self._socket.makefile("rb")
                 self._is_protected = True
             case "AUTH":
-                given = base64.b64decode(said.split()[2]).decode().split("\0")[2]
+                given = base64.b64decode(command.split()[2]).decode().split("\0")[2]
                 self._has_logged_in = given == office.password
                 self._say("235 welcome" if self._has_logged_in else "535 no, Annabel Quist")
             case "RCPT":
-                address = said.split("<")[1].split(">", maxsplit=1)[0]
+                address = command.split("<")[1].split(">", maxsplit=1)[0]
                 if address in office.refused:
                     self._say(f"550 nobody called {address} is here")
                 else:

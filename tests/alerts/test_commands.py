@@ -82,8 +82,8 @@ def test_a_pull_succeeds_although_the_webhook_is_down(tmp_path: Path) -> None:
         tried = call(["alerts", "--test"], environ)
 
     assert (3, "partial") == (pulled.status, pulled.object["outcome"])
-    said = "1 alert was not delivered since "
-    assert all(said in each.err for each in (pulled, status, watched, sent))
+    warning = "1 alert was not delivered since "
+    assert all(warning in each.err for each in (pulled, status, watched, sent))
     assert [0, 1, 1, 1] == [each.status for each in (status, watched, sent, tried)]
     assert (
         "jobs: skipped (the API key lacks a scope, 403). GET /api/v1/jobs was answered 403."

@@ -114,20 +114,20 @@ def test_a_mail_server_without_starttls_receives_no_password_and_no_email() -> N
 
 
 @pytest.mark.parametrize(
-    ("unlike", "said"),
+    ("unlike", "message"),
     [
         ({"refused": TO}, "the mail server rejected every recipient"),
         ({"answer_to_letter": "554 Annabel Quist is spam"}, "the mail server answered 554"),
     ],
 )
 def test_rejections_are_reported_without_the_mail_servers_text(
-    unlike: dict[str, object], said: str
+    unlike: dict[str, object], message: str
 ) -> None:
     refusing = MailServer(**unlike)  # type: ignore[arg-type] # of a test
     with refusing as office, pytest.raises(NotDelivered) as caught:
         make_email_sink(office.port, "none", office.password).send(trial_message(START))
 
-    assert said == str(caught.value)
+    assert message == str(caught.value)
 
 
 def test_a_wrong_password_is_reported_and_not_shown() -> None:

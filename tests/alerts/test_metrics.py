@@ -14,7 +14,7 @@ import yaml
 
 from connector.operations.metrics import INSTRUMENTS, prometheus_text
 from connector.sandbox.server import Sandbox
-from tests.support.command import COUNTS, KEY, Called, call, variables
+from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 
 SERVICE = Path(__file__).parents[2] / "docs" / "service"
 RUN = "from connector.cli import main; main()"
@@ -37,7 +37,7 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         yield given
 
 
-def read_samples(called: Called) -> dict[str, float]:
+def read_samples(called: CommandResult) -> dict[str, float]:
     """Return the samples of a Prometheus text."""
     samples = [each for each in called.out.splitlines() if not each.startswith("#")]
     return {name: float(value) for name, value in (each.rsplit(" ", 1) for each in samples)}
@@ -83,13 +83,13 @@ def test_the_dashboard_and_alert_rules_use_existing_metrics_only() -> None:
     printed = set(re.findall(r"^(connector_\w+)\{", prometheus_text(every), re.MULTILINE))
     dashboard = json.loads((SERVICE / "grafana-dashboard.json").read_text())
     rules = yaml.safe_load((SERVICE / "prometheus-rules.yaml").read_text())
-    asked = [each["targets"][0]["expr"] for each in dashboard["panels"]]
-    asked += [each["expr"] for group in rules["groups"] for each in group["rules"]]
+    expressions = [each["targets"][0]["expr"] for each in dashboard["panels"]]
+    expressions += [each["expr"] for group in rules["groups"] for each in group["rules"]]
     labels = {"connector_account", "connector_resource", "connector_change", "connector_outcome"}
     labels |= {"connector_command", "connector_alert"}
 
-    assert len(asked) >= 10
-    assert set() == set(re.findall(r"connector_\w+", " ".join(asked))) - printed - labels
+    assert len(expressions) >= 10
+    assert set() == set(re.findall(r"connector_\w+", " ".join(expressions))) - printed - labels
 
 
 def test_other_commands_do_not_import_the_prometheus_library(environ: dict[str, str]) -> None:

@@ -30,13 +30,13 @@ def test_the_alerts_page_lists_every_alert_as_declared() -> None:
 
 
 def test_the_alerts_page_states_the_thresholds_of_the_code() -> None:
-    told = " ".join(PAGE.split())
+    text = " ".join(PAGE.split())
 
-    assert f"{COST_FACTOR} times the median" in told
-    assert f"at least {COST_REQUESTS_MIN} requests more" in told
-    assert f"at least {COMPARED_MIN} and at most {COMPARED_MAX} pulls" in told
-    assert f"{SLOW_FACTOR} times the median" in told
-    assert f"{CLOCK_SECONDS_MAX // 60} minutes" in told
+    assert f"{COST_FACTOR} times the median" in text
+    assert f"at least {COST_REQUESTS_MIN} requests more" in text
+    assert f"at least {COMPARED_MIN} and at most {COMPARED_MAX} pulls" in text
+    assert f"{SLOW_FACTOR} times the median" in text
+    assert f"{CLOCK_SECONDS_MAX // 60} minutes" in text
 
 
 def test_every_alert_has_a_title_and_a_text() -> None:

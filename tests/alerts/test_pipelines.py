@@ -81,10 +81,10 @@ def record_failed_run(instance: dg.DagsterInstance, **tags: str) -> dg.DagsterRu
 def test_the_alert_sensor_checks_every_account(
     account: Account, instance: dg.DagsterInstance, receiver: Receiver
 ) -> None:
-    said = [run_alert_sensor(account, instance) for _ in range(2)]
+    messages = [run_alert_sensor(account, instance) for _ in range(2)]
 
-    assert "Messages sent: 1; open alerts: 1. globex: billing_day is 99" in said[0]
-    assert "Messages sent: 0; open alerts: 1." in said[1]
+    assert "Messages sent: 1; open alerts: 1. globex: billing_day is 99" in messages[0]
+    assert "Messages sent: 0; open alerts: 1." in messages[1]
     (got,) = receiver.received
     assert ("globex", "settings_wrong") == (got["account"], got["code"])
     assert "it must be a whole number from 1 to 31" in got["happened"]
@@ -98,10 +98,10 @@ def test_a_failed_run_that_the_connector_did_not_record_is_reported_once(
     # Of the settings of the other account.
     assert "Messages sent: 1" in run_alert_sensor(account, instance)
     record_failed_run(instance, **{PARTITION_TAG: "acme"})
-    said = [run_alert_sensor(account, instance) for _ in range(2)]
+    messages = [run_alert_sensor(account, instance) for _ in range(2)]
 
     assert ["Messages sent: 1; open alerts: 2.", "Messages sent: 0; open alerts: 2."] == [
-        each[:33] for each in said
+        each[:33] for each in messages
     ]
     _, got = receiver.received
     assert ("acme", "job_failed", "nightly_pull") == (got["account"], got["code"], got["about"])

@@ -150,7 +150,7 @@ def test_a_damaged_backup_is_rejected_and_changes_nothing(
     content = make_backup_beside(settings).file.read_bytes()
     before = read_files(settings.folder)
     path = tmp_path / "damaged.tar"
-    told = {}
+    accepted = {}
     for name, bad in damage_backup(content).items():
         path.write_bytes(bad)
         for act in (check_backup, lambda p: restore(settings, p, RestoreOptions(replaces=True))):
@@ -158,9 +158,9 @@ def test_a_damaged_backup_is_rejected_and_changes_nothing(
                 act(path)
             except BackupError:
                 continue
-            told[name] = "was believed"
+            accepted[name] = "was believed"
 
-    assert {} == told
+    assert {} == accepted
     assert before == read_files(settings.folder)
 
 

@@ -43,15 +43,15 @@ def is_listening(base_url: str) -> bool:
 @pytest.mark.slow
 def test_the_demo_pulls_queries_and_exits(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
-    asked = ["demo", "--keep", "--json", "--data-dir", str(folder)]
-    with start(asked, {}, SMALLER) as process:
+    arguments = ["demo", "--keep", "--json", "--data-dir", str(folder)]
+    with start(arguments, {}, SMALLER) as process:
         try:
             assert process.stderr is not None
-            said = ""
-            while not (ready := re.search(r"is running at (http://\S+) with", said)):
+            output = ""
+            while not (ready := re.search(r"is running at (http://\S+) with", output)):
                 line = process.stderr.readline()
-                assert line, said
-                said += line
+                assert line, output
+                output += line
             assert is_listening(ready[1])
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=60)

@@ -17,12 +17,12 @@ from connector.sandbox.faults import HtmlPage, WrongRateHeaders
 from connector.sandbox.server import Sandbox
 from connector.warehouse.duckdb_file import move_logs_aside
 from connector.warehouse.warehouse import Warehouse
-from tests.support.command import COUNTS, KEY, Called, call, variables
+from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 
 SCOPES = ("jobs", "candidates", "companies", "bookings", "leads", "content")
 
 
-def read_states(called: Called) -> dict[str, str]:
+def read_states(called: CommandResult) -> dict[str, str]:
     """Return the state of each check."""
     return {check["name"]: check["state"] for check in called.object["checks"]}
 

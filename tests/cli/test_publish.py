@@ -24,14 +24,14 @@ def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount
 def test_publish_builds_models_and_exports_them(agency: PublishingAccount, tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     called = call(["publish"], agency.given)
-    told = call(
+    with_json = call(
         ["publish", "--json", "--parquet", str(folder), "--schema", "marts", "--without", "push"],
         agency.given,
     )
 
-    assert (0, 0) == (called.status, told.status), called.err + told.err
+    assert (0, 0) == (called.status, with_json.status), called.err + with_json.err
     assert "(3 models, 4 checks, " in called.err
-    shown = told.object
+    shown = with_json.object
     assert ("published", 3, []) == (shown["outcome"], shown["models"], shown["failed_checks"])
     assert ["marts.dim_people", "marts.fct_jobs"] == shown["parquet"]["tables"]
     assert (folder / "marts" / "fct_jobs.parquet").is_file()
@@ -57,12 +57,12 @@ def test_a_refused_publication_is_reported_by_publish_and_by_status(
     agency.land("jobs", {"id": "j2", "title": LONG})
 
     refused = call(["publish", "--json"], agency.given)
-    called, told = call(["status"], agency.given), call(["status", "--json"], agency.given)
+    called, with_json = call(["status"], agency.given), call(["status", "--json"], agency.given)
 
     assert (1, "publishing_refused") == (refused.status, refused.object["error"]["code"])
     assert "data as of 2026-03-04T05:06:07Z, 3 models, 4 checks" in called.out
     assert "1 check has failed: titles_are_short (1 row). Correct the cause" in called.err
-    unpublished, published = told.object["unpublished"], told.object["published"]
+    unpublished, published = with_json.object["unpublished"], with_json.object["published"]
     assert ["titles_are_short"] == unpublished["failed_checks"]
     assert ("refused", "published") == (unpublished["outcome"], published["outcome"])
     assert "2026-03-04T05:06:07+00:00" == published["true_of"]

@@ -44,14 +44,14 @@ def test_status_shows_that_the_published_file_is_up_to_date(tmp_path: Path) -> N
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         first, second = call(["pull", "--json"], environ), call(["pull", "--json"], environ)
-        told, shown = call(["status", "--json"], environ), call(["status"], environ)
+        with_json, shown = call(["status", "--json"], environ), call(["status"], environ)
 
     assert "published" == first.object["published"]["outcome"]
     assert "unchanged" == second.object["published"]["outcome"]
-    published = told.object["published"]
+    published = with_json.object["published"]
     assert first.object["published"]["true_of"] == published["true_of"]
     assert second.object["published"]["true_of"] == published["unchanged_at"]
-    assert told.object["unpublished"] is None
+    assert with_json.object["unpublished"] is None
     assert "no changes found since" in shown.out
     assert "the latest records are not published. The last attempt (" not in shown.err
 
@@ -97,15 +97,15 @@ def test_a_pull_stops_at_the_monthly_quota_and_ignore_quota_continues_it(tmp_pat
         stopped = call(["pull", "candidates"], environ)
         sandbox.limits.per_month = None
         sent = len(sandbox.log)
-        told = call(["pull", "candidates"], environ)
+        without_quota = call(["pull", "candidates"], environ)
         is_silent = len(sandbox.log) == sent
         resumed = call(["pull", "candidates", "--ignore-quota"], environ)
         again = call(["pull", "candidates"], environ)
 
-    assert (4, 4, 0, 0) == (stopped.status, told.status, resumed.status, again.status)
+    assert (4, 4, 0, 0) == (stopped.status, without_quota.status, resumed.status, again.status)
     assert is_silent
-    assert "To send requests anyway, add --ignore-quota" in told.err
-    assert "--ignore-quota" in told.err
+    assert "To send requests anyway, add --ignore-quota" in without_quota.err
+    assert "--ignore-quota" in without_quota.err
     assert ["candidates", "stopped", "no"] == stopped.row("candidates")[:3]
     assert "Stopped: " in stopped.err
     assert "Left to read: " in stopped.err
@@ -124,8 +124,8 @@ def test_a_pull_warns_if_its_row_count_differs_from_the_apis_total(tmp_path: Pat
 
     each = called.object["resources"]["jobs"]
     assert each["live"] != each["total"]
-    said = f"landing.jobs has {each['live']} live rows and the API has {each['total']}: "
-    assert said in called.err
+    warning = f"landing.jobs has {each['live']} live rows and the API has {each['total']}: "
+    assert warning in called.err
 
 
 BAD_INPUTS: dict[str, tuple[list[str], dict[str, str], tuple[int, str, str]]] = {
@@ -146,7 +146,7 @@ BAD_INPUTS: dict[str, tuple[list[str], dict[str, str], tuple[int, str, str]]] = 
 def test_invalid_arguments_and_settings_are_reported_as_one_sentence(
     tmp_path: Path, case: str, *, is_json: bool
 ) -> None:
-    arguments, changed, (status, code, said) = BAD_INPUTS[case]
+    arguments, changed, (status, code, message) = BAD_INPUTS[case]
     with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         environ |= {f"CONNECTOR_{name}": value for name, value in changed.items()}
@@ -159,10 +159,10 @@ def test_invalid_arguments_and_settings_are_reported_as_one_sentence(
     if is_json:
         error = called.object["error"]
         assert code == error["code"]
-        assert said in f"{error['message']} {error['action']}"
+        assert message in f"{error['message']} {error['action']}"
     else:
         assert f"[{code}]" in called.err
-        assert said in called.err
+        assert message in called.err
 
 
 def test_a_pull_from_a_website_fails_and_publishes_nothing(tmp_path: Path) -> None:
@@ -189,12 +189,12 @@ def write_foreign_database(path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["pull", "status", "doctor"])
 @pytest.mark.parametrize(
-    ("write", "said"),
+    ("write", "message"),
     [(write_text, "not a DuckDB database"), (write_foreign_database, "another program")],
     ids=["text", "database"],
 )
 def test_a_foreign_work_file_is_reported_and_left_unchanged(
-    tmp_path: Path, command: str, write: Callable[[Path], None], said: str
+    tmp_path: Path, command: str, write: Callable[[Path], None], message: str
 ) -> None:
     work = tmp_path / "work.duckdb"
     write(work)
@@ -203,7 +203,7 @@ def test_a_foreign_work_file_is_reported_and_left_unchanged(
         called = call([command], variables(sandbox.base_url, tmp_path))
 
     assert 1 == called.status
-    assert said in called.out + called.err
+    assert message in called.out + called.err
     assert "move the file away" in called.err
     assert before == work.read_bytes()
 
@@ -236,8 +236,8 @@ def test_an_interrupted_pull_keeps_loaded_records_and_the_next_continues(tmp_pat
             out, err = process.communicate(timeout=30)
         resumed = call(["pull", "candidates", "--json"], environ)
 
-    said = "Interrupted. Loaded records are kept. Run the same command again to continue.\n"
-    assert (130, "", said) == (process.returncode, out, err)
+    message = "Interrupted. Loaded records are kept. Run the same command again to continue.\n"
+    assert (130, "", message) == (process.returncode, out, err)
     assert (0, 150) == (resumed.status, resumed.object["resources"]["candidates"]["live"])
     assert 0 < resumed.object["resources"]["candidates"]["new"] < 150
 
@@ -259,7 +259,7 @@ def test_pull_all_continues_with_other_accounts_when_one_fails(tmp_path: Path) -
         config.write_text("".join(table.format(*each, key) for each in names.items()))
         environ["CONNECTOR_CONFIG"] = str(config)
         assert 0 == call(["pull", "--account", "acme"], environ).status
-        told = call(["pull", "jobs", "--all", "--parallel", "1", "--json"], environ).object
+        with_json = call(["pull", "jobs", "--all", "--parallel", "1", "--json"], environ).object
         first = call(["pull", "--all", "--parallel", "2"], environ)
         quiet = call(["pull", "jobs", "--all", "--quiet"], environ)
         logged = call(["pull", "jobs", "--all"], environ | {"CONNECTOR_LOG": "json"})
@@ -278,9 +278,9 @@ def test_pull_all_continues_with_other_accounts_when_one_fails(tmp_path: Path) -
     assert {"acme", "globex", "umbrella", None} == {line.get("account") for line in lines}
     # One after another: those that were never pulled come first.
     assert [("globex", 1), ("umbrella", 0), ("acme", 0)] == [
-        (name, each["exit_status"]) for name, each in told["accounts"].items()
+        (name, each["exit_status"]) for name, each in with_json["accounts"].items()
     ]
-    assert ["jobs"] == [*told["accounts"]["acme"]["resources"]]
+    assert ["jobs"] == [*with_json["accounts"]["acme"]["resources"]]
     assert 2 == call(["pull", "--all", "--accept-deletes"], environ).status
     both = call(["pull", "--all", "--account", "acme"], environ)
     assert (2, True) == (both.status, "Give one of them." in both.err)
@@ -300,9 +300,9 @@ def test_a_pull_warns_once_of_custom_models_missing_in_schema_yml(tmp_path: Path
         first, second = call(["pull", "jobs"], environ), call(["pull", "jobs"], environ)
         listed = call(["models", "test", "own"], environ)
 
-    said = "3 models or columns of your own are not declared in a schema.yml: "
+    warning = "3 models or columns of your own are not declared in a schema.yml: "
     warned = [line for line in first.err.splitlines() if "schema.yml" in line]
-    assert [f"Warning: {said}'connector models test' lists them."] == warned
+    assert [f"Warning: {warning}'connector models test' lists them."] == warned
     assert "schema.yml" not in second.err
     for each in ("own.titles is", "own.titles.id (", "own.titles.title ("):
         assert each in listed.err

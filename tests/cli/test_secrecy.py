@@ -43,8 +43,8 @@ def test_the_key_is_in_no_output_log_file_or_process_list(
                 shown = process.communicate(timeout=60)
             assert "api_key is 'set', from CONNECTOR_API_KEY" in shown[1]
             assert (is_accepted and command != "status") == (len(seen) > before)
-            told = call([command, "--debug", "--json"], environ)
-            texts += [*shown, told.out, told.err]
+            with_json = call([command, "--debug", "--json"], environ)
+            texts += [*shown, with_json.out, with_json.err]
 
     texts += seen
     files = [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -15,18 +15,18 @@ from connector.sandbox.store import Store
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import Run, write_run
 from connector.warehouse.warehouse import Warehouse
-from tests.support.command import COUNTS, KEY, Called, call, start, variables
+from tests.support.command import COUNTS, KEY, CommandResult, call, start, variables
 
 
 def test_status_before_the_first_pull_says_what_to_run(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     environ = variables(None, folder, None)
 
-    called, told = call(["status"], environ), call(["status", "--json"], environ)
+    called, with_json = call(["status"], environ), call(["status", "--json"], environ)
 
-    assert (0, 0, "") == (called.status, told.status, called.out)
+    assert (0, 0, "") == (called.status, with_json.status, called.out)
     assert "run 'connector pull'" in called.err
-    assert {} == told.object["resources"]
+    assert {} == with_json.object["resources"]
     assert not folder.exists()
 
 
@@ -44,8 +44,8 @@ def test_status_requires_an_account_if_several_exist_and_creates_no_files(tmp_pa
         assert "alert" not in refused.err
     assert not (tmp_path / "data").exists()
     whole = environ | {"CONNECTOR_API_KEY": KEY}
-    told = call(["status", "--account", "globex"], whole).err
-    assert told.endswith("Run 'connector pull --account globex'.\n")
+    output = call(["status", "--account", "globex"], whole).err
+    assert output.endswith("Run 'connector pull --account globex'.\n")
     both = whole | {"CONNECTOR_BASE_URL": "http://127.0.0.1:9"}
     assert call(["status"], both).err.endswith("Run 'connector pull'.\n")
 
@@ -55,18 +55,18 @@ def test_status_shows_the_state_of_each_resource(tmp_path: Path) -> None:
         environ = variables(sandbox.base_url, tmp_path)
         run_id = call(["pull", "--json"], environ).object["run_id"]
         spent = len(sandbox.log)
-        called, told = call(["status"], environ), call(["status", "--json"], environ)
+        called, with_json = call(["status"], environ), call(["status", "--json"], environ)
 
     assert spent == len(sandbox.log)
     for name, count in COUNTS.items():
         assert [str(count), "0", "0", "0", str(count)] == called.row(name)[1:6]
-        each = told.object["resources"][name]
+        each = with_json.object["resources"][name]
         assert (count, 0, "done") == (each["live"], each["pending"], each["last"]["outcome"])
         assert datetime.fromisoformat(each["proven_at"]) <= datetime.now(UTC)
     assert [run_id, "pull"] == called.row(run_id)[:2]
-    assert [run_id] == [run["run_id"] for run in told.object["runs"]]
+    assert [run_id] == [run["run_id"] for run in with_json.object["runs"]]
     assert f"ago: {tmp_path / 'recruitment.duckdb'}" in called.out
-    assert told.object["published"]["age_seconds"] < 60
+    assert with_json.object["published"]["age_seconds"] < 60
 
 
 def test_status_shows_why_a_resource_is_not_up_to_date(tmp_path: Path) -> None:
@@ -93,26 +93,26 @@ def test_status_after_a_failure_always_shows_a_next_step(tmp_path: Path, manner:
             for id in sorted(sandbox.store.records("candidates"))[::2]:
                 sandbox.store.delete("candidates", id)
             call(["pull", "candidates"], environ)
-        said = call(["status"], environ).err
+        output = call(["status"], environ).err
 
     expected = {
         "shrunk": "Check on the platform whether they exist",
         "refused": "Check CONNECTOR_API_KEY",
         "cut off": "What to do: Run 'connector pull'",
     }
-    assert expected[manner] in said
-    assert "Nothing to do" not in said
+    assert expected[manner] in output
+    assert "Nothing to do" not in output
 
 
 @pytest.mark.slow
 def test_status_works_during_a_pull(tmp_path: Path) -> None:
-    seen: list[Called] = []
+    seen: list[CommandResult] = []
 
     def between(store: Store) -> None:
         if len(sandbox.log) == 15:
             with start(["status", "--json"], variables(None, tmp_path, None)) as process:
                 out, err = process.communicate(timeout=30)
-                seen.append(Called(process.returncode, out, err))
+                seen.append(CommandResult(process.returncode, out, err))
 
     with Sandbox(counts={"candidates": 150}, keys={KEY: ("*",)}, between=between) as sandbox:
         call(["pull", "candidates"], variables(sandbox.base_url, tmp_path))
@@ -135,10 +135,10 @@ def test_status_says_that_no_action_is_needed(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_MONTHLY_REQUESTS": "2000"}
         call(["pull"], environ)
-        called, told = call(["status"], environ), call(["status", "--json"], environ)
+        called, with_json = call(["status"], environ), call(["status", "--json"], environ)
         spent = len(sandbox.log)
 
-    month = told.object["month"]
+    month = with_json.object["month"]
     assert "Up to date: all records are loaded and were verified" in called.err
     assert (
         f": {spent} of 2,000 requests ({spent / 2000:.1%}), 100 reserved for manual work."
@@ -146,7 +146,7 @@ def test_status_says_that_no_action_is_needed(tmp_path: Path) -> None:
     )
     assert (spent, 2000, 100) == (month["used"], month["limit"], month["reserve"])
     assert 2000 - 100 - spent == month["left_for_pulls"]
-    assert (None, []) == (told.object["left"], told.object["leases"])
+    assert (None, []) == (with_json.object["left"], with_json.object["leases"])
     assert date.fromisoformat(month["begins"]) <= datetime.now(UTC).date()
 
 
@@ -154,22 +154,22 @@ def test_status_shows_the_progress_of_a_first_load(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 230}, keys={KEY: ("*",)}, rate_limit=600) as sandbox:
         environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_MONTHLY_REQUESTS": "1000"}
         pulled = call(["pull", "candidates", "--max-requests", "26"], environ)
-        called, told = call(["status"], environ), call(["status", "--json"], environ)
+        called, with_json = call(["status"], environ), call(["status", "--json"], environ)
 
     # 3 pages and 23 details; what is left are 207 details, 3 pages and a walk.
     assert 4 == pulled.status
-    said = "Left to read: 207 records, with at least 212 requests (21.2% of the month's quota). "
-    assert said in pulled.err
+    message = "Left to read: 207 records, with at least 212 requests (21.2% of the month's quota). "
+    assert message in pulled.err
     assert "candidates: first load, 23 of 230 records read (10%)." in called.err
     assert (
         "Left to read: 207 records, with about 212 requests (21.2% of the month's quota), "
         in called.err
     )
     assert "Run 'connector pull'." in called.err
-    left = told.object["left"]
+    left = with_json.object["left"]
     assert (207, 212, 0.212) == (left["records"], left["requests"], left["month_share"])
     assert 0 < left["minutes"] <= 212 / 600 * 60
-    assert 600 == told.object["limit_per_minute"]
+    assert 600 == with_json.object["limit_per_minute"]
 
 
 def test_status_names_resources_that_were_never_pulled(tmp_path: Path) -> None:

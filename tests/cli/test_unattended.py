@@ -10,11 +10,11 @@ from connector.cli.session import RunProgress
 from connector.cli.terminal import ProgressMeter
 from connector.pulls.outcome import Progress
 from connector.sandbox.server import Sandbox
-from tests.support.command import COUNTS, KEY, Called, call, variables
+from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 
 
 @pytest.fixture(scope="module")
-def pulls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Called]:
+def pulls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CommandResult]:
     """Output of successful pulls in several forms, and of a refused pull."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path_factory.mktemp("data"))
@@ -27,18 +27,18 @@ def pulls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Called]:
         }
 
 
-def test_quiet_prints_only_errors(pulls: dict[str, Called]) -> None:
+def test_quiet_prints_only_errors(pulls: dict[str, CommandResult]) -> None:
     assert (0, "", "") == (pulls["quiet"].status, pulls["quiet"].out, pulls["quiet"].err)
     assert (1, "") == (pulls["refused"].status, pulls["refused"].out)
     assert "Error: GET /api/v1/" in pulls["refused"].err
     assert "Check CONNECTOR_API_KEY" in pulls["refused"].err
 
 
-def test_a_pull_with_reverify_reports_the_verified_records(pulls: dict[str, Called]) -> None:
+def test_a_pull_with_reverify_reports_the_verified_records(pulls: dict[str, CommandResult]) -> None:
     assert "No changes. 5 records re-verified, no differences (" in pulls["reverify"].err
 
 
-def test_json_log_lines_contain_the_run_and_the_account(pulls: dict[str, Called]) -> None:
+def test_json_log_lines_contain_the_run_and_the_account(pulls: dict[str, CommandResult]) -> None:
     lines = [json.loads(line) for line in pulls["json"].err.splitlines()]
     (resource,) = [line for line in lines if "resource" in line]
 

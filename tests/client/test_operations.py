@@ -146,14 +146,14 @@ def drop_hidden_fields(body: dict[str, Any], hidden: set[str]) -> dict[str, Any]
     return {key: value for key, value in body.items() if key not in hidden}
 
 
-@pytest.mark.parametrize(("behaviour", "said"), [("204", None), ("message", str)])
-def test_a_delete_accepts_a_204_and_a_message(behaviour: str, said: type | None) -> None:
+@pytest.mark.parametrize(("behaviour", "message_type"), [("204", None), ("message", str)])
+def test_a_delete_accepts_a_204_and_a_message(behaviour: str, message_type: type | None) -> None:
     with Sandbox(counts={"jobs": 1}, behaviours={"delete": behaviour}) as sandbox:
         id = next(iter(sandbox.store.records("jobs")))
         message = run_with_client(sandbox, lambda client: get_endpoint(client, "jobs").delete(id))
 
         assert {} == sandbox.store.records("jobs")
-        assert said is (None if message is None else type(message))
+        assert message_type is (None if message is None else type(message))
 
 
 @pytest.mark.parametrize("status", ["200", "201"])

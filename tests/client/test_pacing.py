@@ -30,8 +30,8 @@ async def get_job(client: Client) -> None:
 @pytest.mark.parametrize("connections", [1, 3])
 def test_requests_in_flight_never_exceed_the_connections(connections: int) -> None:
     async def act() -> None:
-        told = {"X-RateLimit-Limit": "1000", "X-RateLimit-Remaining": "900"}
-        reply = send_json(200, {"data": RECORD}, {**told, "X-RateLimit-Reset": "50"})
+        headers = {"X-RateLimit-Limit": "1000", "X-RateLimit-Remaining": "900"}
+        reply = send_json(200, {"data": RECORD}, {**headers, "X-RateLimit-Reset": "50"})
         are_under_way = asyncio.Event()
         # The first is answered at once: before it, the pace knows nothing and sends but one.
         async with Peer(reply, reply_when_concurrent(connections, are_under_way, reply)) as peer:
@@ -93,12 +93,12 @@ def test_concurrent_requests_share_one_rate_limiter() -> None:
 
 
 def test_two_clients_can_share_a_rate_limiter() -> None:
-    told = {"X-RateLimit-Limit": "1", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
+    headers = {"X-RateLimit-Limit": "1", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
 
     async def act() -> None:
         clock, limiter = ClientClock(), RateLimiter()
         diaries = RecordingObserver(), RecordingObserver()
-        async with Peer(send_json(200, {"data": {"id": "5d1c"}}, told)) as peer:
+        async with Peer(send_json(200, {"data": {"id": "5d1c"}}, headers)) as peer:
             for diary in diaries:
                 async with make_client(
                     peer.base_url, clock, limiter=limiter, observer=diary
@@ -111,12 +111,12 @@ def test_two_clients_can_share_a_rate_limiter() -> None:
     asyncio.run(act())
 
 
-async def measure_wait_after(status: int, said: dict[str, str]) -> float:
+async def measure_wait_after(status: int, retry_after: dict[str, str]) -> float:
     """Return the seconds between a response with these headers and the repeated request."""
     clock = ClientClock()
     async with (
         Peer(
-            send_json(status, {}, {"Date": "Sat, 21 Nov 2026 10:00:00 GMT", **said}), found
+            send_json(status, {}, {"Date": "Sat, 21 Nov 2026 10:00:00 GMT", **retry_after}), found
         ) as peer,
         make_client(peer.base_url, clock) as client,
     ):
@@ -129,11 +129,11 @@ async def measure_wait_after(status: int, said: dict[str, str]) -> float:
 def test_a_plausible_retry_after_is_respected(status: int) -> None:
     async def act() -> None:
         unsaid = await measure_wait_after(status, {})
-        for said, seconds in (("30", 30), ("Sat, 21 Nov 2026 10:00:45 GMT", 45)):
-            waited = await measure_wait_after(status, {"Retry-After": said})
+        for retry_after, seconds in (("30", 30), ("Sat, 21 Nov 2026 10:00:45 GMT", 45)):
+            waited = await measure_wait_after(status, {"Retry-After": retry_after})
             assert seconds <= waited <= seconds + 15
-        for said in ("-5", "soon", "Sat, 21 Nov 2026 09:00:00 GMT"):
-            assert unsaid == await measure_wait_after(status, {"Retry-After": said})
+        for retry_after in ("-5", "soon", "Sat, 21 Nov 2026 09:00:00 GMT"):
+            assert unsaid == await measure_wait_after(status, {"Retry-After": retry_after})
 
     asyncio.run(act())
 
@@ -157,14 +157,14 @@ def test_a_retry_after_of_more_than_a_minute_fails_without_a_wait(
 
 
 def test_overlapping_waits_are_counted_once() -> None:
-    told = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
+    headers = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
     tally, held = RequestTally(), list[float]()
     tally.report_wait = held.append
 
     async def act() -> None:
         clock = ClientClock()
         async with (
-            Peer(send_json(200, {"data": RECORD}, told), found) as peer,
+            Peer(send_json(200, {"data": RECORD}, headers), found) as peer,
             make_client(peer.base_url, clock, observer=tally) as client,
         ):
             await get_job(client)
@@ -177,11 +177,11 @@ def test_overlapping_waits_are_counted_once() -> None:
 
 
 def test_time_in_the_queue_does_not_count_against_retries() -> None:
-    told = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "50"}
+    headers = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "50"}
 
     async def act() -> None:
         clock = ClientClock()
-        last = send_json(200, {"data": RECORD}, told)
+        last = send_json(200, {"data": RECORD}, headers)
         async with Peer(last, send_json(500, {}, {}), found) as peer:
             limits = Limits(retry_seconds_max=52.0)
             async with make_client(peer.base_url, clock, limits=limits) as client:

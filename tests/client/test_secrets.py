@@ -57,8 +57,12 @@ def find_key_forms(text: str) -> list[str]:
 
 def send_request_back(status: int) -> Reply:
     """Return a fault whose message quotes the key of the request."""
-    said = f"The key {KEY} (Bearer {KEY}) is wrong for anna@example.com."
-    document = {"error": KEY, "message": said, "errors": {"key": [said, *FORMS[2:4]], KEY: said}}
+    message = f"The key {KEY} (Bearer {KEY}) is wrong for anna@example.com."
+    document = {
+        "error": KEY,
+        "message": message,
+        "errors": {"key": [message, *FORMS[2:4]], KEY: message},
+    }
     # As careful as servers can be: slashes escaped, and a letter written as its number.
     body = json.dumps(document).replace("/", "\\/").replace("planted", "plante\\u0064").encode()
     return send_bytes(
@@ -214,8 +218,8 @@ def test_no_log_contains_the_key_or_the_query(caplog: pytest.LogCaptureFixture) 
                         logging.getLogger("tests").exception("%s", error, exc_info=error)
 
     asyncio.run(act())
-    said = "\n".join([caplog.text, *(repr(vars(each)) for each in caplog.records)])
+    log = "\n".join([caplog.text, *(repr(vars(each)) for each in caplog.records)])
 
-    assert "was answered 401" in said
-    assert [] == find_key_forms(said)
-    assert [] == [each for each in PERSONAL if each in said]
+    assert "was answered 401" in log
+    assert [] == find_key_forms(log)
+    assert [] == [each for each in PERSONAL if each in log]

@@ -172,17 +172,17 @@ def test_every_error_status_of_the_api_has_an_error_class() -> None:
 
 def test_the_errors_page_explains_every_exit_status() -> None:
     table = next(t for t in read_tables(PAGE) if t.header[0] == "Exit status")
-    told = [int(row["Exit status"]) for row in table.records()]
+    statuses = [int(row["Exit status"]) for row in table.records()]
     declared = {each.exit_status for each in find_error_classes()} | {0, 3, INTERRUPTED}
 
-    assert sorted(declared) == told
+    assert sorted(declared) == statuses
     assert all(row["What to do"] for row in table.records())
 
 
 def test_every_additional_action_belongs_to_a_known_code() -> None:
     table = next(t for t in read_tables(PAGE) if t.header[0] == "Codes")
-    told = [code for row in table.records() for code in quoted(row["Codes"])]
+    documented_codes = [code for row in table.records() for code in quoted(row["Codes"])]
     codes = [code for code, *_ in read_documented_errors() if code != ConnectorError.code]
 
-    assert set(told) <= set(codes)
-    assert sorted(set(told)) == sorted(told)
+    assert set(documented_codes) <= set(codes)
+    assert sorted(set(documented_codes)) == sorted(documented_codes)

@@ -19,9 +19,9 @@ LOCKS = {"requirements-referee.txt": "referee", "requirements-site.txt": "site"}
 """The requirements of environments that have no part of the project, with their groups."""
 
 
-def read_package_names(asked: list[str]) -> set[str]:
+def read_package_names(requirements: list[str]) -> set[str]:
     """Return the packages in requirements, with the extras of the project resolved."""
-    names = {re.split(r"[\[<>=~!; ]", each, maxsplit=1)[0].lower() for each in asked}
+    names = {re.split(r"[\[<>=~!; ]", each, maxsplit=1)[0].lower() for each in requirements}
     return names - {"recruitment-connector"}
 
 
@@ -29,7 +29,7 @@ def read_package_names(asked: list[str]) -> set[str]:
 def test_locks_contain_every_dependency_and_no_address(lock: str) -> None:
     text = (ROOT / lock).read_text(encoding="utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    asked = {
+    required = {
         "requirements.txt": [
             *project["project"]["dependencies"],
             *project["project"]["optional-dependencies"]["dev"],
@@ -41,7 +41,7 @@ def test_locks_contain_every_dependency_and_no_address(lock: str) -> None:
     locked = {block.split("==")[0].lower() for block in blocks}
 
     assert [] == re.findall(r"^-.*|\w+://\S+", text, re.MULTILINE)
-    assert set() == read_package_names(asked[lock]) - locked
+    assert set() == read_package_names(required[lock]) - locked
     assert [] == [block.split("\n")[0] for block in blocks if "--hash=sha256:" not in block]
     assert "duckdb" not in locked or "duckdb==1.5.5 " in text
 
@@ -49,7 +49,7 @@ def test_locks_contain_every_dependency_and_no_address(lock: str) -> None:
 def test_every_dependency_has_a_documented_reason() -> None:
     described = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project = described["project"]
-    asked = [
+    required = [
         *project["dependencies"],
         *(each for extra in project["optional-dependencies"].values() for each in extra),
         *described["dependency-groups"]["referee"],
@@ -58,4 +58,4 @@ def test_every_dependency_has_a_documented_reason() -> None:
     table = next(t for t in read_tables(page) if t.header[0] == "Package")
     reasoned = {name for row in table.records() for name in row["Package"].split(", ")}
 
-    assert read_package_names(asked) == reasoned
+    assert read_package_names(required) == reasoned

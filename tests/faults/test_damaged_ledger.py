@@ -192,11 +192,11 @@ def test_flipped_bytes_in_the_ledger_cause_no_unexpected_error(
             content[place] ^= chance.randrange(1, 256)
         (folder / "ledger.sqlite").write_bytes(content)
         words = chance.choice(account.commands)
-        status, said = account.call(folder, *words)
-        told = (words, at, SEED, said)
-        assert "unexpected" not in said, told
-        assert "Traceback" not in said, told
-        assert status in (0, 1, 3), told
+        status, output = account.call(folder, *words)
+        details = (words, at, SEED, output)
+        assert "unexpected" not in output, details
+        assert "Traceback" not in output, details
+        assert status in (0, 1, 3), details
 
 
 @pytest.mark.parametrize("damage", first_fast(MALFORMED))
@@ -208,10 +208,10 @@ def test_malformed_values_are_reported_as_a_damaged_ledger(
         folder = account.copy()
         with closing(sqlite3.connect(folder / "ledger.sqlite", isolation_level=None)) as ledger:
             ledger.execute(damage)
-        status, said = account.call(folder, *words)
-        assert "unexpected" not in said, (words, said)
+        status, output = account.call(folder, *words)
+        assert "unexpected" not in output, (words, output)
         if status == 1:
-            codes.add("damaged" if "ledger.sqlite is damaged" in said else said)
+            codes.add("damaged" if "ledger.sqlite is damaged" in output else output)
     assert {"damaged"} == codes
 
 

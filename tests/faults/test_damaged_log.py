@@ -91,10 +91,10 @@ def test_a_pull_after_a_damaged_log_is_repaired_is_exact(
         outcomes = []
         for point in sample_points(range(POINTS), 3, share):
             outcomes.append(damage_and_recover(sandbox, tmp_path, images, damage, point))
-        told = (
+        summary = (
             f"{damage.__name__}: {outcomes.count('read')} read, {outcomes.count('mended')} mended"
         )
-        print(told)  # noqa: T201  # the figures are the point of trying every one
+        print(summary)  # noqa: T201  # the figures are the point of trying every one
         assert {"read", "mended"} >= set(outcomes)
 
 
@@ -112,7 +112,7 @@ def damage_and_recover(
     image = images[point % len(images)]
     whole = log_path(image).read_bytes()
     at = chance.randrange(len(whole))
-    told = f"{damage.__name__} {image.name} at {at} of {len(whole)}, seed {SEED}"
+    details = f"{damage.__name__} {image.name} at {at} of {len(whole)}, seed {SEED}"
     tried = folder / "tried"
     shutil.rmtree(tried, ignore_errors=True)
     shutil.copytree(image, tried)
@@ -123,18 +123,18 @@ def damage_and_recover(
     if call(["status"], environ).status != 0:
         how = "mended"
         called = call(["pull", "jobs"], environ)
-        assert 1 == called.status, (told, called)
-        assert "connector doctor --repair" in called.err, (told, called)
+        assert 1 == called.status, (details, called)
+        assert "connector doctor --repair" in called.err, (details, called)
         others = list_other_files(tried)
         repaired = call(["doctor", "--repair"], environ)
-        assert others <= list_other_files(tried), told
-        assert 0 == repaired.status, (told, repaired)
+        assert others <= list_other_files(tried), details
+        assert 0 == repaired.status, (details, repaired)
         kept = list((tried / "data").glob("work.duckdb.damaged-*"))
-        assert [damaged] == [each.read_bytes() for each in kept], told
-        assert str(kept[0].name) in repaired.out.replace("\n", ""), told
+        assert [damaged] == [each.read_bytes() for each in kept], details
+        assert str(kept[0].name) in repaired.out.replace("\n", ""), details
     report = pulled(sandbox, tried, "jobs")
-    assert "done" == report.outcome, (told, report.as_json())
-    assert [] == differences(sandbox, published(tried)), told
+    assert "done" == report.outcome, (details, report.as_json())
+    assert [] == differences(sandbox, published(tried)), details
     again = pulled(sandbox, tried, "jobs").resources["jobs"]
-    assert (True, 0, 0) == (again.proven, again.new, again.changed), told
+    assert (True, 0, 0) == (again.proven, again.new, again.changed), details
     return how

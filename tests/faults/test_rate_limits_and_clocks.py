@@ -39,7 +39,7 @@ def test_odd_429s_lead_to_reasonable_waits(tmp_path: Path, variant: str) -> None
     refused: list[datetime] = []
     with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
 
-        class UntilItIsOver:
+        class RefusesFor20Seconds:
             """Refuses for 20 seconds from the first request that it meets."""
 
             async def perform(self, exchange):  # type: ignore[no-untyped-def]
@@ -50,7 +50,9 @@ def test_odd_429s_lead_to_reasonable_waits(tmp_path: Path, variant: str) -> None
                 else:
                     await exchange.send(await exchange.serve())
 
-        run_after_requests(sandbox, 60, lambda: sandbox.faults.add(UntilItIsOver(), times=None))
+        run_after_requests(
+            sandbox, 60, lambda: sandbox.faults.add(RefusesFor20Seconds(), times=None)
+        )
         report = pulled(sandbox, tmp_path, time=time)
 
         assert "done" == report.outcome, report.as_json()

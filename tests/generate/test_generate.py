@@ -113,7 +113,7 @@ def test_a_block_that_is_not_there_is_refused() -> None:
 
 
 @dataclass(frozen=True)
-class Copy:
+class ProjectCopy:
     """A copy of the project, whose catalog may be changed."""
 
     root: Path
@@ -142,15 +142,15 @@ class Copy:
 
 
 @pytest.fixture
-def copy(tmp_path: Path) -> Copy:
+def copy(tmp_path: Path) -> ProjectCopy:
     """A copy of what the command reads and writes."""
     for name in ("connector", "dbt_like_sql", "docs", "generate", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("simulation"))
-    return Copy(tmp_path)
+    return ProjectCopy(tmp_path)
 
 
 @pytest.mark.slow
-def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path) -> None:
+def test_a_field_is_one_line_and_a_resource_one_page(copy: ProjectCopy, tmp_path: Path) -> None:
     page = copy.root / "connector/catalog/candidate.py"
     text = page.read_text(encoding="utf-8")
     page.write_text(text.replace("    date_of_birth:", f"{FIELD}    date_of_birth:"))
@@ -178,7 +178,7 @@ def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path)
     assert 0 == used.returncode, used.stderr
 
 
-def test_a_view_that_people_wrote_is_not_written_over(copy: Copy) -> None:
+def test_a_view_that_people_wrote_is_not_written_over(copy: ProjectCopy) -> None:
     page = PAGE.replace("stg_errand_records", "stg_placements")
     (copy.root / "connector/catalog/errand.py").write_text(page, encoding="utf-8")
     before = copy.texts()

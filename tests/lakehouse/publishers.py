@@ -11,7 +11,7 @@ DIES = "dies"
 """Entry of an account's variables: the publisher kills itself before it commits this account."""
 
 
-class PublisherForkServer(ForkServer):
+class LakehouseForkServer(ForkServer):
     """Fork server of publishers. An order lists the accounts that one process publishes."""
 
     def __init__(self) -> None:

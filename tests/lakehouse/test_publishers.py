@@ -21,7 +21,7 @@ from connector.publishing.lakehouse_publication import (
 )
 from connector.publishing.publication import publish
 from tests.lakehouse.group import Group
-from tests.lakehouse.publishers import DIES, PublisherForkServer
+from tests.lakehouse.publishers import DIES, LakehouseForkServer
 from tests.support.errors import has_code
 
 pytestmark = pytest.mark.slow
@@ -36,9 +36,9 @@ PER_ACCOUNT = (
 
 
 @pytest.fixture(scope="module")
-def publishers() -> Iterator[PublisherForkServer]:
+def publishers() -> Iterator[LakehouseForkServer]:
     """Fork server of publishers."""
-    with PublisherForkServer() as running:
+    with LakehouseForkServer() as running:
         yield running
 
 
@@ -55,7 +55,7 @@ def fill_account(group: Group, account: str, rows: int, title: str) -> None:
 
 
 def test_simultaneous_publishers_lose_and_double_no_rows(
-    group: Group, publishers: PublisherForkServer
+    group: Group, publishers: LakehouseForkServer
 ) -> None:
     counts = dict.fromkeys(ACCOUNTS, 0)
     seen: set[str] = set()
@@ -95,7 +95,7 @@ def watch_titles(group: Group) -> Iterator[str]:
 
 
 def test_a_killed_publisher_changes_no_rows_and_its_files_are_removed_later(
-    group: Group, publishers: PublisherForkServer, monkeypatch: pytest.MonkeyPatch
+    group: Group, publishers: LakehouseForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for account in ("acme", "globex"):
         fill_account(group, account, 3, "before")

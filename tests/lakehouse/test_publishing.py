@@ -204,9 +204,9 @@ def test_new_columns_are_added_and_changed_types_are_refused(group: Group) -> No
         LakehouseError,
         match=r"landing\.jobs\.grade is BIGINT .* VARCHAR",
         check=has_code("lakehouse_differs"),
-    ) as told:
+    ) as caught:
         publish_to_lakehouse(settings)
-    assert "publish --all" in told.value.action
+    assert "publish --all" in caught.value.action
     assert [("acme", 5_000_000_000), ("globex", None)] == group.rows(jobs)
 
 

@@ -93,9 +93,9 @@ def test_lakehouse_commands_publish_show_and_remove(group: Group) -> None:
     sent = call("publish")["accounts"]
     assert isinstance(sent, list)
     assert ["unchanged"] == [each["outcome"] for each in sent]
-    told = call("status")["accounts"]
-    assert isinstance(told, list)
-    assert [("acme", 1, 2)] == [(e["account"], e["tables"], e["rows"]) for e in told]
+    accounts = call("status")["accounts"]
+    assert isinstance(accounts, list)
+    assert [("acme", 1, 2)] == [(e["account"], e["tables"], e["rows"]) for e in accounts]
     assert 2 == call("remove")["rows"]
     assert 2 == call("remove", "--apply", option="--apply")["removed"]
     assert [] == call("status")["accounts"]

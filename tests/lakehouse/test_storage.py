@@ -107,6 +107,6 @@ def test_buckets_are_addressed_in_the_style_of_their_storage(
 
 
 def test_an_unknown_address_style_is_refused() -> None:
-    with pytest.raises(SettingsError, match="DUCKDB_S3_URL_STYLE is 'hosted'") as told:
+    with pytest.raises(SettingsError, match="DUCKDB_S3_URL_STYLE is 'hosted'") as caught:
         url_style({URL_STYLE: "hosted"})
-    assert "path or to vhost" in told.value.action
+    assert "path or to vhost" in caught.value.action

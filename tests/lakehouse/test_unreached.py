@@ -50,10 +50,10 @@ def test_the_file_is_published_although_the_lakehouse_is_unreachable(group: Grou
         assert group.server.password not in result.output
         return result.exit_code, result.output
 
-    status, said = call(refused, "publish")
+    status, output = call(refused, "publish")
 
     assert 3 == status
-    assert "the file is published, but not in the lakehouse" in said
+    assert "the file is published, but not in the lakehouse" in output
     assert group.file("acme").exists()
     assert "is not in the lakehouse" in call(given, "status")[1]
     away = group.settings("acme", CONNECTOR_LAKEHOUSE=refused["CONNECTOR_LAKEHOUSE"])
@@ -73,10 +73,10 @@ def test_a_lakehouse_with_another_data_path_is_refused(group: Group) -> None:
     group.publish("acme")
     elsewhere = group.folder / "elsewhere"
 
-    with pytest.raises(LakehouseError, match=r"are not at .*elsewhere") as told:
+    with pytest.raises(LakehouseError, match=r"are not at .*elsewhere") as caught:
         publish_to_lakehouse(group.settings("acme", CONNECTOR_LAKEHOUSE_DATA=str(elsewhere)))
 
-    assert "CONNECTOR_LAKEHOUSE_DATA" in told.value.action
+    assert "CONNECTOR_LAKEHOUSE_DATA" in caught.value.action
     assert [] == list(elsewhere.rglob("*"))
 
 
@@ -114,19 +114,19 @@ def test_no_lakehouse_error_shows_the_password(tmp_path: Path, catalog: str) -> 
 
     with pytest.raises(
         LakehouseError, match="Connection refused", check=has_code("lakehouse_offline")
-    ) as told:
+    ) as caught:
         read_status(settings)
 
-    assert WRONG not in str(told.value)
+    assert WRONG not in str(caught.value)
 
 
 def test_an_invalid_connection_string_is_not_shown(tmp_path: Path) -> None:
     settings = make_settings(tmp_path, CONNECTOR_LAKEHOUSE=f"host=db password={WRONG} {WRONG}")
 
-    with pytest.raises(LakehouseError, match="cannot be read") as told:
+    with pytest.raises(LakehouseError, match="cannot be read") as caught:
         read_status(settings)
 
-    assert WRONG not in str(told.value)
+    assert WRONG not in str(caught.value)
 
 
 def test_a_missing_lakehouse_extra_is_named(
@@ -136,14 +136,14 @@ def test_a_missing_lakehouse_extra_is_named(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setitem(sys.modules, "duckdb_extension_ducklake", None)
 
-    with pytest.raises(LakehouseError, match="duckdb_extension_ducklake") as told:
+    with pytest.raises(LakehouseError, match="duckdb_extension_ducklake") as caught:
         read_status(make_settings(tmp_path))
 
-    assert "docs/service/requirements/lakehouse.txt" in told.value.action
+    assert "docs/service/requirements/lakehouse.txt" in caught.value.action
 
 
 @pytest.mark.parametrize(
-    ("environ", "said"),
+    ("environ", "message"),
     [
         ({"CONNECTOR_LAKEHOUSE": "host=db dbname=lake"}, "CONNECTOR_LAKEHOUSE_DATA"),
         ({"CONNECTOR_LAKEHOUSE_DATA": "lake"}, "CONNECTOR_LAKEHOUSE_FILE"),
@@ -159,13 +159,13 @@ def test_a_missing_lakehouse_extra_is_named(
     ],
 )
 def test_invalid_lakehouse_settings_are_refused(
-    environ: dict[str, str], said: str, tmp_path: Path
+    environ: dict[str, str], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(SettingsError) as told:
+    with pytest.raises(SettingsError) as caught:
         load_settings({}, environ, tmp_path)
 
-    assert said in f"{told.value} {told.value.action}"
-    assert WRONG not in f"{told.value} {told.value.action}"
+    assert message in f"{caught.value} {caught.value.action}"
+    assert WRONG not in f"{caught.value} {caught.value.action}"
 
 
 def test_lakehouse_paths_are_parsed_as_object_storage_or_folders(tmp_path: Path) -> None:

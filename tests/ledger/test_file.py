@@ -76,7 +76,7 @@ def write_newer_ledger(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("write", "said", "action"),
+    ("write", "message", "action"),
     [
         (write_text, "is not an SQLite database", "doctor --new-ledger"),
         (write_foreign_database, "another program", "doctor --new-ledger"),
@@ -88,14 +88,14 @@ def write_newer_ledger(path: Path) -> None:
     ],
 )
 def test_a_foreign_ledger_file_is_reported_and_left_unchanged(
-    tmp_path: Path, write: Callable[[Path], None], said: str, action: str
+    tmp_path: Path, write: Callable[[Path], None], message: str, action: str
 ) -> None:
     path = tmp_path / "ledger.sqlite"
     write(path)
     before = path.read_bytes()
 
     with (
-        pytest.raises(LedgerError, match=said, check=has_code("not_a_ledger")) as caught,
+        pytest.raises(LedgerError, match=message, check=has_code("not_a_ledger")) as caught,
         Ledger(tmp_path) as ledger,
     ):
         ledger.leases()

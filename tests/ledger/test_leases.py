@@ -46,14 +46,14 @@ def test_a_second_owner_gets_an_error_that_names_the_first(tmp_path: Path) -> No
         with pytest.raises(LeaseHeld) as caught:
             ledger.take_lease("pull", make_owner("second"), START + timedelta(seconds=60))
 
-    said = str(caught.value)
+    message = str(caught.value)
     for each in (
         f"process {os.getpid()} (pull)",
         make_owner().host,
         "run first",
         "2026-11-21T12:00:00Z",
     ):
-        assert each in said
+        assert each in message
 
 
 def test_leases_with_other_names_are_free(tmp_path: Path) -> None:

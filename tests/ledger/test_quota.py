@@ -92,7 +92,7 @@ def test_the_remaining_quota_is_never_negative() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("reported", "expected"),
     [
         (NOON + timedelta(days=5), NOON + timedelta(days=5)),
         # An end after the billing cycle's does not stop the pulls of every night until then.
@@ -103,9 +103,9 @@ def test_the_remaining_quota_is_never_negative() -> None:
     ],
 )
 def test_the_reported_end_of_the_quota_is_used_if_it_is_plausible(
-    told: datetime | None, expected: datetime
+    reported: datetime | None, expected: datetime
 ) -> None:
-    assert expected == blocked_until(NOON, told, CYCLE)
+    assert expected == blocked_until(NOON, reported, CYCLE)
 
 
 def test_an_exhausted_quota_is_open_again_at_the_next_billing_cycle() -> None:

@@ -55,9 +55,9 @@ class PageProcess:
             command, env=dict(environ), cwd=folder, stderr=subprocess.PIPE, text=True
         )
         assert self._process.stderr is not None
-        said = self._process.stderr.readline()
-        found = re.search(r"(http://[^/]+:(\d+))/enter/\S+", said)
-        assert found is not None, said + self._process.stderr.read()
+        line = self._process.stderr.readline()
+        found = re.search(r"(http://[^/]+:(\d+))/enter/\S+", line)
+        assert found is not None, line + self._process.stderr.read()
         self.pid = self._process.pid
         self.link, self.address, self.port = found[0], found[1], int(found[2])
 
@@ -120,8 +120,8 @@ class PageUser:
     def begin(self, name: str, content: bytes, **fields: str) -> str:
         """Upload a file. Returns the path of the import."""
         self.see("/")
-        said = {"resource": "candidates", "mode": "create", **fields}
-        self.post("/imports", said, files={"file": (name, content)})
+        form = {"resource": "candidates", "mode": "create", **fields}
+        self.post("/imports", form, files={"file": (name, content)})
         found = re.search(r"/imports/[0-9a-f]{16}", str(self.shown.url))
         return found[0] if found else ""
 

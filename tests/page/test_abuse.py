@@ -56,9 +56,9 @@ def test_used_links_and_signed_out_cookies_are_rejected(sandbox: Sandbox, tmp_pa
             assert 403 == stranger.shown.status_code
             assert 403 == stranger.see("/").status_code
         with PageUser(address, link) as ann:
-            told = ann.shown.history[0].headers["set-cookie"].lower()
-            assert "httponly" in told
-            assert "samesite=strict" in told
+            set_cookie = ann.shown.history[0].headers["set-cookie"].lower()
+            assert "httponly" in set_cookie
+            assert "samesite=strict" in set_cookie
             cookie = ann.client.cookies["session"]
             with PageUser(address, link) as late:
                 assert 403 == late.shown.status_code

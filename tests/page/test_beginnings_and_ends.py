@@ -30,8 +30,8 @@ def sandbox() -> Iterator[Sandbox]:
 def test_a_rejected_start_form_keeps_its_answers(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         ann.see("/")
-        said = {"resource": "jobs", "mode": "convert", "pasted": "Title\nCook"}
-        assert 422 == ann.post("/imports", said).status_code
+        form = {"resource": "jobs", "mode": "convert", "pasted": "Title\nCook"}
+        assert 422 == ann.post("/imports", form).status_code
         assert "Only leads can be converted." in ann.shown.text
         assert 'value="jobs" required checked' in ann.shown.text
         assert "Title\nCook</textarea>" in ann.shown.text
@@ -78,9 +78,9 @@ def test_planned_requests_and_the_remaining_quota_are_shown_before_sending(
 def test_the_template_can_be_downloaded(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         ann.see("/")
-        told = ann.post("/template", {"resource": "leads", "mode": "upsert"})
-        assert "leads.xlsx" in told.headers["content-disposition"]
-        book = openpyxl.load_workbook(io.BytesIO(told.content))
+        response = ann.post("/template", {"resource": "leads", "mode": "upsert"})
+        assert "leads.xlsx" in response.headers["content-disposition"]
+        book = openpyxl.load_workbook(io.BytesIO(response.content))
         assert "email" in [each.value for each in book.worksheets[0][1]]
 
 

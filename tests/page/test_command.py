@@ -14,7 +14,7 @@ from tests.page.serving import make_environ
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--host", "0.0.0.0"], "other machines can reach --host"),  # noqa: S104 # it is refused
         (
@@ -29,7 +29,7 @@ from tests.page.serving import make_environ
     ],
 )
 def test_a_public_page_without_sign_in_is_refused(
-    words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     add_person(Path("people.txt"), "Ann", "a long enough word")
@@ -41,7 +41,7 @@ def test_a_public_page_without_sign_in_is_refused(
             main, ["page", *words], env=make_environ(sandbox, tmp_path), input=typed
         )
     assert 2 == done.exit_code, done.output
-    assert told in done.output
+    assert message in done.output
 
 
 def test_a_password_is_stored_as_a_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

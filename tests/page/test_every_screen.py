@@ -72,9 +72,9 @@ def page_with_imports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page
         sandbox = stack.enter_context(Sandbox(counts={"candidates": 3}))
         lead(sandbox, "li")
         known = next(iter(sandbox.store.records("candidates").values()))
-        told = {"first_name": "Twin", "last_name": "Li", "employment_type": "permanent"}
+        body = {"first_name": "Twin", "last_name": "Li", "employment_type": "permanent"}
         for city in ("Bath", "York"):
-            sandbox.store.create("candidates", {**told, "city": city, "email": "twin@example.com"})
+            sandbox.store.create("candidates", {**body, "city": city, "email": "twin@example.com"})
         settings = settings_of(sandbox, folder)
         # The browser has a loop of its own in this thread.
         with ThreadPoolExecutor(1) as pool:

@@ -82,9 +82,9 @@ def make_problems() -> Iterator[Problem]:
 def test_problems_of_rows_are_translated(code: str) -> None:
     spoken = language(code)
     for each in make_problems():
-        told = f"{spoken.describe_problem(each)} {spoken.fix_text(each)}"
-        assert not find_english_words(told, code), (each.code, told)
-        assert "--" not in told
+        text = f"{spoken.describe_problem(each)} {spoken.fix_text(each)}"
+        assert not find_english_words(text, code), (each.code, text)
+        assert "--" not in text
         assert spoken.problem_text(each), each.code
 
 
@@ -94,24 +94,24 @@ def test_errors_are_translated(code: str) -> None:
     for each in make_errors():
         error = each.__new__(each)
         ConnectorError.__init__(error, "POST /api was not sent", action="Try --ask-anyway.")
-        told = " ".join(spoken.describe_error(error))
-        assert not find_english_words(told, code), (each.code, told)
-        assert "--" not in told
+        text = " ".join(spoken.describe_error(error))
+        assert not find_english_words(text, code), (each.code, text)
+        assert "--" not in text
 
 
 def test_english_errors_on_the_page_name_no_command_line_option() -> None:
     spoken = language("en")
     for each in make_problems():
-        told = f"{spoken.describe_problem(each)} {spoken.fix_text(each)}"
-        assert "--" not in told, (each.code, told)
-        assert "connector " not in told, (each.code, told)
+        text = f"{spoken.describe_problem(each)} {spoken.fix_text(each)}"
+        assert "--" not in text, (each.code, text)
+        assert "connector " not in text, (each.code, text)
 
 
 @pytest.mark.parametrize("code", OTHERS)
 def test_every_text_of_a_catalogue_is_translated(code: str) -> None:
     spoken = language(code)
-    for text, told in load_catalogue(code):
-        assert not find_english_words(told, code), (text, told)
+    for text, translation in load_catalogue(code):
+        assert not find_english_words(translation, code), (text, translation)
     assert {*get_args(RowOutcome), *get_args(Operation)} == {*ROW_OUTCOMES}
     assert {spoken.gettext(each) for each in UNDONE.values()}.isdisjoint(UNDONE.values())
     assert spoken.counted(2, "candidates") != COUNTED["candidates"][1] % {"num": 2}
@@ -121,8 +121,8 @@ def load_catalogue(code: str) -> Iterator[tuple[str, str]]:
     """Return the texts of a catalogue with their translations."""
     with (Path(connector.page.__file__).parent / "locale" / f"{code}.po").open("rb") as file:
         for each in read_po(file, locale=code):
-            said = each.string if isinstance(each.string, tuple) else (each.string,)
-            for one in map(str, said) if each.id else ():
+            translations = each.string if isinstance(each.string, tuple) else (each.string,)
+            for one in map(str, translations) if each.id else ():
                 yield str(each.id), re.sub(r"%\(\w+\)s|connector page", "", one)
 
 
@@ -236,9 +236,9 @@ def test_a_translated_report_can_be_imported_again(code: str, name: str, tmp_pat
     with Sandbox() as sandbox, serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         ann.client.headers["Accept-Language"] = code
         path = ann.begin(name, content)
-        for step, said in STEPS.items():
+        for step, form in STEPS.items():
             ann.see(f"{path}/{step}")
-            ann.post(f"{path}/{step}", said)
+            ann.post(f"{path}/{step}", form)
         ann.see(f"{path}/look")
         ann.post(f"{path}/send", {"accept": "yes"})
         while "/progress" in str(ann.see(f"{path}/progress").url):

@@ -51,7 +51,7 @@ def test_ambiguous_dates_are_sent_after_confirmation(
         "Bo,Li,bo@example.com,permanent,2026-04-03",
         "Cy,Lo,cy@example.com,permanent,25/12/2026",
     )
-    told = language(code).gettext(
+    text = language(code).gettext(
         "A spreadsheet program may have swapped day and month of the dates in this column:"
     )
     headers: dict[str, Any] = {"Accept-Language": code}
@@ -59,7 +59,7 @@ def test_ambiguous_dates_are_sent_after_confirmation(
         ann.client.get(page.access.new_link())
         path = ann.begin("dates.csv", "\n".join(lines).encode())
         ann.post(f"{path}/columns", {**COLUMNS, "c:4": "available_from"})
-        assert f"{told} Available from" in strip_tags(ann.see(f"{path}/look").text)
+        assert f"{text} Available from" in strip_tags(ann.see(f"{path}/look").text)
         assert 400 == ann.post(f"{path}/send").status_code
         ann.see(f"{path}/look")
         ann.post(f"{path}/send", {"accept": "yes"})

@@ -39,8 +39,8 @@ def test_find_and_replace_changes_every_cell_of_a_column(sandbox: Sandbox, tmp_p
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = start_import(ann)
         ann.post(f"{path}/rows", {"seen:5": "on", "out:5": "on"})
-        said = {"kind": KIND, "column": "2", "find": "(at)", "replacement": "@"}
-        ann.post(f"{path}/replace", said)
+        form = {"kind": KIND, "column": "2", "find": "(at)", "replacement": "@"}
+        ann.post(f"{path}/replace", form)
         # Columns without errors can be corrected as well, and rows that are skipped stay so.
         assert "2 cells were changed." in ann.shown.text
         assert "No errors." in ann.shown.text

@@ -124,9 +124,9 @@ def test_pasted_cells_can_be_as_large_as_a_file(sandbox: Sandbox, tmp_path: Path
     lines = "".join(f"Bo,Li,bo{n}@example.com,permanent\n" for n in range(40_000))
     pasted = "First name,Last name,Email,Employment type\n" + lines
     with serve_and_sign_in(sandbox, tmp_path, import_file_mb=3) as (page, ann):
-        said = {"resource": "candidates", "mode": "create", "pasted": pasted}
+        form = {"resource": "candidates", "mode": "create", "pasted": pasted}
         ann.see("/")
-        ann.post("/imports", said, files={"file": ("", b"")})
+        ann.post("/imports", form, files={"file": ("", b"")})
         assert 200 == ann.shown.status_code
         (draft,) = page.drafts.all()
         assert len(pasted) == page.drafts.file(draft).stat().st_size

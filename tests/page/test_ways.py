@@ -90,8 +90,10 @@ def test_an_import_that_needs_approval_is_sent_by_another_user(
             (batch,) = Journal(ledger).batches()
         assert ("Ann", "Cy") == (batch.prepared_by, batch.sent_by)
         with Warehouse(folder).open_connection() as connection:
-            told = connection.execute("SELECT prepared_by, sent_by FROM push.batches").fetchall()
-        assert [("Ann", "Cy")] == told
+            published = connection.execute(
+                "SELECT prepared_by, sent_by FROM push.batches"
+            ).fetchall()
+        assert [("Ann", "Cy")] == published
 
 
 def test_a_file_in_the_inbox_can_be_opened_as_an_import(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -272,8 +274,8 @@ def test_a_conversion_needs_confirmation_and_offers_no_undo(
     lead(sandbox, "li")
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["leads"]))
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
-        said = {"resource": "leads", "mode": "convert"}
-        path = ann.begin("won.csv", b"Email\nli@example.com\n", **said)
+        form = {"resource": "leads", "mode": "convert"}
+        path = ann.begin("won.csv", b"Email\nli@example.com\n", **form)
         ann.post(f"{path}/columns", {"c:0": "email"})
         assert "A conversion cannot be undone." in ann.see(f"{path}/look").text
         assert 400 == ann.post(f"{path}/send").status_code

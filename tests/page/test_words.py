@@ -45,9 +45,9 @@ def find_rejection_texts() -> Iterator[str]:
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and getattr(call.func, "id", None) in names:
                 action = (each.value for each in call.keywords if each.arg == "action")
-                for said in (*call.args, *action):
-                    assert isinstance(said, ast.Constant), ast.unparse(call)
-                    yield str(said.value)
+                for argument in (*call.args, *action):
+                    assert isinstance(argument, ast.Constant), ast.unparse(call)
+                    yield str(argument.value)
 
 
 def find_page_texts() -> list[str | tuple[str, ...]]:
@@ -83,8 +83,8 @@ def test_every_text_of_the_page_is_in_the_catalogues(code: str) -> None:
         entries = [each for each in read_po(file, locale=code) if each.id]
     known = {each.id: each.string for each in entries}
     assert {*find_page_texts(), *find_check_texts(), *find_catalog_names()} == {*known}
-    for text, told in known.items():
-        for one in told if isinstance(told, tuple) else (told,):
+    for text, translation in known.items():
+        for one in translation if isinstance(translation, tuple) else (translation,):
             assert one, text
             assert {*PLACES.findall(str(one))} <= {*PLACES.findall(str(text))}, text
 
@@ -130,7 +130,7 @@ def test_old_and_new_values_are_shown_in_the_users_language() -> None:
 
 
 def test_the_differing_end_of_long_texts_is_shown() -> None:
-    before = "Called on Monday. " * 10
+    before = "CommandResult on Monday. " * 10
     ((_, now, then),) = language("en").changes(
         {"notes": (before, f"{before}\n\nMet.")}, "candidates"
     )

@@ -45,7 +45,7 @@ KEY = "planted-key-91d3b7"
 
 
 @dataclass(frozen=True)
-class RunResult:
+class FinishedRun:
     """Completed run as recorded in its event log."""
 
     success: bool
@@ -57,9 +57,9 @@ class RunResult:
     def reason(self) -> str:
         """Return the reason of the failure in the log."""
         assert self.failure is not None
-        told = self.failure.step_failure_data.user_failure_data
-        assert told is not None
-        return str(told.description)
+        data = self.failure.step_failure_data.user_failure_data
+        assert data is not None
+        return str(data.description)
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def materialize_resources(
     *,
     selection: dg.AssetSelection | None = None,
     instance: dg.DagsterInstance | None = None,
-) -> RunResult:
+) -> FinishedRun:
     """Materialize the named resources, or all, or a selection. Failures are returned."""
     chosen = [KEYS[name] for name in names] or None
     result = dg.materialize(
@@ -107,7 +107,7 @@ def materialize_resources(
         for event in result.get_asset_materialization_events()
     ]
     failures = result.get_step_failure_events()
-    return RunResult(
+    return FinishedRun(
         success=result.success,
         materialized={each.asset_key.path[-1]: each for each in landed},
         checks={each.asset_key.path[-1]: each for each in result.get_asset_check_evaluations()},

@@ -64,9 +64,9 @@ def write_project(folder: Path, acme: str = "https://a.example", globex: str = "
 
 def read_failure_reason(result: dg.ExecuteInProcessResult) -> str:
     """Return the reason of a run's failure."""
-    told = result.get_step_failure_events()[0].step_failure_data.user_failure_data
-    assert told is not None
-    return str(told.description)
+    data = result.get_step_failure_events()[0].step_failure_data.user_failure_data
+    assert data is not None
+    return str(data.description)
 
 
 def test_each_account_is_a_partition_of_every_asset(tmp_path: Path) -> None:

@@ -34,10 +34,10 @@ def test_dagster_in_the_background_stops_at_sigterm(
     ) as shell:
         assert shell.stdout is not None
         pid = int(shell.stdout.readline())
-        said = ""
-        while after not in said:
-            said = shell.stdout.readline()
-            assert said, "it ended by itself"
+        line = ""
+        while after not in line:
+            line = shell.stdout.readline()
+            assert line, "it ended by itself"
         os.kill(pid, number)
         # Whatever holds the other end of the pipe has ended when it does.
         shell.communicate(timeout=60)

@@ -129,21 +129,21 @@ def test_the_nightly_schedule_is_stopped_and_has_a_time_zone() -> None:
 def evaluate_schedule(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
     """Return the runs that the schedule requests now."""
     with dg.build_schedule_context(instance=instance) as context:
-        asked = nightly_pull(context)
-    assert isinstance(asked, dg.RunRequest | dg.SkipReason)
-    return asked
+        result = nightly_pull(context)
+    assert isinstance(result, dg.RunRequest | dg.SkipReason)
+    return result
 
 
 def test_the_schedule_skips_while_a_pull_is_running(tmp_path: Path) -> None:
     job = definitions.resolve_job_def(nightly_pull_job.name)
     with open_instance(tmp_path) as instance:
-        asked = evaluate_schedule(instance)
+        result = evaluate_schedule(instance)
         first = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
         skipped = evaluate_schedule(instance)
         instance.report_run_canceled(first)
         again = evaluate_schedule(instance)
 
-    assert isinstance(asked, dg.RunRequest)
+    assert isinstance(result, dg.RunRequest)
     assert isinstance(skipped, dg.SkipReason)
     assert first.run_id in str(skipped.skip_message)
     assert isinstance(again, dg.RunRequest)

@@ -51,10 +51,10 @@ def test_the_freshness_check_depends_on_the_last_verification(tmp_path: Path) ->
 
     assert not found.passed
     assert dg.AssetCheckSeverity.WARN == found.severity
-    said = str(found.description)
-    assert "globex: Not verified for more than" in said
-    assert "initech: billing_day is 99" in said
-    assert "acme" not in said
+    description = str(found.description)
+    assert "globex: Not verified for more than" in description
+    assert "initech: billing_day is 99" in description
+    assert "acme" not in description
     assert {"verified_until/acme", "verified_until/globex"} == set(found.metadata)
     assert "globex" not in str(young.description)
 

@@ -28,11 +28,11 @@ def test_a_run_materializes_every_asset_with_its_row_counts(tmp_path: Path) -> N
         int(str(m.metadata["requests"].value)) for m in ran.materialized.values()
     )
     for name, count in COUNTS.items():
-        told = ran.materialized[name].metadata
+        metadata = ran.materialized[name].metadata
         counts = ("new", "changed", "deleted", "live", "total", "pending")
-        assert [count, 0, 0, count, count, 0] == [told[each].value for each in counts]
-        assert ("done", True) == (told["outcome"].value, told["verified"].value)
-        moment = datetime.fromtimestamp(float(str(told["changes_read_until"].value)), UTC)
+        assert [count, 0, 0, count, count, 0] == [metadata[each].value for each in counts]
+        assert ("done", True) == (metadata["outcome"].value, metadata["verified"].value)
+        moment = datetime.fromtimestamp(float(str(metadata["changes_read_until"].value)), UTC)
         assert moment <= datetime.now(UTC)
         landed = query(Warehouse(tmp_path).work, f"SELECT count(*) FROM landing.{name}")
         assert ((count,),) == landed.rows
@@ -42,14 +42,14 @@ def test_a_run_materializes_every_asset_with_its_row_counts(tmp_path: Path) -> N
 def test_a_second_run_records_no_changes(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         materialize_resources(make_account(sandbox.base_url, tmp_path), ["jobs"])
-        told = (
+        metadata = (
             materialize_resources(make_account(sandbox.base_url, tmp_path), ["jobs"])
             .materialized["jobs"]
             .metadata
         )
 
     counts = ("new", "changed", "deleted", "dagster/row_count", "requests")
-    assert [0, 0, 0, COUNTS["jobs"], 2] == [told[each].value for each in counts]
+    assert [0, 0, 0, COUNTS["jobs"], 2] == [metadata[each].value for each in counts]
 
 
 def test_the_preview_counts_records_by_status_without_personal_data(tmp_path: Path) -> None:
@@ -154,8 +154,10 @@ def test_a_deleted_record_does_not_count_as_a_row(tmp_path: Path) -> None:
         sandbox.store.remove("jobs", next(iter(sandbox.store.records("jobs"))))
         ran = materialize_resources(make_account(sandbox.base_url, tmp_path), ["jobs"])
 
-    told = ran.materialized["jobs"].metadata
-    counts = tuple(told[each].value for each in ("deleted", "live", "total", "dagster/row_count"))
+    metadata = ran.materialized["jobs"].metadata
+    counts = tuple(
+        metadata[each].value for each in ("deleted", "live", "total", "dagster/row_count")
+    )
     assert (1, 3, 3, 3) == counts
     assert ran.checks["jobs"].passed
 

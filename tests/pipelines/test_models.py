@@ -157,8 +157,8 @@ def test_a_failed_blocking_check_fails_the_step(folder: Path) -> None:
 
     assert not result.success
     assert ["build_models"] == [each.step_key for each in result.get_step_failure_events()]
-    told = failed["unique_landing_leads_id"].metadata
-    assert ("lead-1", 1) == (told["examples"].value, told["failing_rows"].value)
+    metadata = failed["unique_landing_leads_id"].metadata
+    assert ("lead-1", 1) == (metadata["examples"].value, metadata["failing_rows"].value)
 
 
 def test_disabled_models_do_not_stop_a_run(folder: Path) -> None:

@@ -20,6 +20,6 @@ def test_long_work_writes_progress_to_the_run_log_at_intervals(
             seconds = done * 0.06
             progress.tell(f"{seconds:.2f}")
 
-    told = [float(each.message) for each in caplog.records]
-    assert told == pytest.approx([SECONDS_BETWEEN * n for n in range(1, len(told) + 1)], abs=1)
-    assert len(told) in (11, 12)
+    logged = [float(each.message) for each in caplog.records]
+    assert logged == pytest.approx([SECONDS_BETWEEN * n for n in range(1, len(logged) + 1)], abs=1)
+    assert len(logged) in (11, 12)

@@ -45,10 +45,10 @@ def test_a_run_loads_records_and_publishes_once(tmp_path: Path) -> None:
         )
 
     assert result.success
-    told = result.asset_materializations_for_node("published")[0].metadata
+    metadata = result.asset_materializations_for_node("published")[0].metadata
     warehouse = Warehouse(tmp_path)
-    assert warehouse.published.stat().st_size == told["bytes"].value
-    assert "keep" == told["personal"].value
+    assert warehouse.published.stat().st_size == metadata["bytes"].value
+    assert "keep" == metadata["personal"].value
     assert 1 == len(warehouse.read(last_publications, 5))
     landed = query(warehouse.published, "SELECT count(*) FROM landing.candidates").rows
     assert ((COUNTS["candidates"],),) == landed
@@ -76,25 +76,25 @@ def test_a_failed_check_fails_the_published_asset_and_is_named(
 
     assert not result.success
     (failure,) = result.filter_events(lambda event: event.is_step_failure)
-    told = failure.step_failure_data.user_failure_data
-    assert told is not None
-    assert "titles_are_short (1 row)" in str(told.description)
-    assert ["titles_are_short"] == told.metadata["failed_checks"].value
+    data = failure.step_failure_data.user_failure_data
+    assert data is not None
+    assert "titles_are_short (1 row)" in str(data.description)
+    assert ["titles_are_short"] == data.metadata["failed_checks"].value
     assert not agency.file.exists()
 
 
 def test_a_run_without_changes_publishes_nothing(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         there = make_account(sandbox.base_url, tmp_path)
-        told = []
+        metadata = []
         for _ in range(2):
             result = dg.materialize([landing, published], resources={"account": there})
-            told.append(result.asset_materializations_for_node("published")[0].metadata)
-            if not told[1:]:
+            metadata.append(result.asset_materializations_for_node("published")[0].metadata)
+            if not metadata[1:]:
                 before = Warehouse(tmp_path).published.stat()
 
-    assert ["published", "unchanged"] == [each["outcome"].value for each in told]
-    assert told[0]["data_as_of"] != told[1]["data_as_of"]
-    assert "models" not in told[1]
+    assert ["published", "unchanged"] == [each["outcome"].value for each in metadata]
+    assert metadata[0]["data_as_of"] != metadata[1]["data_as_of"]
+    assert "models" not in metadata[1]
     after = Warehouse(tmp_path).published.stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)

@@ -59,13 +59,13 @@ def data_folder(tmp_path: Path) -> Path:
 
 
 def run_push_job(
-    account: Account, instance: dg.DagsterInstance, asked: dg.RunRequest | dict[str, Any]
+    account: Account, instance: dg.DagsterInstance, request: dg.RunRequest | dict[str, Any]
 ) -> dg.ExecuteInProcessResult:
     """Run the job with this configuration or with the sensor's request. Failures are returned."""
-    if isinstance(asked, dg.RunRequest):
-        config, tags = dict(asked.run_config), asked.tags
+    if isinstance(request, dg.RunRequest):
+        config, tags = dict(request.run_config), request.tags
     else:
-        config, tags = {"ops": {"push_file": {"config": asked}}}, {}
+        config, tags = {"ops": {"push_file": {"config": request}}}, {}
     return definitions.resolve_job_def(NAME).execute_in_process(
         instance=instance,
         resources={"account": account},
@@ -117,8 +117,8 @@ def run_inbox_sensor_twice(
 ) -> tuple[dg.RunRequest | None, str]:
     """Return the requests of the sensor's second run."""
     *_, cursor = run_inbox_sensor(account, instance, None)
-    asked, skipped, _ = run_inbox_sensor(account, instance, cursor)
-    return asked, skipped
+    request, skipped, _ = run_inbox_sensor(account, instance, cursor)
+    return request, skipped
 
 
 def test_rejected_rows_are_reported_without_failing_the_run(
@@ -185,10 +185,10 @@ def test_invalid_push_configuration_fails_with_a_message(
         "'DD/DD' is not a date format": {"date_format": "DD/DD"},
         "'guess' is not a policy for unconfirmed rows.": {"unconfirmed": "guess"},
     }
-    asked = {"resource": "candidates", "file": "people.csv", "mode": "create"}
+    defaults = {"resource": "candidates", "file": "people.csv", "mode": "create"}
     for expected, config in wrong.items():
         ran = run_push_job(
-            make_account(sandbox.base_url, data_folder), instance, {**asked, **config}
+            make_account(sandbox.base_url, data_folder), instance, {**defaults, **config}
         )
         assert not ran.success
         assert expected in read_failure_reason(ran)
@@ -262,10 +262,10 @@ def test_the_inbox_sensor_is_stopped_and_works_without_settings(
     instance: dg.DagsterInstance,
 ) -> None:
     assert dg.DefaultSensorStatus.STOPPED == inbox_sensor.default_status
-    asked, skipped, _ = run_inbox_sensor(
+    request, skipped, _ = run_inbox_sensor(
         Account(environ={"CONNECTOR_ACCOUNT": "UPPER"}), instance, None
     )
-    assert asked is None
+    assert request is None
     assert "CONNECTOR_ACCOUNT" in skipped
 
 
@@ -281,17 +281,17 @@ def test_an_unchanged_inbox_file_is_pushed_once_and_moved_away(
     (folder / "link.csv").symlink_to(folder / "people.csv")
 
     first, skipped, cursor = run_inbox_sensor(here, instance, None)
-    asked, _, cursor = run_inbox_sensor(here, instance, cursor)
+    request, _, cursor = run_inbox_sensor(here, instance, cursor)
     same, _, cursor = run_inbox_sensor(here, instance, cursor)
-    assert asked is not None
+    assert request is not None
     other = instance.create_run_for_job(
         definitions.resolve_job_def(NAME),
-        run_config=dict(asked.run_config),
+        run_config=dict(request.run_config),
         status=dg.DagsterRunStatus.STARTED,
     )
     meanwhile, under_way, cursor = run_inbox_sensor(here, instance, cursor)
     instance.report_run_canceled(other)
-    ran = run_push_job(here, instance, asked)
+    ran = run_push_job(here, instance, request)
     after, nothing, _ = run_inbox_sensor(here, instance, cursor)
 
     assert [None, None, None] == [first, meanwhile, after]
@@ -301,7 +301,7 @@ def test_an_unchanged_inbox_file_is_pushed_once_and_moved_away(
     )
     assert nothing.startswith("No new files.")
     assert same is not None
-    assert asked.run_key == same.run_key
+    assert request.run_key == same.run_key
     assert ("done", 1) == (read_metadata(ran)["outcome"], read_metadata(ran)["rows/created"])
     observed = {
         each.asset_key: each.asset_observation_data.asset_observation.metadata
@@ -325,10 +325,10 @@ def test_a_failed_push_run_is_repeated_later(
     file = data_folder / "inbox" / "candidates" / "people.csv"
     file.write_text(GOOD, encoding="utf-8")
     here = make_account(sandbox.base_url, data_folder)
-    asked, _ = run_inbox_sensor_twice(here, instance)
-    assert asked is not None
+    request, _ = run_inbox_sensor_twice(here, instance)
+    assert request is not None
     file.rename(data_folder / "away.csv")
-    failed = run_push_job(here, instance, asked)
+    failed = run_push_job(here, instance, request)
     (data_folder / "away.csv").rename(file)
     resting, skipped = run_inbox_sensor_twice(here, instance)
     monkeypatch.setattr(sensors, "RETRY_SECONDS", 0)
@@ -340,7 +340,7 @@ def test_a_failed_push_run_is_repeated_later(
     assert "no longer exists" in read_failure_reason(failed)
     assert resting is None
     assert "Files that wait for another attempt after a failed run: 1." in skipped
-    assert asked.run_key != again.run_key
+    assert request.run_key != again.run_key
     assert "previewed" == read_metadata(done)["outcome"]
     assert ["done"] == [each.name for each in file.parent.iterdir()]
     assert [] == sandbox.log

@@ -95,13 +95,13 @@ def test_a_retry_pulls_only_the_failed_resources(
 
         act_after_first_pull(mended, monkeypatch)
         result = materialize_landing(make_account(sandbox.base_url, tmp_path))
-        asked = {each.path.split("/")[3] for each in sandbox.log[before[0] :]}
+        resources = {each.path.split("/")[3] for each in sandbox.log[before[0] :]}
 
     assert result.success
     assert 1 == count_events(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
     keys = [event.asset_key for event in result.get_asset_materialization_events()]
     assert sorted([*KEYS.values(), PUBLISHED]) == sorted(key for key in keys if key)
-    assert {"leads"} == asked
+    assert {"leads"} == resources
     assert 1 == len(Warehouse(tmp_path).read(last_publications, 5))
 
 
@@ -116,10 +116,10 @@ def test_loaded_records_are_published_after_the_last_retry(tmp_path: Path) -> No
     assert not result.success
     assert 2 == count_events(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
     (failure,) = result.get_step_failure_events()
-    told = failure.step_failure_data.user_failure_data
-    assert told is not None
-    assert str(told.description).startswith("GET /api/v1/leads was answered 503: ")
-    assert str(told.description).endswith(" Not loaded: leads.")
+    data = failure.step_failure_data.user_failure_data
+    assert data is not None
+    assert str(data.description).startswith("GET /api/v1/leads was answered 503: ")
+    assert str(data.description).endswith(" Not loaded: leads.")
     keys = {event.asset_key for event in result.get_asset_materialization_events()}
     assert {*KEYS.values(), PUBLISHED} - {LEADS} == keys
     warehouse = Warehouse(tmp_path)
@@ -202,11 +202,11 @@ def test_a_run_from_failure_skips_loaded_resources(tmp_path: Path) -> None:
         second = materialize_landing(
             make_account(sandbox.base_url, tmp_path, "with-leads"), instance, selection=list(again)
         )
-        asked = {each.path.split("/")[3] for each in sandbox.log[before:]}
+        resources = {each.path.split("/")[3] for each in sandbox.log[before:]}
 
     assert (False, True) == (first.success, second.success)
     assert {LEADS, PUBLISHED} == set(again)
-    assert {"leads"} == asked
+    assert {"leads"} == resources
     # The first run published without leads, and said so; the retry published again.
     complete = [
         each.passed

@@ -224,8 +224,10 @@ class RandomAgency:
             fields = {**self._person("candidates", number + 200), "notes": self._mention()}
             identity = {"email": fields["email"]}
             tasks.append(Task(number, "create", "candidates", fields, identity=identity))
-        said = Problem("email_format", "It is no address.", "Notes", self._mention(), field="notes")
-        verdict = RowResult(9, "invalid", (said,), "email_format")
+        problem = Problem(
+            "email_format", "It is no address.", "Notes", self._mention(), field="notes"
+        )
+        verdict = RowResult(9, "invalid", (problem,), "email_format")
         plan = PushPlan("candidates", "upsert", "a/b.csv", "0" * 64, tuple(tasks), (verdict,))
         with Ledger(self.folder) as ledger:
             ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r1", "push"), AT)

@@ -139,8 +139,8 @@ class PopulatedAgency:
         self.land("candidates", person, LATER + timedelta(hours=1))
         for (id,) in self.rows(f"SELECT id FROM landing.bookings WHERE candidate_id = '{self.id}'"):
             booking = self.record("bookings", id)
-            told = {"title": f"{LAST} meets the client", "internal_notes": f"call {PHONE}"}
-            self.land("bookings", {**booking, **told}, LATER)
+            texts = {"title": f"{LAST} meets the client", "internal_notes": f"call {PHONE}"}
+            self.land("bookings", {**booking, **texts}, LATER)
         ((other,),) = self.rows(
             f"SELECT id FROM landing.candidates WHERE id <> '{self.id}' ORDER BY id LIMIT 1"
         )

@@ -23,12 +23,12 @@ def test_commands_print_no_personal_data_of_an_erased_person(tmp_path: Path) -> 
     lines = [line.split() for line in preview.stdout.splitlines()]
     assert ["work.duckdb", "landing.candidates", "1"] in lines
     assert "Nothing was changed. Run the command with --apply to erase the person" in preview.stderr
-    said = f"{found.output}{preview.output}".lower()
-    assert [] == [each for each in TRACES if each.lower() in said]
+    output = f"{found.output}{preview.output}".lower()
+    assert [] == [each for each in TRACES if each.lower() in output]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "message"),
     [
         (("erase",), 2, "no person was given"),
         (("erase", "Ann Lee"), 2, "the value is neither an email address nor the id of a record"),
@@ -38,7 +38,7 @@ def test_commands_print_no_personal_data_of_an_erased_person(tmp_path: Path) -> 
     ],
 )
 def test_invalid_erase_arguments_are_usage_errors(
-    tmp_path: Path, arguments: tuple[str, ...], status: int, said: str
+    tmp_path: Path, arguments: tuple[str, ...], status: int, message: str
 ) -> None:
     (tmp_path / "data").mkdir()
     make_key(tmp_path / "data")
@@ -46,4 +46,4 @@ def test_invalid_erase_arguments_are_usage_errors(
     done = run_in_folder(tmp_path, *arguments)
 
     assert status == done.exit_code
-    assert said in done.stderr
+    assert message in done.stderr

@@ -17,7 +17,7 @@ from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.privacy.populated_agency import find_traces
-from tests.support.command import Called, call, variables
+from tests.support.command import CommandResult, call, variables
 from tests.tiers import first_fast
 
 EMAIL, NAME, OTHER = "olwen.zz@mail.example", "Zzyzxworth", "gwen.qq@mail.example"
@@ -52,11 +52,11 @@ class ErasedPeopleAccount:
         record = self.sandbox.store.create("candidates", person | {"employment_type": "permanent"})
         return str(record.record["id"])
 
-    def call(self, *arguments: str) -> Called:
+    def call(self, *arguments: str) -> CommandResult:
         """Call a command."""
         return call(arguments, self.environ)
 
-    def push(self) -> Called:
+    def push(self) -> CommandResult:
         """Push a row about the first person, without a pull."""
         path = self.data.parent / "people.csv"
         head = "first_name,last_name,email,employment_type"
@@ -181,12 +181,12 @@ def test_a_missing_receipt_is_reported_and_written_again(agency: ErasedPeopleAcc
     (wrong,) = health.object["accounts"][0]["problems"]
     (check,) = (each for each in checked.object["checks"] if each["name"] == "erasures")
     assert (1, "warning") == (health.status, check["state"])
-    for told in (wrong, check["found"]):
-        assert f"{receipt} is missing" in told
-        assert "2 hashes of erased people" in told
-    for told in (wrong, check["action"]):
-        assert "from a backup" in told
-        assert "doctor --repair" in told
+    for text in (wrong, check["found"]):
+        assert f"{receipt} is missing" in text
+        assert "2 hashes of erased people" in text
+    for text in (wrong, check["action"]):
+        assert "from a backup" in text
+        assert "doctor --repair" in text
     # Everybody is on the list, so nothing has to wait.
     assert 0 == agency.call("pull", "candidates").status
 

@@ -197,17 +197,17 @@ def is_allowed_change(
 def test_an_erasure_changes_no_data_of_other_people(seed: int, tmp_path: Path) -> None:
     agency, chance = RandomAgency(tmp_path, seed), random.Random(seed)
     someone, other = chance.sample(agency.people(), 2)
-    for asked in (someone["id"], other["email"]):
+    for person in (someone["id"], other["email"]):
         before = read_all_rows(agency)
         ids = {
             row["id"]
             for key, row in before.items()
             if key[1] in ("candidates", "leads")
-            and asked.lower() in (row["id"], (row["email"] or "").lower())
+            and person.lower() in (row["id"], (row["email"] or "").lower())
         }
         done = None
         try:
-            done = erase(agency.settings, asked, applies=True)
+            done = erase(agency.settings, person, applies=True)
         except Misused:
             ids = set()
 

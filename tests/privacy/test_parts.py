@@ -219,7 +219,7 @@ def test_an_empty_suppression_list_is_not_loaded(tmp_path: Path) -> None:
     assert [KEY_FILE] == [each.name for each in tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("asked", ["", "  ", "Ann Lee", "short"])
-def test_an_erasure_by_name_or_short_text_is_refused(asked: str) -> None:
+@pytest.mark.parametrize("text", ["", "  ", "Ann Lee", "short"])
+def test_an_erasure_by_name_or_short_text_is_refused(text: str) -> None:
     with pytest.raises(Misused):
-        seed_of(asked)
+        seed_of(text)

@@ -70,9 +70,9 @@ class RedactedAccount(Undoer):
             writer = csv.DictWriter(file, rows[0])
             writer.writeheader()
             writer.writerows(rows)
-        asked = PushFile("candidates", path, mode, saved=saved)
+        push_file = PushFile("candidates", path, mode, saved=saved)
         (report,) = asyncio.run(
-            push(self.settings, [asked], PushRunOptions(applies=True, pulls=False))
+            push(self.settings, [push_file], PushRunOptions(applies=True, pulls=False))
         )
         return report
 
@@ -169,8 +169,8 @@ def test_a_cell_with_the_redaction_mark_is_rejected(
     report = redacted_account.push_table(mode, *rows, saved=saved)
 
     assert [(2, "invalid"), (4, "invalid")] == [(e.number, e.outcome) for e in report.results]
-    told = [problem for each in report.results for problem in each.problems]
-    assert {"value_erased"} == {each.code for each in told if each.column in ("notes", "email")}
+    problems = [problem for each in report.results for problem in each.problems]
+    assert {"value_erased"} == {each.code for each in problems if each.column in ("notes", "email")}
     assert before == writes(redacted_account.sandbox)
 
 

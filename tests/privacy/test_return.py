@@ -93,8 +93,8 @@ def test_a_changed_record_of_an_erased_person_is_loaded_without_personal_data(
     assert "fair" == row["source"]
     assert row["email"] is row["mobile"] is row["last_name"] is None
     assert {"suppressed": 1} == report.resources["candidates"].anomalies
-    (told,) = failure_lines(report)
-    assert told.startswith("candidates: 1 record of erased people")
+    (line,) = failure_lines(report)
+    assert line.startswith("candidates: 1 record of erased people")
     assert [] == list(find_traces(account.data, EMAIL, PHONE, NAME))
 
 

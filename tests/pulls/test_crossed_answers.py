@@ -18,7 +18,7 @@ CANDIDATES = "/api/v1/candidates"
 
 
 @dataclass(frozen=True)
-class InCapitals:
+class IdInCapitals:
     """The requested record, with its id in capitals."""
 
     async def perform(self, exchange: HttpExchange) -> None:
@@ -29,7 +29,7 @@ class InCapitals:
         await exchange.send(JSONResponse(document, response.status_code))
 
 
-@pytest.mark.parametrize("fault", [Crossed(), InCapitals()], ids=repr)
+@pytest.mark.parametrize("fault", [Crossed(), IdInCapitals()], ids=repr)
 def test_a_detail_of_another_record_is_read_again(fault: Fault, tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 20}) as sandbox:
         pulled(sandbox, tmp_path, "candidates")
@@ -47,7 +47,7 @@ def test_a_detail_of_another_record_is_read_again(fault: Fault, tmp_path: Path) 
     assert [] == found
 
 
-@pytest.mark.parametrize("fault", [Crossed(), InCapitals()], ids=repr)
+@pytest.mark.parametrize("fault", [Crossed(), IdInCapitals()], ids=repr)
 def test_a_record_whose_detail_is_always_another_one_stays_queued(
     fault: Fault, tmp_path: Path
 ) -> None:

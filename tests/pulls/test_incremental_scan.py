@@ -15,7 +15,7 @@ from connector.warehouse.bookmark import Bookmark
 from connector.warehouse.pull_commands import Commit, LandedRow
 from tests.simulation.checkers import differences
 from tests.simulation.harness import START
-from tests.simulation.mirror import Kill, Mirror
+from tests.simulation.mirror import KillPoint, Mirror
 from tests.simulation.scenario import ORDINARY, PullScenario
 from tests.simulation.world import PullWorld
 
@@ -91,7 +91,7 @@ def test_a_pull_that_is_killed_at_any_step_leaves_nothing_unread(is_first_load: 
             world = mirror.world
             change(mirror, newest(mirror)[3:9], world.server_now())
             world.pass_time(600)
-            mirror.kill = Kill(step, is_after)
+            mirror.kill = KillPoint(step, is_after)
             was_killed = mirror.pull().pulled is None
             mirror.kill = None
             world.pass_time(600)

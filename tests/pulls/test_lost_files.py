@@ -6,7 +6,7 @@ from pathlib import Path
 
 from connector.sandbox.server import Sandbox
 from tests.support.agency import differences
-from tests.support.command import KEY, Called, call, start, variables
+from tests.support.command import KEY, CommandResult, call, start, variables
 
 
 def test_a_folder_without_its_two_databases_is_read_again_and_says_so(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_a_folder_without_its_two_databases_is_read_again_and_says_so(tmp_path: 
         # A process of its own: tests in this process begin with a copy of an empty work file.
         with start(["pull", "jobs"], environ) as process:
             out, err = process.communicate()
-        again = Called(process.returncode, out, err)
+        again = CommandResult(process.returncode, out, err)
         last = call(["pull", "jobs"], environ)
         found = differences(sandbox, data / "recruitment.duckdb")
 

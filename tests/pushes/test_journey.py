@@ -18,9 +18,9 @@ from connector.errors import Misused
 from connector.sandbox.faults import Drop
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
-from tests.spreadsheet.meaning.messy import HEADINGS, Messy, messy
+from tests.spreadsheet.meaning.messy import HEADINGS, MessyFile, messy
 from tests.support.agency import rows
-from tests.support.command import Called, call, variables
+from tests.support.command import CommandResult, call, variables
 
 ROWS = int(os.environ.get("MESSY_ROWS", "160"))
 """Rows of the messy file; MESSY_ROWS=3000 is what a recruiter has."""
@@ -28,7 +28,7 @@ ROWS = int(os.environ.get("MESSY_ROWS", "160"))
 WRITES = ("POST", "PUT", "DELETE")
 
 
-def push(sandbox: Sandbox, folder: Path, *words: str) -> Called:
+def push(sandbox: Sandbox, folder: Path, *words: str) -> CommandResult:
     """Call `connector push ... --json`."""
     return call(["push", *words, "--json"], variables(sandbox.base_url, folder, sandbox.key))
 
@@ -56,7 +56,7 @@ def written(path: Path, table: list[dict[str, Any]]) -> Path:
     return path
 
 
-def correct(report: Path, made: Messy) -> str:
+def correct(report: Path, made: MessyFile) -> str:
     """A copy of the report in which every planted problem is put right."""
     text = report.read_text(encoding="utf-8-sig")
     table = list(csv.reader(text.splitlines(keepends=True), delimiter=";"))

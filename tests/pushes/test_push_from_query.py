@@ -13,7 +13,7 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.warehouse.runs import Publication
-from tests.support.command import Called, call, check_fields, variables
+from tests.support.command import CommandResult, call, check_fields, variables
 
 IDS = "select id from landing.candidates order by id limit {}"
 
@@ -25,13 +25,15 @@ class Analyst:
     sandbox: Sandbox
     folder: Path
 
-    def push(self, query: str, *options: str, files: Sequence[str] = ("candidates",)) -> Called:
+    def push(
+        self, query: str, *options: str, files: Sequence[str] = ("candidates",)
+    ) -> CommandResult:
         """Push candidates, as updates unless the options name another mode."""
         mode = () if "--mode" in options else ("--mode", "update")
         environ = variables(self.sandbox.base_url, self.folder, self.sandbox.key)
         return call(["push", *files, "--query", query, *mode, *options], environ)
 
-    def undo(self) -> Called:
+    def undo(self) -> CommandResult:
         """Undo the last push."""
         environ = variables(self.sandbox.base_url, self.folder, self.sandbox.key)
         return call(["undo", "last", "--apply", "--json"], environ)

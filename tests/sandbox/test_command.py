@@ -35,7 +35,7 @@ FEW = [
 
 
 @dataclass(frozen=True)
-class Started:
+class RunningSandbox:
     """A sandbox in a process, ready to be called."""
 
     process: subprocess.Popen[str]
@@ -56,7 +56,7 @@ class Started:
 
 
 @contextmanager
-def started(*arguments: str) -> Iterator[Started]:
+def started(*arguments: str) -> Iterator[RunningSandbox]:
     """The command with these arguments, on a free port, once it has said that it is ready."""
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", RUN, "--port", "0", *arguments],
@@ -71,7 +71,7 @@ def started(*arguments: str) -> Iterator[Started]:
             line = process.stdout.readline()
             found = re.fullmatch(r"ready (http://127\.0\.0\.1:\d+)\n", line)
             assert found, (line, process.stderr and process.stderr.read())
-            yield Started(process, found[1])
+            yield RunningSandbox(process, found[1])
         finally:
             process.kill()
 

@@ -21,7 +21,7 @@ from connector.errors_api import ValidationFailed
 from connector.log import UNSAFE
 from connector.sandbox.server import Sandbox
 from tests.report.document import Document
-from tests.support.command import KEY, Called, call, variables
+from tests.support.command import KEY, CommandResult, call, variables
 
 COUNTS = {"jobs": 6, "candidates": 12, "companies": 3, "bookings": 6, "leads": 4}
 COUNTS |= {"content_types": 2, "content_items": 4}
@@ -79,10 +79,12 @@ def find_unsafe_characters(text: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Called], Sandbox]:
+def hostile_run(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, list[CommandResult], Sandbox]:
     """Folder after a pull, publication and push with a hostile server, and the output."""
     folder = tmp_path_factory.mktemp("hostile")
-    said: list[Called] = []
+    calls: list[CommandResult] = []
     people = folder / "people.csv"
     people.write_text(
         "First name,Last name,Email,Employment type\n"
@@ -112,13 +114,13 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Ca
             ("undo", "last", "--apply"),
             ("alerts",),
         ):
-            said.append(call(words, environ))
+            calls.append(call(words, environ))
             is_refused = "odd.csv" in words[-1]
-            assert (said[-1].status in (0, 3)) is not is_refused, (words, said[-1])
-    return folder, said, sandbox
+            assert (calls[-1].status in (0, 3)) is not is_refused, (words, calls[-1])
+    return folder, calls, sandbox
 
 
-Left = tuple[Path, list[Called], Sandbox]
+Left = tuple[Path, list[CommandResult], Sandbox]
 
 
 @pytest.mark.slow

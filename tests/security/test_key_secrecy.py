@@ -15,7 +15,7 @@ import pytest
 from connector.log import forms
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
-from tests.support.command import Called, call, variables
+from tests.support.command import CommandResult, call, variables
 
 PLANTED = "planted/key+5f0c1e=of~tests"
 """A key that addresses, JSON and base64 each write in another way."""
@@ -55,13 +55,13 @@ def test_no_command_leaves_the_key_in_output_or_files(
     people = tmp_path / "people.csv"
     people.write_text(PEOPLE, encoding="utf-8")
     data = tmp_path / "data"
-    told: list[Called] = []
+    calls: list[CommandResult] = []
     with Sandbox(counts=COUNTS, keys={PLANTED: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, data, PLANTED)
 
-        def ask(*words: str, **more: str) -> Called:
-            told.append(call([*words, "--debug"], {**environ, **more}))
-            return told[-1]
+        def ask(*words: str, **more: str) -> CommandResult:
+            calls.append(call([*words, "--debug"], {**environ, **more}))
+            return calls[-1]
 
         assert 0 == ask("pull", "jobs", "candidates", "companies").status
         assert 0 == ask("push", "candidates", str(people), "--mode", "create", "--apply").status
@@ -69,7 +69,7 @@ def test_no_command_leaves_the_key_in_output_or_files(
         assert 0 == ask("status", "--json").status
         assert 0 == ask("alerts").status
         assert 0 == ask("backup", str(tmp_path / "backups"), CONNECTOR_LOG="json").status
-        assert 0 == ask("erase", "ann@new.example", "--apply").status or told[-1].status == 3
+        assert 0 == ask("erase", "ann@new.example", "--apply").status or calls[-1].status == 3
         assert 0 == ask("doctor").status
         assert 1 == ask("pull", "jobs", CONNECTOR_API_KEY=f"{PLANTED}x").status
 
@@ -84,8 +84,8 @@ def test_no_command_leaves_the_key_in_output_or_files(
                 assert "Traceback" in failed.err
                 assert "RuntimeError" in failed.err
 
-    said = [text for each in told for text in (each.out, each.err)]
-    assert [] == [text for text in said for each in forms(PLANTED) if each in text]
+    outputs = [text for each in calls for text in (each.out, each.err)]
+    assert [] == [text for text in outputs for each in forms(PLANTED) if each in text]
     assert {"work.duckdb", "ledger.sqlite", "recruitment.duckdb"} <= {
         path.name for path in data.iterdir()
     }

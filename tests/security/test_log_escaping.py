@@ -56,10 +56,10 @@ def test_a_hostile_name_is_escaped_in_messages_errors_and_logs(
     assert (5 if form == "text" else 4) == len(lines)
     assert [] == [line for line in lines if not all(c.isprintable() for c in line)]
     if form == "json":
-        told = [json.loads(line) for line in lines]
-        assert ["info", "warning", "error", "warning"] == [each["level"] for each in told]
-        assert [HOSTILE, f"{HOSTILE}.", HOSTILE] == [each["message"] for each in told[:3]]
-        assert ("failed", 1) == (told[2]["code"], told[2]["exit_status"])
+        entries = [json.loads(line) for line in lines]
+        assert ["info", "warning", "error", "warning"] == [each["level"] for each in entries]
+        assert [HOSTILE, f"{HOSTILE}.", HOSTILE] == [each["message"] for each in entries[:3]]
+        assert ("failed", 1) == (entries[2]["code"], entries[2]["exit_status"])
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -73,10 +73,10 @@ def test_no_form_of_a_secret_is_logged(form: str, restored_logger: object) -> No
     except ValueError:
         logger.exception("sent %s", " ".join(kinds))
 
-    said = err.getvalue()
-    assert MASK in said
-    assert "Traceback" in said
-    assert [] == [each for each in kinds if each in said]
+    output = err.getvalue()
+    assert MASK in output
+    assert "Traceback" in output
+    assert [] == [each for each in kinds if each in output]
 
 
 def test_short_secrets_do_not_mask_other_text() -> None:
@@ -93,8 +93,8 @@ def test_commands_log_json_lines_if_configured(tmp_path: Path) -> None:
 
     assert (0, 0, 2, 1) == (pulled.status, plain.status, failed.status, refused.status)
     for each in (pulled, plain, refused):
-        told = [json.loads(line) for line in each.err.splitlines()]
-        assert {"at", "level", "logger", "message"} <= set.intersection(*map(set, told))
+        entries = [json.loads(line) for line in each.err.splitlines()]
+        assert {"at", "level", "logger", "message"} <= set.intersection(*map(set, entries))
         assert KEY not in each.err
     assert "unauthorized" in {json.loads(line).get("code") for line in refused.err.splitlines()}
     assert pulled.out.startswith("resource")

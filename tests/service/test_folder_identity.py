@@ -19,7 +19,7 @@ from connector.version import commit, full_version, program_version
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.state import read_identity
 from connector.warehouse.warehouse import Warehouse
-from tests.support.command import COUNTS, KEY, Called, call, variables
+from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 from tests.tiers import first_fast
 
 JOB = "title,location,employment_type,description\nNight nurse,Leeds,permanent,Text\n"
@@ -68,7 +68,7 @@ def count_live_candidates(folder: Path) -> int:
     return int(count)
 
 
-def read_checks(called: Called) -> dict[str, dict[str, str]]:
+def read_checks(called: CommandResult) -> dict[str, dict[str, str]]:
     """Return the checks of `doctor --json` by name."""
     return {each["name"]: each for each in called.object["checks"]}
 
@@ -168,12 +168,12 @@ def test_an_unknown_account_is_refused_unless_it_is_created(data: Path, sandbox:
     environ = variables(sandbox.base_url, data)
     before = len(sandbox.log)
     refused = call(["pull", "--account", "nobody"], environ)
-    asked = len(sandbox.log)
+    sent = len(sandbox.log)
     created = call(["pull", "jobs", "--account", "north", "--create"], environ)
     known = call(["status", "--account", "north"], environ)
     near = call(["status", "--account", "nort"], environ)
 
-    assert (2, before) == (refused.status, asked)
+    assert (2, before) == (refused.status, sent)
     assert "'nobody'" in refused.err
     assert "Known: (unnamed)" in refused.err
     assert "--create" in refused.err

@@ -60,8 +60,8 @@ def test_the_base_and_each_extra_have_a_lock() -> None:
     assert set() == ELSEWHERE & {*base}
     for extra in EXTRAS:
         lock = read_lock(FOLDER / f"{extra}.txt")
-        asked = {re.split(r"[\[<>=]", e)[0] for e in PROJECT["optional-dependencies"][extra]}
-        assert set() == asked - {*lock}, extra
+        required = {re.split(r"[\[<>=]", e)[0] for e in PROJECT["optional-dependencies"][extra]}
+        assert set() == required - {*lock}, extra
         # What the base has for one platform alone, an extra may have for all.
         assert {*lock} & {*base} <= {"psutil"}, extra
 
@@ -98,9 +98,9 @@ def test_every_licence_is_known_and_permits_running_a_service(lock: str) -> None
             about = distribution(name).metadata
         except PackageNotFoundError:
             continue
-        said = [*(about.get_all("License-Expression") or ()), *(about.get_all("License") or ())]
-        said += [c for c in about.get_all("Classifier") or () if c.startswith("License")]
-        words = " ".join(each[:200] for each in said)
+        licences = [*(about.get_all("License-Expression") or ()), *(about.get_all("License") or ())]
+        licences += [c for c in about.get_all("Classifier") or () if c.startswith("License")]
+        words = " ".join(each[:200] for each in licences)
         if not words and not about.get_all("License-File"):
             refused[name] = "says nothing"
         elif REFUSED.search(words):

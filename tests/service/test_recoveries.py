@@ -57,10 +57,10 @@ class RestorableAccount(SandboxAccount):
         assert [] == [each for each in checks if each["state"] == "failed"]
 
 
-def _read_error_code(told: dict[str, Any]) -> str | None:
+def _read_error_code(output: dict[str, Any]) -> str | None:
     """Return the error code of the run, or of the resources that failed alike."""
-    error = told.get("error") or told
-    codes = {each["error_code"] for each in told.get("resources", {}).values()} - {None}
+    error = output.get("error") or output
+    codes = {each["error_code"] for each in output.get("resources", {}).values()} - {None}
     return error.get("code") or (codes.pop() if len(codes) == 1 else None)
 
 

@@ -150,14 +150,14 @@ def test_doctor_all_checks_every_account(tmp_path: Path, monkeypatch: pytest.Mon
     )
     monkeypatch.chdir(tmp_path)
     called = call(["doctor", "--all"], {})
-    told = call(["doctor", "--all", "--json"], {})
+    with_json = call(["doctor", "--all", "--json"], {})
 
-    assert (2, 2) == (called.status, told.status)
+    assert (2, 2) == (called.status, with_json.status)
     assert "acme\t" in called.out
     assert "globex\t" in called.out
-    assert ["acme", "globex"] == [each["account"] for each in told.object["accounts"]]
-    assert "billing_day" in told.object["accounts"][0]["error"]["message"]
-    assert "failed" == told.object["accounts"][1]["checks"][0]["state"]
+    assert ["acme", "globex"] == [each["account"] for each in with_json.object["accounts"]]
+    assert "billing_day" in with_json.object["accounts"][0]["error"]["message"]
+    assert "failed" == with_json.object["accounts"][1]["checks"][0]["state"]
 
 
 def test_status_check_prints_one_line_and_sets_the_exit_status(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The base address: what is taken, what is tidied, and what is refused."""
+"""The base address: accepted, normalized and refused values."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from connector.settings.values import read_address, shown_address
         ("http://[::1]:8000/", "http://[::1]:8000"),
     ],
 )
-def test_address_is_tidied(written: str, read: str) -> None:
+def test_a_base_address_is_normalized(written: str, read: str) -> None:
     assert read == read_address(written)
     assert read == read_address(read)
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "message"),
     [
         ("acme.example", "such as https://acme.example"),
         ("ftp://acme.example", "such as https://acme.example"),
@@ -58,21 +58,21 @@ def test_address_is_tidied(written: str, read: str) -> None:
         ("https://[::1", "with a port from 1 to 65535"),
     ],
 )
-def test_unfit_address_is_refused(tmp_path: Path, written: str, said: str) -> None:
+def test_an_invalid_base_address_is_refused(tmp_path: Path, written: str, message: str) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {"CONNECTOR_BASE_URL": written}, tmp_path)
 
     assert "(from CONNECTOR_BASE_URL): it must be " in str(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("raw", [None, 1, True, ["https://acme.example"], ""])
-def test_other_types_are_refused(raw: object) -> None:
+def test_a_base_address_that_is_not_a_string_is_refused(raw: object) -> None:
     with pytest.raises(ValueError, match="an address such as"):
         read_address(raw)
 
 
-def test_refused_address_is_shown_without_secrets() -> None:
+def test_a_refused_address_is_shown_without_user_and_query() -> None:
     assert "'https://acme.example/x'" == shown_address("https://u:p@acme.example/x?key=1#f")
     assert "a value without 'https://'" == shown_address("0123456789")

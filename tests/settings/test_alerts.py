@@ -1,4 +1,4 @@
-"""The settings on alerts: what is accepted, what is refused, and that no secret is ever shown."""
+"""Alert settings: accepted and refused values, and no secret is shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAIL = {
 }
 
 
-def test_an_accounts_table_inherits_where_alerts_go(tmp_path: Path) -> None:
+def test_an_account_inherits_the_alert_settings_of_the_top_level(tmp_path: Path) -> None:
     (tmp_path / "hook").write_text(f"{ADDRESS}\n", encoding="utf-8")
     (tmp_path / "hook").chmod(0o600)
     (tmp_path / "connector.toml").write_text(
@@ -42,7 +42,7 @@ def test_an_accounts_table_inherits_where_alerts_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("http://hooks.example/x", "http would show alerts to others"),
         ("ftp://hooks.example/x", "must be an address"),
@@ -52,8 +52,8 @@ def test_an_accounts_table_inherits_where_alerts_go(tmp_path: Path) -> None:
         ("https://hooks.example/x#planted", "must be an address"),
     ],
 )
-def test_webhook_addresses_that_are_refused(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(SettingsError, match=said) as caught:
+def test_an_invalid_webhook_address_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as caught:
         load_settings({}, {"CONNECTOR_ALERT_WEBHOOK": text}, tmp_path)
 
     assert text not in f"{caught.value} {caught.value.action}"
@@ -61,7 +61,7 @@ def test_webhook_addresses_that_are_refused(tmp_path: Path, text: str, said: str
 
 
 @pytest.mark.parametrize(
-    ("environ", "said"),
+    ("environ", "message"),
     [
         ({"CONNECTOR_ALERT_EMAIL_TO": "not-an-address"}, r"alert_email_to \(from .* must be 1 to"),
         ({"CONNECTOR_ALERT_EMAIL_FROM": "a@b, c@d"}, "must be one address"),
@@ -75,15 +75,17 @@ def test_webhook_addresses_that_are_refused(tmp_path: Path, text: str, said: str
         ({"CONNECTOR_ALERT_WEBHOOK_STYLE": "teams"}, "one of: generic, slack"),
     ],
 )
-def test_what_cannot_work_is_refused(tmp_path: Path, environ: dict[str, str], said: str) -> None:
-    with pytest.raises(SettingsError, match=said) as caught:
+def test_invalid_alert_settings_are_refused(
+    tmp_path: Path, environ: dict[str, str], message: str
+) -> None:
+    with pytest.raises(SettingsError, match=message) as caught:
         load_settings({}, environ, tmp_path)
 
     assert "night@" not in str(caught.value)
     assert "not-an-address" not in str(caught.value)
 
 
-def test_password_may_have_spaces_and_is_not_shown(tmp_path: Path) -> None:
+def test_an_email_password_can_contain_spaces_and_is_not_shown(tmp_path: Path) -> None:
     named = {**MAIL, "CONNECTOR_ALERT_EMAIL_USER": "ann"}
     settings = load_settings({}, {**named, "CONNECTOR_ALERT_EMAIL_PASSWORD": "abcd efgh"}, tmp_path)
 

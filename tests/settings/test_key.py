@@ -1,4 +1,4 @@
-"""The API key: where it may come from, how it is read, and that nothing shows it."""
+"""The API key: its sources and their errors, none of which show it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ SECRETS = [name for name, rule in RULES.items() if rule.is_secret]
 HIDDEN = [*SECRETS, *(name for name, rule in RULES.items() if rule.place_of)]
 
 
-def write(path: Path, content: bytes, mode: int = 0o600) -> Path:
+def write_file(path: Path, content: bytes, mode: int = 0o600) -> Path:
     path.write_bytes(content)
     path.chmod(mode)
     return path
 
 
-def read_from(file: Path) -> str:
-    """The key that a key file gives."""
+def read_key(file: Path) -> str:
+    """Return the key that a key file provides."""
     settings = load_settings({}, {"CONNECTOR_API_KEY_FILE": str(file)}, file.parent)
     assert settings.api_key.value is not None
     return settings.api_key.value.get_secret_value()
 
 
-def test_key_from_the_environment_is_masked(tmp_path: Path) -> None:
+def test_a_key_from_the_environment_is_masked(tmp_path: Path) -> None:
     settings = load_settings({}, {"CONNECTOR_API_KEY": KEY}, tmp_path)
 
     assert settings.api_key.value is not None
@@ -44,8 +44,8 @@ def test_key_from_the_environment_is_masked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n"])
-def test_line_end_of_a_key_file_is_not_the_keys(tmp_path: Path, ending: bytes) -> None:
-    assert KEY == read_from(write(tmp_path / "key", KEY.encode() + ending))
+def test_the_line_end_of_a_key_file_is_removed(tmp_path: Path, ending: bytes) -> None:
+    assert KEY == read_key(write_file(tmp_path / "key", KEY.encode() + ending))
 
 
 @pytest.mark.parametrize(
@@ -63,11 +63,13 @@ def test_line_end_of_a_key_file_is_not_the_keys(tmp_path: Path, ending: bytes) -
         (b"x" * 100_000, "is longer than 4096 characters"),
     ],
 )
-def test_unfit_key_file_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
-    file = write(tmp_path / "key", content)
+def test_a_key_file_with_invalid_content_is_refused(
+    tmp_path: Path, content: bytes, problem: str
+) -> None:
+    file = write_file(tmp_path / "key", content)
 
     with pytest.raises(SettingsError) as caught:
-        read_from(file)
+        read_key(file)
 
     assert str(caught.value).startswith(f"api_key {problem}")
     assert f"(from {file}, named by CONNECTOR_API_KEY_FILE)" in str(caught.value)
@@ -76,8 +78,8 @@ def test_unfit_key_file_is_refused(tmp_path: Path, content: bytes, problem: str)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
-def test_a_key_file_open_to_others_is_a_warning(tmp_path: Path, mode: int) -> None:
-    file = write(tmp_path / "key", KEY.encode(), mode)
+def test_a_key_file_that_others_can_read_causes_a_warning(tmp_path: Path, mode: int) -> None:
+    file = write_file(tmp_path / "key", KEY.encode(), mode)
 
     settings = load_settings({}, {"CONNECTOR_API_KEY_FILE": str(file)}, tmp_path)
 
@@ -87,13 +89,13 @@ def test_a_key_file_open_to_others_is_a_warning(tmp_path: Path, mode: int) -> No
     assert (expected,) == settings.warnings
 
 
-def test_closed_key_file_gives_no_warning(tmp_path: Path) -> None:
-    file = write(tmp_path / "key", KEY.encode(), 0o600)
+def test_a_private_key_file_causes_no_warning(tmp_path: Path) -> None:
+    file = write_file(tmp_path / "key", KEY.encode(), 0o600)
 
     assert () == load_settings({}, {"CONNECTOR_API_KEY_FILE": str(file)}, tmp_path).warnings
 
 
-def test_unreadable_key_file_is_refused_without_its_name(tmp_path: Path) -> None:
+def test_an_unreadable_key_file_is_refused_without_showing_its_name(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {"CONNECTOR_API_KEY_FILE": KEY}, tmp_path)
 
@@ -103,8 +105,8 @@ def test_unreadable_key_file_is_refused_without_its_name(tmp_path: Path) -> None
     ) == str(caught.value)
 
 
-def test_two_keys_are_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "key", KEY.encode())
+def test_a_key_and_a_key_file_together_are_refused(tmp_path: Path) -> None:
+    file = write_file(tmp_path / "key", KEY.encode())
     environ = {"CONNECTOR_API_KEY": KEY, "CONNECTOR_API_KEY_FILE": str(file)}
 
     with pytest.raises(SettingsError, match="both CONNECTOR_API_KEY and CONNECTOR_API_KEY_FILE"):
@@ -114,7 +116,7 @@ def test_two_keys_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "flag", [n for n, rule in RULES.items() if rule.is_secret or rule.place_of]
 )
-def test_secret_is_never_a_flag(tmp_path: Path, flag: str) -> None:
+def test_secrets_are_refused_as_command_line_options(tmp_path: Path, flag: str) -> None:
     with pytest.raises(SettingsError, match="a key cannot be given as an option") as caught:
         load_settings({flag: KEY}, {}, tmp_path)
 
@@ -123,7 +125,7 @@ def test_secret_is_never_a_flag(tmp_path: Path, flag: str) -> None:
 
 @pytest.mark.parametrize("table", ["", "[accounts.acme]\n"])
 @pytest.mark.parametrize("name", SECRETS)
-def test_secret_in_the_project_file_is_refused(tmp_path: Path, name: str, table: str) -> None:
+def test_a_secret_in_the_project_file_is_refused(tmp_path: Path, name: str, table: str) -> None:
     (tmp_path / "connector.toml").write_text(f"{table}{name} = '{KEY}'\n", encoding="utf-8")
 
     with pytest.raises(SettingsError, match=f"contains {name}") as caught:
@@ -147,7 +149,7 @@ def test_secret_in_the_project_file_is_refused(tmp_path: Path, name: str, table:
         {"CONNECTOR_API_KEY_FILE": KEY},
     ],
 )
-def test_no_refusal_holds_the_key(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_no_error_about_the_key_contains_it(tmp_path: Path, environ: dict[str, str]) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings({}, environ, tmp_path)
 

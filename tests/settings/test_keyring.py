@@ -1,4 +1,4 @@
-"""The key from the system's keyring: found where it is named, and every way in which it is not."""
+"""The API key from the system's keyring: its entry, and every error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENTRY = {"CONNECTOR_API_KEY_KEYRING": "recruitment-connector/acme"}
 
 
 class FileKeyring(KeyringBackend):
-    """A keyring in a file of JSON, as keyring's own backends keep theirs; it may be locked."""
+    """Keyring in a JSON file, which can be locked."""
 
     priority = 1
 
@@ -41,8 +41,8 @@ class FileKeyring(KeyringBackend):
 
 
 @pytest.fixture
-def ring(tmp_path: Path) -> Iterator[FileKeyring]:
-    """The keyring of this process, for the test's duration, with the key in it."""
+def file_keyring(tmp_path: Path) -> Iterator[FileKeyring]:
+    """Keyring of this process with the key, for the duration of the test."""
     before = keyring.get_keyring()
     ring = FileKeyring(tmp_path / "ring.json")
     ring.set_password("recruitment-connector", "acme", KEY)
@@ -51,13 +51,13 @@ def ring(tmp_path: Path) -> Iterator[FileKeyring]:
     keyring.set_keyring(before)
 
 
-def load(folder: Path, **environ: str) -> Settings:
-    """The settings that the environment gives."""
+def load_from_environment(folder: Path, **environ: str) -> Settings:
+    """Return the settings from the environment."""
     return load_settings({}, {**ENTRY, **environ}, folder)
 
 
-def test_the_key_is_read_from_the_keyring(ring: FileKeyring, tmp_path: Path) -> None:
-    settings = load(tmp_path)
+def test_the_key_is_read_from_the_keyring(file_keyring: FileKeyring, tmp_path: Path) -> None:
+    settings = load_from_environment(tmp_path)
 
     assert settings.api_key.value is not None
     assert KEY == settings.api_key.value.get_secret_value()
@@ -66,7 +66,9 @@ def test_the_key_is_read_from_the_keyring(ring: FileKeyring, tmp_path: Path) -> 
     assert ("api_key", "set", settings.api_key.origin) in list(settings.rows())
 
 
-def test_an_account_names_its_own_entry(ring: FileKeyring, tmp_path: Path) -> None:
+def test_each_account_can_name_its_own_keyring_entry(
+    file_keyring: FileKeyring, tmp_path: Path
+) -> None:
     (tmp_path / "connector.toml").write_text(
         'api_key_keyring = "recruitment-connector/top"\n[accounts.acme]\n'
         'base_url = "https://acme.example"\napi_key_keyring = "recruitment-connector/acme"\n'
@@ -81,7 +83,7 @@ def test_an_account_names_its_own_entry(ring: FileKeyring, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         ("recruitment-connector/other", "run 'keyring set recruitment-connector other'"),
         ("nothing", "must be SERVICE/USER"),
@@ -89,48 +91,50 @@ def test_an_account_names_its_own_entry(ring: FileKeyring, tmp_path: Path) -> No
         ("service/", "must be SERVICE/USER"),
     ],
 )
-def test_an_entry_that_is_not_there_is_told(
-    ring: FileKeyring, tmp_path: Path, entry: str, said: str
+def test_a_missing_keyring_entry_is_reported(
+    file_keyring: FileKeyring, tmp_path: Path, entry: str, message: str
 ) -> None:
-    with pytest.raises(SettingsError, match=said) as caught:
-        load(tmp_path, CONNECTOR_API_KEY_KEYRING=entry)
+    with pytest.raises(SettingsError, match=message) as caught:
+        load_from_environment(tmp_path, CONNECTOR_API_KEY_KEYRING=entry)
     assert "CONNECTOR_API_KEY_KEYRING" in str(caught.value)
     assert 2 == caught.value.exit_status
 
 
 @pytest.mark.parametrize(
-    ("error", "said"), [(KeyringLocked(KEY), "is locked"), (KeyringError(KEY), "failed")]
+    ("error", "message"), [(KeyringLocked(KEY), "is locked"), (KeyringError(KEY), "failed")]
 )
-def test_a_keyring_that_cannot_be_read_is_told(
-    ring: FileKeyring, tmp_path: Path, error: KeyringError, said: str
+def test_a_locked_keyring_is_reported(
+    file_keyring: FileKeyring, tmp_path: Path, error: KeyringError, message: str
 ) -> None:
-    ring.error = error
-    with pytest.raises(SettingsError, match=said) as caught:
-        load(tmp_path)
+    file_keyring.error = error
+    with pytest.raises(SettingsError, match=message) as caught:
+        load_from_environment(tmp_path)
     assert KEY not in f"{caught.value} {caught.value.action} {caught.value.__cause__}"
 
 
-def test_a_machine_without_a_keyring_is_told(ring: FileKeyring, tmp_path: Path) -> None:
+def test_a_machine_without_a_keyring_is_reported(file_keyring: FileKeyring, tmp_path: Path) -> None:
     keyring.set_keyring(keyring.backends.fail.Keyring())  # type: ignore[no-untyped-call] # as above
     with pytest.raises(SettingsError, match="this machine has no keyring") as caught:
-        load(tmp_path)
+        load_from_environment(tmp_path)
     assert "CONNECTOR_API_KEY_FILE" in caught.value.action
 
 
-def test_without_the_package_the_error_says_what_to_install(
+def test_a_missing_keyring_package_is_reported_with_its_installation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "keyring", None)
 
     assert None is load_settings({}, {}, tmp_path).api_key.value
     with pytest.raises(SettingsError, match=r"requirements/keyring\.txt"):
-        load(tmp_path)
+        load_from_environment(tmp_path)
 
 
-def test_the_key_is_named_in_one_place_alone(ring: FileKeyring, tmp_path: Path) -> None:
+def test_a_keyring_entry_beside_another_key_setting_is_refused(
+    file_keyring: FileKeyring, tmp_path: Path
+) -> None:
     for other in ({"CONNECTOR_API_KEY": "k"}, {"CONNECTOR_API_KEY_FILE": "k"}):
         with pytest.raises(SettingsError, match="both"):
-            load(tmp_path, **other)
+            load_from_environment(tmp_path, **other)
     (tmp_path / "connector.toml").write_text(
         'base_url = "https://acme.example"\napi_key_keyring = "recruitment-connector/acme"\n',
         encoding="utf-8",

@@ -1,4 +1,4 @@
-"""The error for a missing package names a command that works: a lock, or the wheel's extra."""
+"""Errors for missing packages name a working command: a lock file, or the wheel's extra."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ EXTRAS = ("keyring", "lakehouse", "metrics", "page", "report")
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_a_project_folder_has_the_lock_that_is_named(extra: str) -> None:
+def test_the_error_for_a_missing_package_names_an_existing_lock(extra: str) -> None:
     *_, lock = shlex.split(install_extra(extra))
 
     assert Path(lock).is_file()
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_without_a_project_folder_the_wheels_extra_is_named(
+def test_the_error_outside_a_project_folder_names_the_wheels_extra(
     extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(extras, "__file__", str(tmp_path / "connector" / "system" / "extras.py"))

@@ -1,4 +1,4 @@
-"""The settings on what is published: schemas left out, and the key by which fields are hashed."""
+"""Publishing settings: excluded schemas, and the key for hashed fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HASH_KEY = "planted-hash-key-77aa"
 
 
 @pytest.mark.parametrize("text", ['"push, sync"', '["push", "sync"]'])
-def test_schemas_left_out_are_a_list_or_parted_by_commas(tmp_path: Path, text: str) -> None:
+def test_excluded_schemas_can_be_a_list_or_comma_separated(tmp_path: Path, text: str) -> None:
     (tmp_path / "connector.toml").write_text(f"publish_without = {text}\n", encoding="utf-8")
 
     settings = load_settings({}, {}, tmp_path)
@@ -23,7 +23,7 @@ def test_schemas_left_out_are_a_list_or_parted_by_commas(tmp_path: Path, text: s
     assert ("publish_without", "sync, push", "connector.toml") in list(settings.rows())
 
 
-def test_schemas_and_columns_left_out_stand_in_a_table_of_the_project_file(tmp_path: Path) -> None:
+def test_excluded_schemas_and_columns_are_read_from_the_project_file(tmp_path: Path) -> None:
     text = '[publish]\nwithout = ["candidates.notes", "push", "marts.dim_candidates.phone"]\n'
     (tmp_path / "connector.toml").write_text(text, encoding="utf-8")
 
@@ -33,26 +33,28 @@ def test_schemas_and_columns_left_out_stand_in_a_table_of_the_project_file(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("candidates.note", "no field of candidates (did you mean 'notes'?). Allowed: id, "),
         ("candidate.notes", "no resource (did you mean 'candidates'?). Allowed: "),
         ("mart.dim_jobs.title", "SCHEMA.TABLE.COLUMN; 'mart.dim_jobs.title' is neither"),
     ],
 )
-def test_what_cannot_be_left_out_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(SettingsError, match=re.escape(said)):
+def test_unknown_excluded_schemas_or_columns_are_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)):
         load_settings({}, {"CONNECTOR_PUBLISH_WITHOUT": f"push,{text}"}, tmp_path)
 
 
-def test_hashing_without_a_key_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+def test_hashing_without_a_key_is_refused_when_settings_are_loaded(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="publish_hash_key is not set") as caught:
         load_settings({}, {"CONNECTOR_PUBLISH_PERSONAL": "hash"}, tmp_path)
 
     assert "CONNECTOR_PUBLISH_HASH_KEY_FILE" in caught.value.action
 
 
-def test_hash_key_is_a_secret(tmp_path: Path) -> None:
+def test_the_hash_key_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / "hash.key").write_text(f"{HASH_KEY}\n", encoding="utf-8")
     (tmp_path / "hash.key").chmod(0o600)
     (tmp_path / "connector.toml").write_text(
@@ -70,11 +72,11 @@ def test_hash_key_is_a_secret(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [("tiny-0", "shorter than 16 characters"), ("two words, and long", "has a space")],
 )
-def test_hash_key_that_can_be_guessed_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(SettingsError, match=said) as caught:
+def test_a_short_or_weak_hash_key_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as caught:
         load_settings({}, {"CONNECTOR_PUBLISH_HASH_KEY": text}, tmp_path)
 
     assert text not in str(caught.value)

@@ -1,4 +1,4 @@
-"""The settings on schedules: which times and time zones are taken, and which are refused."""
+"""Schedule settings: accepted and refused times and time zones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("cron", TAKEN)
-def test_a_time_is_taken_as_dagster_takes_it(tmp_path: Path, cron: str) -> None:
+def test_schedule_times_are_accepted_in_dagsters_format(tmp_path: Path, cron: str) -> None:
     settings = load_settings({"nightly_cron": f" {cron.replace(' ', '  ')} "}, {}, tmp_path)
 
     assert cron == settings.nightly_cron.value
@@ -48,18 +48,20 @@ def test_a_time_is_taken_as_dagster_takes_it(tmp_path: Path, cron: str) -> None:
 
 
 @pytest.mark.parametrize("cron", REFUSED)
-def test_another_time_is_refused_with_what_is_allowed(tmp_path: Path, cron: str) -> None:
+def test_an_invalid_schedule_time_is_refused_with_the_allowed_formats(
+    tmp_path: Path, cron: str
+) -> None:
     (tmp_path / "connector.toml").write_text(f"verification_cron = '{cron}'\n", encoding="utf-8")
 
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {}, tmp_path)
 
-    said = f"verification_cron is '{cron}' (from connector.toml): it must be a cron expression"
-    assert str(caught.value).startswith(said)
+    message = f"verification_cron is '{cron}' (from connector.toml): it must be a cron expression"
+    assert str(caught.value).startswith(message)
     assert "such as '15 2 * * *' for 02:15 every day; or 'off'" in str(caught.value)
 
 
-def test_off_is_a_time_that_never_comes(tmp_path: Path) -> None:
+def test_off_disables_a_schedule(tmp_path: Path) -> None:
     environ = {f"CONNECTOR_{name}_CRON": "off" for name in ("NIGHTLY", "INTRADAY", "VERIFICATION")}
     settings = load_settings({}, environ, tmp_path)
 
@@ -67,19 +69,19 @@ def test_off_is_a_time_that_never_comes(tmp_path: Path) -> None:
     assert ["off"] * 3 == [each.value for each in found]
 
 
-def test_time_zone_is_one_that_exists(tmp_path: Path) -> None:
-    assert "Europe/Berlin" == zone_of("Europe/Berlin", tmp_path)
+def test_an_unknown_time_zone_is_refused(tmp_path: Path) -> None:
+    assert "Europe/Berlin" == read_time_zone("Europe/Berlin", tmp_path)
     for wrong in ("Europe/Brelin", "CEST+", "../UTC", "/etc/localtime", "Europe/", "Europe"):
         with pytest.raises(SettingsError, match="must be the name of a time zone such as UTC"):
-            zone_of(wrong, tmp_path)
+            read_time_zone(wrong, tmp_path)
 
 
-def zone_of(name: str, folder: Path) -> str:
-    """The time zone as it is set."""
+def read_time_zone(name: str, folder: Path) -> str:
+    """Return the configured time zone."""
     return load_settings({}, {"CONNECTOR_TIME_ZONE": name}, folder).time_zone.value
 
 
-def test_an_accounts_own_times_take_the_place_of_those_at_the_top(tmp_path: Path) -> None:
+def test_an_accounts_own_times_override_those_of_the_top_level(tmp_path: Path) -> None:
     (tmp_path / "connector.toml").write_text(
         "nightly_cron = '0 1 * * *'\ntime_zone = 'Europe/Berlin'\n"
         "[accounts.acme]\n[accounts.globex]\nnightly_cron = '0 4 * * *'\n",

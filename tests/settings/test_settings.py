@@ -1,4 +1,4 @@
-"""Settings: precedence, origins, accounts, and what is refused with which words."""
+"""Settings: precedence, origins, accounts, and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEY = "planted-key-0123456789"
 
 
 def write_config(folder: Path, text: str) -> Path:
-    """A project file in `folder`."""
+    """Write a project file in the folder."""
     path = folder / "connector.toml"
     path.write_text(text, encoding="utf-8")
     return path
@@ -29,12 +29,12 @@ def write_key(folder: Path, text: str = f"{KEY}\n", mode: int = 0o600) -> Path:
     return path
 
 
-def refusal(caught: pytest.ExceptionInfo[ConnectorError]) -> str:
-    """All that a person would read of an error."""
+def format_error(caught: pytest.ExceptionInfo[ConnectorError]) -> str:
+    """Return the message and the action of an error."""
     return f"{caught.value} {caught.value.action}"
 
 
-def test_defaults_say_that_they_are(tmp_path: Path) -> None:
+def test_default_values_have_the_origin_default(tmp_path: Path) -> None:
     settings = load_settings({}, {}, tmp_path)
 
     assert {"default"} == {origin for _, _, origin in settings.rows()}
@@ -51,7 +51,7 @@ def test_defaults_say_that_they_are(tmp_path: Path) -> None:
         ({}, None, "", (1, "default")),
     ],
 )
-def test_nearer_source_wins(
+def test_options_override_variables_and_variables_override_the_project_file(
     tmp_path: Path,
     flags: dict[str, object],
     environ: str | None,
@@ -66,7 +66,7 @@ def test_nearer_source_wins(
     assert expected == (found.value, found.origin)
 
 
-def test_account_table_beats_the_top_and_inherits_limits(tmp_path: Path) -> None:
+def test_an_account_table_overrides_the_top_level_and_inherits_limits(tmp_path: Path) -> None:
     write_config(
         tmp_path,
         "connections = 2\nbilling_day = 5\n[accounts.acme]\nbilling_day = 9\n[accounts.globex]\n",
@@ -82,7 +82,7 @@ def test_account_table_beats_the_top_and_inherits_limits(tmp_path: Path) -> None
     assert ("acme", "globex") == settings.accounts
 
 
-def test_account_never_inherits_an_address_or_a_key(tmp_path: Path) -> None:
+def test_an_account_does_not_inherit_an_address_or_a_key(tmp_path: Path) -> None:
     write_key(tmp_path)
     write_config(tmp_path, f"base_url = '{ADDRESS}'\napi_key_file = 'key'\n[accounts.acme]\n")
 
@@ -97,7 +97,9 @@ def test_account_never_inherits_an_address_or_a_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("outside", ["CONNECTOR_BASE_URL", "CONNECTOR_API_KEY"])
-def test_half_of_an_address_and_key_is_not_replaced(tmp_path: Path, outside: str) -> None:
+def test_replacing_only_the_address_or_only_the_key_of_an_account_is_refused(
+    tmp_path: Path, outside: str
+) -> None:
     write_key(tmp_path)
     write_config(tmp_path, f"[accounts.acme]\nbase_url = '{ADDRESS}'\napi_key_file = 'key'\n")
     environ = {
@@ -121,7 +123,7 @@ def test_half_of_an_address_and_key_is_not_replaced(tmp_path: Path, outside: str
     assert "in the same place" in caught.value.action
 
 
-def test_unknown_account_is_refused_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_account_is_refused_with_the_most_similar_name(tmp_path: Path) -> None:
     write_config(tmp_path, "[accounts.acme]\n[accounts.globex]\n")
 
     with pytest.raises(UnknownName) as caught:
@@ -130,10 +132,10 @@ def test_unknown_account_is_refused_with_the_nearest(tmp_path: Path) -> None:
     assert (
         "'acne' is not a configured account of connector.toml (CONNECTOR_ACCOUNT)."
         " Did you mean 'acme'? Use one of: acme, globex."
-    ) == refusal(caught)
+    ) == format_error(caught)
 
 
-def test_folder_is_the_accounts_own(tmp_path: Path) -> None:
+def test_each_account_has_its_own_data_folder(tmp_path: Path) -> None:
     environ = {"CONNECTOR_DATA_DIR": "here"}
 
     unnamed = load_settings({}, environ, tmp_path)
@@ -143,7 +145,7 @@ def test_folder_is_the_accounts_own(tmp_path: Path) -> None:
     assert tmp_path / "here" / "acme" == named.folder
 
 
-def test_folders_are_made_for_their_owner_alone(tmp_path: Path) -> None:
+def test_created_data_folders_are_private_to_their_owner(tmp_path: Path) -> None:
     environ = {"CONNECTOR_DATA_DIR": "outer/inner", "CONNECTOR_ACCOUNT": "acme"}
     settings = load_settings({}, environ, tmp_path)
     before = stat.S_IMODE(tmp_path.stat().st_mode)
@@ -158,7 +160,7 @@ def test_folders_are_made_for_their_owner_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("account", [None, "acme"])
-def test_file_in_the_folders_place_is_refused(tmp_path: Path, account: str | None) -> None:
+def test_a_file_instead_of_the_data_folder_is_refused(tmp_path: Path, account: str | None) -> None:
     (tmp_path / "data").write_text("", encoding="utf-8")
     settings = load_settings({"account": account}, {}, tmp_path)
 
@@ -187,7 +189,7 @@ def test_file_in_the_folders_place_is_refused(tmp_path: Path, account: str | Non
         ("publish_without", "push,pull", "some of: landing, history, sync, push, staging, marts"),
     ],
 )
-def test_refusal_names_setting_value_allowed_and_origin(
+def test_an_invalid_value_is_refused_with_its_origin_and_the_allowed_values(
     tmp_path: Path, name: str, received: str, allowed: str
 ) -> None:
     with pytest.raises(SettingsError) as caught:
@@ -201,14 +203,14 @@ def test_refusal_names_setting_value_allowed_and_origin(
 @pytest.mark.parametrize(
     "line", ["billing_day = true", "billing_day = 1.0", "billing_day = [1]", "data_dir = 1"]
 )
-def test_value_of_another_toml_type_is_refused(tmp_path: Path, line: str) -> None:
+def test_a_value_of_the_wrong_toml_type_is_refused(tmp_path: Path, line: str) -> None:
     write_config(tmp_path, line)
 
     with pytest.raises(SettingsError, match=r"\(from connector\.toml\): it must be a"):
         load_settings({}, {}, tmp_path)
 
 
-def test_long_value_is_cut_in_the_refusal(tmp_path: Path) -> None:
+def test_a_long_value_is_shortened_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {"CONNECTOR_ACCOUNT": "\x1b[31m" + "x" * 500}, tmp_path)
 
@@ -217,7 +219,7 @@ def test_long_value_is_cut_in_the_refusal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ENVIRONMENT)
-def test_empty_variable_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_empty_variable_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {ENVIRONMENT[name]: " "}, tmp_path)
 
@@ -225,7 +227,7 @@ def test_empty_variable_is_refused(tmp_path: Path, name: str) -> None:
     assert f"Give {ENVIRONMENT[name]} a value, or unset it." == caught.value.action
 
 
-def test_unknown_key_is_refused_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_setting_is_refused_with_the_most_similar_name(tmp_path: Path) -> None:
     for text, where in (
         ("base_ur = 'x'", "connector.toml"),
         ("[accounts.acme]\nbase_ur = 'x'", "connector.toml [accounts.acme]"),
@@ -239,8 +241,10 @@ def test_unknown_key_is_refused_with_the_nearest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["account", "data_dir"])
-def test_account_table_cannot_move_the_account(tmp_path: Path, key: str) -> None:
-    """Where an account lives follows from its name, so its table may not say otherwise."""
+def test_an_account_table_cannot_change_the_data_folder_or_account(
+    tmp_path: Path, key: str
+) -> None:
+    """The folder of an account follows from its name."""
     write_config(tmp_path, f"[accounts.acme]\n{key} = 'x'\n")
 
     with pytest.raises(UnknownName, match=f"'{key}' is not a setting"):
@@ -248,7 +252,7 @@ def test_account_table_cannot_move_the_account(tmp_path: Path, key: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (b"billing_day = ", "is not valid TOML: Invalid value"),
         (b"billing_day = '\xff'", "is not valid TOML: it is not UTF-8"),
@@ -257,17 +261,17 @@ def test_account_table_cannot_move_the_account(tmp_path: Path, key: str) -> None
         (b"[accounts.Acme]", "account is 'Acme' (from connector.toml)"),
     ],
 )
-def test_malformed_project_file_is_refused(tmp_path: Path, text: bytes, said: str) -> None:
+def test_a_malformed_project_file_is_refused(tmp_path: Path, text: bytes, message: str) -> None:
     (tmp_path / "connector.toml").write_bytes(text)
 
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {}, tmp_path)
 
     assert "connector.toml" in str(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_project_file_elsewhere_is_named_by_a_variable(tmp_path: Path) -> None:
+def test_a_variable_can_name_a_project_file_in_another_folder(tmp_path: Path) -> None:
     folder = tmp_path / "conf"
     folder.mkdir()
     write_config(folder, f"base_url = '{ADDRESS}'\napi_key_file = 'key'\ndata_dir = 'd'\n")
@@ -280,7 +284,7 @@ def test_project_file_elsewhere_is_named_by_a_variable(tmp_path: Path) -> None:
     assert f"{folder / 'key'}, named by {Path('conf/connector.toml')}" == settings.api_key.origin
 
 
-def test_missing_named_project_file_is_refused(tmp_path: Path) -> None:
+def test_a_missing_project_file_that_a_variable_names_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {"CONNECTOR_CONFIG": "other.toml"}, tmp_path)
 
@@ -288,20 +292,20 @@ def test_missing_named_project_file_is_refused(tmp_path: Path) -> None:
     assert expected == str(caught.value)
 
 
-def test_dotenv_file_is_not_read(tmp_path: Path) -> None:
+def test_a_dotenv_file_is_not_read(tmp_path: Path) -> None:
     before = load_settings({}, {}, tmp_path)
     (tmp_path / ".env").write_text("CONNECTOR_BILLING_DAY=9\n", encoding="utf-8")
 
     assert before == load_settings({}, {}, tmp_path)
 
 
-def test_home_is_the_environments(tmp_path: Path) -> None:
+def test_the_home_folder_is_that_of_the_environment(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path / "home"), "CONNECTOR_DATA_DIR": "~/data"}
 
     assert tmp_path / "home" / "data" == load_settings({}, environ, tmp_path).folder
 
 
-def test_misspelt_variable_is_a_warning(tmp_path: Path) -> None:
+def test_a_misspelled_variable_causes_a_warning(tmp_path: Path) -> None:
     environ = {"CONNECTOR_BASEURL": ADDRESS, "CONNECTOR_OF_SOMETHING": "x", "PATH": os.defpath}
 
     settings = load_settings({}, environ, tmp_path)
@@ -311,18 +315,18 @@ def test_misspelt_variable_is_a_warning(tmp_path: Path) -> None:
     ) == settings.warnings
 
 
-def test_flag_that_is_no_setting_is_refused(tmp_path: Path) -> None:
+def test_an_option_that_is_not_a_setting_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="'acount' is not a setting that a flag may give"):
         load_settings({"acount": "x"}, {}, tmp_path)
 
 
-def test_missing_connection_says_what_to_set(tmp_path: Path) -> None:
+def test_a_missing_address_or_key_is_refused_with_the_settings_to_set(tmp_path: Path) -> None:
     write_config(tmp_path, "[accounts.acme]\n[accounts.globex]\n")
 
     def ask(settings: Settings) -> str:
         with pytest.raises(SettingsError) as caught:
             settings.connection()
-        return refusal(caught)
+        return format_error(caught)
 
     assert (
         "base_url is not set Set CONNECTOR_BASE_URL, or base_url in connector.toml,"

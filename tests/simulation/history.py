@@ -21,7 +21,7 @@ from connector.warehouse.bookmark import Stream
 from connector.warehouse.pull_commands import Commit, FoundDetail
 from connector.warehouse.versions import SECOND, HistoryEdits, RecordState, Version, VersionEnd
 from connector.warehouse.warehouse import Warehouse
-from tests.simulation.twin import SimulatedServer, Twin
+from tests.simulation.twin import SimulatedServer, TwinServer
 from tests.support.agency import rows
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
@@ -203,7 +203,7 @@ def backward(chains: Chains) -> set[str]:
 
 def untrue(server: SimulatedServer, chains: Chains) -> dict[str, set[str]]:
     """Ids of records with a version that the world's own history denies, by what is wrong."""
-    assert isinstance(server, Twin), "the store has no memory: use the twin"
+    assert isinstance(server, TwinServer), "the store has no memory: use the twin"
     found: dict[str, set[str]] = {}
     for id, chain in chains.items():
         past = server.past(id)

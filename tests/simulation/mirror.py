@@ -36,7 +36,7 @@ from tests.simulation.history import MemoryHistory, WarehouseHistory
 from tests.simulation.world import PullWorld
 
 
-class CutShort(Exception):
+class PullKilled(Exception):
     """The process was killed here."""
 
 
@@ -56,7 +56,7 @@ class Row:
 
 
 @dataclass
-class Kill:
+class KillPoint:
     """Step at which a process is killed, before or after its effect.
 
     A step is a look, a list request, each request for a detail, or a commit.
@@ -75,7 +75,7 @@ class PullEnd:
 
 
 @dataclass
-class Seen:
+class ReceivedAnswers:
     """Answers that the engine received, as proof for its commits."""
 
     pages: list[Page[Resource]] = field(default_factory=list)
@@ -94,9 +94,9 @@ class Mirror:
         self.queue: dict[str, tuple[str, datetime | None]] = {}
         self.bookmark = Bookmark(lateness_seconds=world.scenario.lateness_seconds)
         self.events: list[pull_commands.Event] = []
-        self.seen = Seen()
+        self.seen = ReceivedAnswers()
         self.steps = 0
-        self.kill: Kill | None = None
+        self.kill: KillPoint | None = None
         self.trace: Trace | None = None
         self.requests_max = 10**9
         self.options = PullOptions(accepts_deletes=world.scenario.accepts_deletes)
@@ -132,7 +132,7 @@ class Mirror:
                 wanted = steps.send(answer)
         except StopIteration as ended:
             return PullEnd(pulled=ended.value)
-        except CutShort:
+        except PullKilled:
             return PullEnd()
         except ConnectorError as error:
             return PullEnd(error=error)
@@ -165,10 +165,10 @@ class Mirror:
     def _die_here(self, *, is_after: bool) -> None:
         world, share = self.world, self.world.scenario.kill_share / 2
         is_drawn = share > 0 and world.is_faulty and world.chance.random() < share
-        if is_drawn or (self.kill is not None and self.kill == Kill(self.steps, is_after)):
+        if is_drawn or (self.kill is not None and self.kill == KillPoint(self.steps, is_after)):
             if self.trace is not None:
                 self.trace(f"killed {'after' if is_after else 'before'} step {self.steps}")
-            raise CutShort
+            raise PullKilled
 
     def _list(self, page: int, sort: str | None, order: str) -> Page[Resource]:
         self._count()

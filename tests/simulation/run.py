@@ -14,7 +14,7 @@ from tests.simulation.harness import Trace, Verdict, collect_failures
 from tests.simulation.history import backward, landing, untrue
 from tests.simulation.mirror import Mirror
 from tests.simulation.scenario import PullScenario, scenario_of
-from tests.simulation.twin import Twin
+from tests.simulation.twin import TwinServer
 from tests.simulation.world import PullWorld
 
 REQUESTS_PER_RECORD_MAX = 12
@@ -82,7 +82,7 @@ def _untrue_histories(mirror: Mirror) -> list[str]:
     )
     if ids := backward(remembered.chains):
         wrong.append(f"history runs backwards: {_shown(ids)}")
-    if isinstance(server, Twin) and mirror.world.scenario.dates_answers:
+    if isinstance(server, TwinServer) and mirror.world.scenario.dates_answers:
         found = untrue(server, remembered.chains)
         wrong += [f"history, {what}: {_shown(ids)}" for what, ids in found.items()]
     return wrong

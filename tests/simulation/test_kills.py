@@ -10,7 +10,7 @@ import pytest
 
 from connector.pulls import detail_queue, listing
 from tests.simulation.checkers import differences, judge
-from tests.simulation.mirror import Kill, Mirror
+from tests.simulation.mirror import KillPoint, Mirror
 from tests.simulation.scenario import PullScenario, scenario_of
 from tests.simulation.world import PullWorld
 
@@ -66,7 +66,7 @@ def test_a_kill_at_any_step_costs_one_batch_and_two_requests(
         dear = {}
         for step in range(1, steps + 1, max(1, steps // points)):
             mirror = _build_mirror(kind, 0)
-            mirror.kill = Kill(step, is_after)
+            mirror.kill = KillPoint(step, is_after)
             assert mirror.pull().pulled is None
             mirror.kill = None
             mirror.pull()
@@ -90,7 +90,7 @@ def test_a_kill_at_any_step_of_a_busy_pull_loses_nothing(name: str, seed: int) -
             world = PullWorld(seed, scenario)
             mirror = Mirror(world, judge=judge)
             world.is_busy = True
-            mirror.kill = Kill(step)
+            mirror.kill = KillPoint(step)
             is_over = mirror.pull().pulled is not None
             mirror.kill = None
             world.pass_time(10)

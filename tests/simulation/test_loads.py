@@ -9,7 +9,7 @@ import pytest
 
 from connector.pulls.first_load import SWEEPS_MAX
 from tests.simulation.checkers import differences, judge
-from tests.simulation.mirror import CutShort, Mirror
+from tests.simulation.mirror import Mirror, PullKilled
 from tests.simulation.run import run
 from tests.simulation.scenario import ORDINARY, PullScenario, scenario_of
 from tests.simulation.world import PullWorld
@@ -77,7 +77,7 @@ def test_load_cut_short_over_ties_needs_one_quiet_pull(cut_at: int, seed: int) -
 
     def cut() -> None:
         if world.requests == cut_at:
-            raise CutShort
+            raise PullKilled
 
     mirror.before_request = cut
     mirror.pull()

@@ -43,14 +43,14 @@ class ServerPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ServerView:
     """State that an answer is made from: the records that the key sees, and the replica's time."""
 
     at: datetime | None = None
     sees: Callable[[str], bool] | None = None
 
 
-WHOLE = Sight()
+WHOLE = ServerView()
 
 
 class SimulatedServer(ABC):
@@ -85,11 +85,13 @@ class SimulatedServer(ABC):
         """Delete a record."""
 
     @abstractmethod
-    def page(self, page: int, sort: str | None, order: str, sight: Sight = WHOLE) -> ServerPage:
+    def page(
+        self, page: int, sort: str | None, order: str, sight: ServerView = WHOLE
+    ) -> ServerPage:
         """One page of the list, asked for with the API's largest `per_page`."""
 
     @abstractmethod
-    def detail(self, id: str, sight: Sight = WHOLE) -> Resource | None:
+    def detail(self, id: str, sight: ServerView = WHOLE) -> Resource | None:
         """A record, None if there is none."""
 
     @abstractmethod
@@ -97,7 +99,7 @@ class SimulatedServer(ABC):
         """Every record as its detail shows it now."""
 
 
-class Sandboxed(SimulatedServer):
+class StoreServer(SimulatedServer):
     """The sandbox's store. It knows no earlier state and sees everything."""
 
     def __init__(self, scenario: PullScenario, clock: Clock, chance: random.Random) -> None:
@@ -144,7 +146,9 @@ class Sandboxed(SimulatedServer):
         self._store.remove(self._name, id)
         del self.born[id], self.dated[id]
 
-    def page(self, page: int, sort: str | None, order: str, sight: Sight = WHOLE) -> ServerPage:
+    def page(
+        self, page: int, sort: str | None, order: str, sight: ServerView = WHOLE
+    ) -> ServerPage:
         assert sight == WHOLE, "the store has no memory: use the twin"
         query = {"page": str(page), "per_page": "100", "sort": sort or "", "order": order}
         answer = self._store.list(self._name, query, type=self.parent)
@@ -152,7 +156,7 @@ class Sandboxed(SimulatedServer):
         items = tuple(self.declaration.record(each, is_item=True) for each in answer.items)
         return ServerPage(items, shown["page"], shown["per_page"], shown["total"])
 
-    def detail(self, id: str, sight: Sight = WHOLE) -> Resource | None:
+    def detail(self, id: str, sight: ServerView = WHOLE) -> Resource | None:
         assert sight == WHOLE, "the store has no memory: use the twin"
         try:
             return self.declaration.record(self._store.get(self._name, id).record)
@@ -178,7 +182,7 @@ class TwinVersion:
         self.updated_at: str = stored["updated_at"] or ""
 
 
-class Twin(SimulatedServer):
+class TwinServer(SimulatedServer):
     """The same in plain Python, with every version that there ever was.
 
     `server_clock` dates records, `true_clock` says when a version became visible.
@@ -251,7 +255,7 @@ class Twin(SimulatedServer):
         """The record's details with the moments since which each was shown; None while deleted."""
         return [(at, each.detail.raw if each else None) for at, each in self._past.get(id, [])]
 
-    def _seen(self, sight: Sight) -> list[TwinVersion]:
+    def _seen(self, sight: ServerView) -> list[TwinVersion]:
         versions = self._live if sight.at is None else self._state(sight.at)
         if sight.sees is None:
             return list(versions.values())
@@ -261,7 +265,9 @@ class Twin(SimulatedServer):
         found = ((id, _latest(past, at)) for id, past in self._past.items())
         return {id: version for id, version in found if version is not None}
 
-    def page(self, page: int, sort: str | None, order: str, sight: Sight = WHOLE) -> ServerPage:
+    def page(
+        self, page: int, sort: str | None, order: str, sight: ServerView = WHOLE
+    ) -> ServerPage:
         total = len(self._seen(sight))
         if self._scenario.total == "earlier" and self.interlude is not None:
             self.interlude()
@@ -299,7 +305,7 @@ class Twin(SimulatedServer):
             tied.sort(key=lambda each: each.serial * factor % _PRIME)
             versions[first:last] = tied
 
-    def detail(self, id: str, sight: Sight = WHOLE) -> Resource | None:
+    def detail(self, id: str, sight: ServerView = WHOLE) -> Resource | None:
         if sight.at is None:
             version = self._live.get(id)
         else:

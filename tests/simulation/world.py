@@ -20,7 +20,7 @@ from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcom
 from tests.simulation.churn import WorldChanges
 from tests.simulation.harness import LateWrite, WorldClock
 from tests.simulation.scenario import PullScenario
-from tests.simulation.twin import WHOLE, Sandboxed, Sight, Twin
+from tests.simulation.twin import WHOLE, ServerView, StoreServer, TwinServer
 
 WARM_SECONDS = 7200.0
 ANSWER_SECONDS = 0.02
@@ -45,11 +45,11 @@ class PullWorld(WorldClock):
         self._late: list[LateWrite] = []
         self._mutation_at: datetime | None = None
         served = random.Random(seed + 1)
-        self.server: Twin | Sandboxed
+        self.server: TwinServer | StoreServer
         if through == "store":
-            self.server = Sandboxed(scenario, self.server_now, served)
+            self.server = StoreServer(scenario, self.server_now, served)
         else:
-            self.server = Twin(scenario, lambda: self.now, served)
+            self.server = TwinServer(scenario, lambda: self.now, served)
         self.server.interlude = lambda: self.pass_time(0.05)
         self.churn = WorldChanges(
             scenario, self.server, self.chance,
@@ -147,7 +147,7 @@ class PullWorld(WorldClock):
         if self._happens(self.scenario.drop_share):
             raise NoAnswer("the request", "no whole answer in time")
 
-    def _sight(self, *, is_list: bool) -> Sight:
+    def _sight(self, *, is_list: bool) -> ServerView:
         """Draw the state that the next answer is made from."""
         at = sees = None
         if self.scenario.lag_seconds_max and not (is_list and self.scenario.lists_are_fresh):
@@ -156,7 +156,7 @@ class PullWorld(WorldClock):
             at = self.now - timedelta(seconds=lag)
         if self.is_blind:
             sees = {"empty": _nothing, "half": _half, "details": None}[self.scenario.blind]
-        return WHOLE if at is None and sees is None else Sight(at, sees)
+        return WHOLE if at is None and sees is None else ServerView(at, sees)
 
     def _served_at(self) -> datetime:
         """Return the time that dates an answer: its `Date`, or the connector's clock."""

@@ -30,7 +30,7 @@ from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import literal
 from connector.warehouse.warehouse import Warehouse
-from tests.support.command import Called, call, variables
+from tests.support.command import CommandResult, call, variables
 
 COUNTS = {
     "jobs": 20,
@@ -180,7 +180,7 @@ class SandboxAccount:
         self.settings = load_settings({}, self.environ, folder)
         self.published = published(folder)
 
-    def call(self, *arguments: str, **environ: str) -> Called:
+    def call(self, *arguments: str, **environ: str) -> CommandResult:
         """Run a command."""
         return call(arguments, self.environ | environ)
 

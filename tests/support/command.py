@@ -41,7 +41,7 @@ KEY = "planted-key-5f0c1e"
 
 
 @dataclass(frozen=True)
-class Called:
+class CommandResult:
     status: int
     out: str
     err: str
@@ -70,13 +70,13 @@ def variables(base_url: str | None, folder: Path, key: str | None = KEY) -> dict
     return {name: value for name, value in given.items() if value is not None}
 
 
-def call(arguments: Sequence[str], environ: Mapping[str, str]) -> Called:
+def call(arguments: Sequence[str], environ: Mapping[str, str]) -> CommandResult:
     """Call the command in this process, with no setting but those given."""
     cleared = {name: None for name in os.environ if name.startswith("CONNECTOR_")}
     result = CliRunner(env={**cleared, **environ}).invoke(main, list(arguments))
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    return Called(result.exit_code, result.stdout, result.stderr)
+    return CommandResult(result.exit_code, result.stdout, result.stderr)
 
 
 def start(

@@ -110,7 +110,7 @@ def serve_forks(run: Callable[[Any], int]) -> None:
     """Fork a child for each order on the standard input, and report how each of them ended.
 
     Args:
-        run: Called in the child with the order; returns the exit status.
+        run: CommandResult in the child with the order; returns the exit status.
     """
     for line in sys.stdin:
         children = [_fork(run, order) for order in json.loads(line)]

@@ -74,7 +74,8 @@ class HistoryModel:
     """Expected versions of each id, by the rules in the docstring of `history`."""
 
     versions: dict[str, list[Kept]] = field(default_factory=dict)
-    details: set[str] = field(default_factory=set)
+    details: dict[str, str] = field(default_factory=dict)
+    """Status that the last detail of each id showed."""
 
     def list(self, id: str, at: float, shown: dict[str, Any]) -> None:
         """A list shows the record."""
@@ -93,6 +94,9 @@ class HistoryModel:
             known = merged if id in self.details else shown
             is_hidden = known["status"] != shown["status"]
             row = {**shown, "status": None} if is_hidden else shown
+            if is_hidden:
+                # A status that only an earlier list showed is forgotten.
+                known = {**known, "status": self.details[id]}
             self.versions[id].append(Kept(known, False, names, at, row=row))
         elif not names and not last.is_whole:
             last.last_at = max(at, last.last_at)
@@ -119,7 +123,7 @@ class HistoryModel:
             else:
                 last.shown, last.is_whole, last.last_at, last.row = whole, True, at, None
                 last.changed = None if last.changed is None else last.changed | names
-        self.details.add(id)
+        self.details[id] = shown["status"]
 
     @staticmethod
     def _contradicts(last: Kept, whole: dict[str, Any], names: set[str]) -> bool:
@@ -199,7 +203,7 @@ def test_the_versions_are_those_that_were_observed(prepared: Path, steps: Any) -
 
 
 @dataclass
-class Life:
+class RecordLife:
     """A record as it truly is, with the moments at which it changed, went and came back."""
 
     shown: dict[str, Any]
@@ -209,7 +213,7 @@ class Life:
     is_there: bool = True
 
 
-def live_on(life: Life, chance: random.Random, at: float) -> None:
+def live_on(life: RecordLife, chance: random.Random, at: float) -> None:
     """Something happens to the record, and is dated as the API dates it."""
     if chance.random() < (0.15 if life.is_there else 0.6):
         life.is_there = not life.is_there
@@ -221,7 +225,7 @@ def live_on(life: Life, chance: random.Random, at: float) -> None:
     life.edits.append(at)
 
 
-def look_at(warehouse: Warehouse, life: Life, chance: random.Random, at: float) -> None:
+def look_at(warehouse: Warehouse, life: RecordLife, chance: random.Random, at: float) -> None:
     """Commit what a list, a detail, or a list and then a detail would show."""
     items: tuple[Candidate, ...] = ()
     records: tuple[FoundDetail, ...] = ()
@@ -242,7 +246,7 @@ def look_at(warehouse: Warehouse, life: Life, chance: random.Random, at: float) 
 @pytest.mark.parametrize("seed", first_fast(seeds(8), 3))
 def test_each_interval_holds_what_happened(prepared: Path, seed: int) -> None:
     chance = random.Random(seed)
-    life = Life({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])
+    life = RecordLife({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])
     with fresh(prepared) as warehouse:
         for step in range(60):
             at = 10.0 * step

@@ -16,7 +16,7 @@ from connector.errors import WarehouseError
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import SandboxAccount, differences, reading
-from tests.support.command import Called
+from tests.support.command import CommandResult
 from tests.tiers import first_fast, only_fast
 
 COUNTS = {"jobs": 3, "candidates": 20}
@@ -38,7 +38,7 @@ class AccountWithHistory(SandboxAccount):
         assert len(self.ids) + 1 == len(self.history)
         self.before = len(sandbox.log)
 
-    def call_pull(self) -> Called:
+    def call_pull(self) -> CommandResult:
         """Run `connector pull`."""
         return self.call("pull", *RESOURCES)
 

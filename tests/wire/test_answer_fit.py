@@ -1,4 +1,4 @@
-"""Answers that do not fit their request: another record, or an existing one for a create."""
+"""Responses that do not match their request: another record, or an existing one for a create."""
 
 from __future__ import annotations
 
@@ -36,34 +36,36 @@ SENT = {
 NOW = "2026-03-02T09:00:00Z"
 
 
-def answer(record: dict[str, Any], *, date: str | None = NOW, seconds: float = 0.5) -> Response:
-    """An answer with that record, dated `date`."""
+def make_response(
+    record: dict[str, Any], *, date: str | None = NOW, seconds: float = 0.5
+) -> Response:
+    """Return a response with that record, dated `date`."""
     headers = {} if date is None else {"date": format_datetime(read_datetime(date), usegmt=True)}
     return Response(200, headers, json.dumps({"data": record}).encode(), seconds)
 
 
-def created(**shown: Any) -> str:
-    """The id of the record that a create of `SENT` is answered with."""
+def read_created_id(**shown: Any) -> str:
+    """Return the id of the record in the response to a create of `SENT`."""
     record = {"id": "a1", "created_at": NOW, **SENT, **shown}
-    found, _ = read_written(build_create_request(CANDIDATES, SENT), answer(record))
+    found, _ = read_written(build_create_request(CANDIDATES, SENT), make_response(record))
     return str(found["id"])
 
 
-def test_an_id_in_another_letter_case_is_named() -> None:
+def test_a_response_with_an_id_in_another_letter_case_is_reported() -> None:
     with pytest.raises(UnreadableAnswer) as caught:
-        read_record(build_get_request(CANDIDATES, "A1"), answer({"id": "a1"}))
+        read_record(build_get_request(CANDIDATES, "A1"), make_response({"id": "a1"}))
     assert "Write the id as the API does: a1" == caught.value.action
 
 
 @pytest.mark.parametrize("id", ["b2", "A1", "a1 "])
-def test_a_record_of_another_id_does_not_fit(id: str) -> None:
+def test_a_response_with_another_id_fails_a_read_and_leaves_a_write_in_doubt(id: str) -> None:
     with pytest.raises(UnreadableAnswer, match="was answered with a record with another id"):
-        read_record(build_get_request(CANDIDATES, "a1"), answer({"id": id}))
+        read_record(build_get_request(CANDIDATES, "a1"), make_response({"id": id}))
     for request in (build_update_request(CANDIDATES, "a1", {}), build_convert_request(LEADS, "a1")):
         with pytest.raises(InDoubt, match="a record with another id"):
-            read_written(request, answer({"id": id}))
+            read_written(request, make_response({"id": id}))
     with pytest.raises(InDoubt, match="a record with another id"):
-        read_deleted(build_delete_request(CANDIDATES, "a1"), answer({"id": id}))
+        read_deleted(build_delete_request(CANDIDATES, "a1"), make_response({"id": id}))
 
 
 @pytest.mark.parametrize(
@@ -82,8 +84,8 @@ def test_a_record_of_another_id_does_not_fit(id: str) -> None:
     ],
     ids=str,
 )
-def test_another_form_of_the_values_fits(shown: dict[str, Any]) -> None:
-    assert "a1" == created(**shown)
+def test_a_create_response_with_reformatted_values_is_accepted(shown: dict[str, Any]) -> None:
+    assert "a1" == read_created_id(**shown)
 
 
 @pytest.mark.parametrize(
@@ -100,25 +102,28 @@ def test_another_form_of_the_values_fits(shown: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_another_record_does_not_fit_a_create(shown: dict[str, Any], reason: str) -> None:
+def test_a_create_response_with_other_values_is_in_doubt(
+    shown: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(InDoubt, match=reason) as caught:
-        created(**shown)
+        read_created_id(**shown)
 
     assert not [value for value in SENT.values() if str(value) in str(caught.value)]
 
 
-def test_a_slow_answer_may_show_a_record_made_at_its_beginning() -> None:
+def test_a_slow_create_response_may_show_an_earlier_creation_time() -> None:
     record = {"id": "a1", **SENT, "created_at": "2026-03-02T08:59:30Z"}
     request = build_create_request(CANDIDATES, SENT)
 
-    assert record == read_written(request, answer(record, seconds=30))[0]
+    assert record == read_written(request, make_response(record, seconds=30))[0]
     with pytest.raises(InDoubt, match="a record that was created before the request"):
-        read_written(request, answer(record, seconds=20))
+        read_written(request, make_response(record, seconds=20))
 
 
-def test_without_the_servers_time_the_age_is_not_compared() -> None:
+def test_creation_times_are_not_compared_without_the_servers_time() -> None:
     record = {"id": "a1", **SENT, "created_at": "2020-01-01T00:00:00Z"}
 
     assert (
-        record == read_written(build_create_request(CANDIDATES, SENT), answer(record, date=None))[0]
+        record
+        == read_written(build_create_request(CANDIDATES, SENT), make_response(record, date=None))[0]
     )

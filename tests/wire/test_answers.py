@@ -1,4 +1,4 @@
-"""Answers: read strictly where they are the API's, kept whole, and refused by name where not."""
+"""Responses: parsed strictly, kept completely, and rejected by name."""
 
 from __future__ import annotations
 
@@ -41,20 +41,22 @@ NO_NUMBERS: tuple[Any, ...] = (None, -1, 1.5, "many", True, [], 10**400, "1_0")
 PAGES = {"page": 2, "per_page": 100, "total": 101, "total_pages": 2}
 
 
-def answer(document: Any, status: int = 200, **headers: str) -> Response:
+def make_json_response(document: Any, status: int = 200, **headers: str) -> Response:
     return Response(status, headers, json.dumps(document).encode())
 
 
 def test_a_list_keeps_its_items_as_received() -> None:
-    listed = read_list(LIST, answer({"data": [RECORD, {"id": "6"}], "pagination": PAGES}))
+    listed = read_list(
+        LIST, make_json_response({"data": [RECORD, {"id": "6"}], "pagination": PAGES})
+    )
 
     assert (RECORD, {"id": "6"}) == listed.items
     assert (2, 100, 101, 2) == (listed.page, listed.per_page, listed.total, listed.total_pages)
 
 
-def test_numbers_in_texts_are_numbers() -> None:
+def test_page_numbers_as_text_are_accepted() -> None:
     loose = {"page": "2", "per_page": 100.0, "total": "101", "total_pages": 2, "next": None}
-    listed = read_list(LIST, answer({"data": [], "pagination": loose}))
+    listed = read_list(LIST, make_json_response({"data": [], "pagination": loose}))
 
     assert (2, 100, 101, 2) == (listed.page, listed.per_page, listed.total, listed.total_pages)
 
@@ -80,49 +82,51 @@ def test_numbers_in_texts_are_numbers() -> None:
         {"data": [], "pagination": {**PAGES, "per_page": 0}},
     ],
 )
-def test_a_list_of_another_shape_is_refused(document: Any) -> None:
+def test_a_list_with_an_unexpected_document_is_rejected(document: Any) -> None:
     with pytest.raises(UnreadableAnswer, match="GET /api/v1/jobs"):
-        read_list(LIST, answer(document))
+        read_list(LIST, make_json_response(document))
 
 
 @pytest.mark.parametrize(("page", "pages"), [(1, 2), (3, 3), (1, 1000), (3, 2)])
-def test_another_page_than_asked_for_is_refused(page: int, pages: int) -> None:
+def test_a_list_with_another_page_number_is_rejected(page: int, pages: int) -> None:
     pagination = {**PAGES, "page": page, "total_pages": pages}
     message = f"answered with page {page} .* page 2 was requested"
     with pytest.raises(UnreadableAnswer, match=message):
-        read_list(LIST, answer({"data": [RECORD], "pagination": pagination}))
+        read_list(LIST, make_json_response({"data": [RECORD], "pagination": pagination}))
 
 
 @pytest.mark.parametrize("pages", [0, 1])
-def test_the_last_page_again_is_an_empty_page(pages: int) -> None:
+def test_the_last_page_returned_again_is_read_as_an_empty_page(pages: int) -> None:
     pagination = {"page": 1, "per_page": 100, "total": pages, "total_pages": pages}
-    listed = read_list(LIST, answer({"data": [RECORD] * pages, "pagination": pagination}))
+    listed = read_list(
+        LIST, make_json_response({"data": [RECORD] * pages, "pagination": pagination})
+    )
 
     assert ((), 2, pages) == (listed.items, listed.page, listed.total)
 
 
-def test_a_record_is_kept_as_received() -> None:
-    assert RECORD == read_record(GET, answer({"data": RECORD, "meta": 1}))
+def test_a_record_keeps_its_fields_as_received() -> None:
+    assert RECORD == read_record(GET, make_json_response({"data": RECORD, "meta": 1}))
 
 
 @pytest.mark.parametrize("data", [None, [], "x", {}, {"id": None}, {"title": "A"}])
-def test_a_record_without_an_id_is_refused(data: Any) -> None:
+def test_a_record_without_an_id_is_rejected(data: Any) -> None:
     with pytest.raises(UnreadableAnswer, match="without a record in 'data'"):
-        read_record(GET, answer({"data": data}))
+        read_record(GET, make_json_response({"data": data}))
 
 
 @pytest.mark.parametrize("status", [200, 201])
-def test_a_write_gives_the_record_and_the_message(status: int) -> None:
-    written = answer({"data": RECORD, "message": "The job was created."}, status)
+def test_a_write_returns_the_record_and_the_message(status: int) -> None:
+    written = make_json_response({"data": RECORD, "message": "The job was created."}, status)
 
     assert (RECORD, "The job was created.") == read_written(CREATE, written)
-    assert (RECORD, None) == read_written(CREATE, answer({"data": RECORD}, status))
+    assert (RECORD, None) == read_written(CREATE, make_json_response({"data": RECORD}, status))
 
 
-def test_a_delete_is_either_of_two_answers() -> None:
+def test_a_delete_accepts_a_204_or_a_message() -> None:
     assert None is read_deleted(DELETE, Response(204, {}, b""))
-    assert "Gone." == read_deleted(DELETE, answer({"message": "Gone."}))
-    assert None is read_deleted(DELETE, answer({"data": None}))
+    assert "Gone." == read_deleted(DELETE, make_json_response({"message": "Gone."}))
+    assert None is read_deleted(DELETE, make_json_response({"data": None}))
 
 
 NOT_THE_APIS = (
@@ -144,19 +148,21 @@ REQUESTS = (LIST, GET, CREATE, DELETE)
 
 
 @pytest.mark.parametrize("found", NOT_THE_APIS, ids=lambda each: repr(each.body[:20]))
-@pytest.mark.parametrize("asked", REQUESTS, ids=lambda each: each.operation)
-def test_a_success_that_cannot_be_read(asked: Request, found: Response) -> None:
-    expected = UnreadableAnswer if asked.is_read else InDoubt
+@pytest.mark.parametrize("request", REQUESTS, ids=lambda each: each.operation)
+def test_an_unreadable_success_fails_a_read_and_leaves_a_write_in_doubt(
+    request: Request, found: Response
+) -> None:
+    expected = UnreadableAnswer if request.is_read else InDoubt
     with pytest.raises(expected) as caught:
-        READERS[asked.operation](asked, found)
+        READERS[request.operation](request, found)
 
-    assert 1 == str(caught.value).count(asked.path_of)
+    assert 1 == str(caught.value).count(request.path_of)
 
 
 @pytest.mark.parametrize("data", [None, {}, {"title": "A"}])
-def test_a_create_without_an_id_is_in_doubt(data: Any) -> None:
+def test_a_create_response_without_an_id_is_in_doubt(data: Any) -> None:
     with pytest.raises(InDoubt, match="without a record in 'data'"):
-        read_written(CREATE, answer({"data": data}, 201))
+        read_written(CREATE, make_json_response({"data": data}, 201))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +177,9 @@ def test_a_create_without_an_id_is_in_doubt(data: Any) -> None:
         *((garbage, None, None) for garbage in ("60, 60", "0x10", "9" * 400, "\u0663", "60 a")),
     ],
 )
-def test_rate_headers_are_read_or_none(text: str, limit: int | None, reset: float | None) -> None:
+def test_valid_rate_headers_are_parsed_and_others_are_none(
+    text: str, limit: int | None, reset: float | None
+) -> None:
     headers = {f"x-ratelimit-{name}": text for name in ("limit", "remaining", "reset")}
 
     assert RateHeaders(limit, limit, reset) == rate_headers(Response(200, headers, b""))
@@ -187,7 +195,7 @@ def test_rate_headers_are_read_or_none(text: str, limit: int | None, reset: floa
         "Wednesday, 04-Mar-26 05:06:07 GMT",
     ],
 )
-def test_the_servers_clock_is_read(text: str) -> None:
+def test_the_date_header_is_parsed_in_every_http_format(text: str) -> None:
     moment = served_at(Response(200, {"date": text}, b""))
 
     assert datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC) == moment
@@ -198,12 +206,12 @@ def test_the_servers_clock_is_read(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "now", "2026", "Sat, 99 Mar 2026 05:06:07 GMT", "Fri, 31 Dec 9999 23:59:59 -2359"]
 )
-def test_a_date_that_is_none_is_none(text: str) -> None:
+def test_an_invalid_date_header_is_none(text: str) -> None:
     assert None is served_at(Response(200, {"date": text}, b""))
 
 
 @given(st.text())
-def test_no_header_breaks_the_reading(text: str) -> None:
+def test_any_header_text_is_parsed_without_an_exception(text: str) -> None:
     names = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "date")
     found = Response(200, dict.fromkeys(names, text), b"")
     rate = rate_headers(found)
@@ -213,15 +221,17 @@ def test_no_header_breaks_the_reading(text: str) -> None:
 
 
 @given(st.binary(), st.sampled_from(range(200, 600)))
-def test_no_answer_breaks_the_reading(body: bytes, status: int) -> None:
-    for asked in REQUESTS:
+def test_any_response_body_raises_only_connector_errors(body: bytes, status: int) -> None:
+    for request in REQUESTS:
         try:
-            READERS[asked.operation](asked, Response(status, {}, body))
+            READERS[request.operation](request, Response(status, {}, body))
         except ConnectorError:
             continue
 
 
-def test_answers_do_not_show_what_they_hold() -> None:
-    found = answer({"data": [{"id": "5", "email": "anna@example.com"}], "pagination": PAGES})
+def test_the_repr_of_a_response_shows_no_personal_data() -> None:
+    found = make_json_response(
+        {"data": [{"id": "5", "email": "anna@example.com"}], "pagination": PAGES}
+    )
 
     assert "anna" not in repr(found) + repr(read_list(LIST, found))

@@ -1,4 +1,4 @@
-"""Bodies: read strictly and within bounds, whatever a server sends."""
+"""Response bodies: parsed strictly and within limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JSON = st.recursive(
 
 # A body with the mark of an erasure is refused.
 @given(st.dictionaries(st.text(), JSON).filter(lambda fields: not is_redacted(fields)))
-def test_what_is_written_can_be_read(fields: dict[str, Any]) -> None:
+def test_every_encoded_body_can_be_parsed(fields: dict[str, Any]) -> None:
     assert fields == parse(as_body(fields))
 
 
@@ -51,28 +51,28 @@ def test_what_is_written_can_be_read(fields: dict[str, Any]) -> None:
     ],
     ids=lambda each: each[:16] if isinstance(each, str) else f"{each[:8]!r} of {len(each)}",
 )
-def test_what_is_not_json_is_named(body: bytes, named: str) -> None:
+def test_a_body_that_is_not_json_is_rejected_with_its_kind(body: bytes, named: str) -> None:
     with pytest.raises(ValueError, match=named):
         parse(body)
 
 
-def test_deep_enough_is_read() -> None:
+def test_json_up_to_the_maximum_depth_is_parsed() -> None:
     deepest = b"[" * DEPTH_MAX + b"]" * DEPTH_MAX
 
     assert json.loads(deepest) == parse(deepest)
     assert {"a": "[" * 1000} == parse(json.dumps({"a": "[" * 1000}).encode())
 
 
-def test_the_last_of_equal_keys_holds() -> None:
+def test_the_last_of_duplicate_json_keys_is_used() -> None:
     assert {"id": "b"} == parse(b'{"id": "a", "id": "b"}')
 
 
-def test_a_byte_order_mark_is_no_error() -> None:
+def test_a_byte_order_mark_is_ignored() -> None:
     assert {"a": 1} == parse(b'\xef\xbb\xbf{"a": 1}')
 
 
 @given(st.binary(max_size=2000), st.integers(1, 100))
-def test_packed_bodies_arrive_whole(body: bytes, size: int) -> None:
+def test_gzip_bodies_in_any_parts_are_decompressed_completely(body: bytes, size: int) -> None:
     packed = gzip.compress(body)
     parts = [packed[start : start + size] for start in range(0, len(packed), size)]
     unpacked = BodyDecoder("gzip", len(body))
@@ -83,7 +83,7 @@ def test_packed_bodies_arrive_whole(body: bytes, size: int) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["", "identity"])
-def test_plain_bodies_arrive_whole(encoding: str) -> None:
+def test_plain_bodies_are_joined_up_to_the_size_limit(encoding: str) -> None:
     unpacked = BodyDecoder(encoding, 4)
     unpacked.add(b"ab")
     unpacked.add(b"cd")
@@ -93,7 +93,7 @@ def test_plain_bodies_arrive_whole(encoding: str) -> None:
         unpacked.add(b"e")
 
 
-def test_a_bomb_is_never_unpacked() -> None:
+def test_a_gzip_bomb_is_rejected_within_a_memory_limit() -> None:
     bomb = gzip.compress(bytes(200_000_000), 9)
     cap = 1_000_000
     unpacked = BodyDecoder("gzip", cap)
@@ -108,8 +108,8 @@ def test_a_bomb_is_never_unpacked() -> None:
     assert peak < 4 * cap
 
 
-def unpack(body: bytes) -> bytes:
-    """A gzip that comes in one part."""
+def decompress_gzip(body: bytes) -> bytes:
+    """Decompress a gzip body that arrives in one part."""
     unpacked = BodyDecoder("gzip", 10_000)
     unpacked.add(body)
     return unpacked.whole()
@@ -118,12 +118,12 @@ def unpack(body: bytes) -> bytes:
 @pytest.mark.parametrize(
     "body", [gzip.compress(b"x" * 1000)[:-9], b"no gzip"], ids=["half", "none"]
 )
-def test_a_broken_gzip_is_no_body(body: bytes) -> None:
+def test_a_broken_gzip_body_is_rejected(body: bytes) -> None:
     with pytest.raises(ValueError, match="gzip"):
-        unpack(body)
+        decompress_gzip(body)
 
 
 @pytest.mark.parametrize("encoding", ["br", "deflate", "gzip, gzip", "anything"])
-def test_only_what_was_asked_for_is_unpacked(encoding: str) -> None:
+def test_compressions_other_than_gzip_are_rejected(encoding: str) -> None:
     with pytest.raises(ValueError, match="unknown compression"):
         BodyDecoder(encoding, 1)

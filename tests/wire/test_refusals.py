@@ -1,4 +1,4 @@
-"""Refusals: each status becomes the error whose name says what to do, in the API's own words."""
+"""Error responses: each status has an error class with the API's code and message."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ DOCUMENTED: dict[int, type[ConnectorError]] = {
 }
 
 
-def answer(status: int, document: Any, **headers: str) -> Response:
+def make_json_response(status: int, document: Any, **headers: str) -> Response:
     return Response(status, headers, json.dumps(document).encode())
 
 
-def refusal_of(request: Request, status: int, document: Any) -> ConnectorError:
-    return error_of(request, answer(status, document))
+def make_error(request: Request, status: int, document: Any) -> ConnectorError:
+    return error_of(request, make_json_response(status, document))
 
 
 @pytest.mark.parametrize(
@@ -70,24 +70,26 @@ def refusal_of(request: Request, status: int, document: Any) -> ConnectorError:
         *((status, Redirected) for status in (300, 301, 302, 303, 304, 307, 308)),
     ],
 )
-def test_each_status_is_an_error_for_a_read(status: int, expected: type[ConnectorError]) -> None:
-    assert expected is type(refusal_of(GET, status, SAID))
+def test_every_error_status_of_a_read_has_its_error_class(
+    status: int, expected: type[ConnectorError]
+) -> None:
+    assert expected is type(make_error(GET, status, SAID))
     assert expected is type(error_of(GET, Response(status, {}, HTML)))
 
 
-@pytest.mark.parametrize("asked", WRITES, ids=lambda each: each.operation)
-def test_only_a_refusal_of_the_api_says_that_nothing_was_written(asked: Request) -> None:
+@pytest.mark.parametrize("request", WRITES, ids=lambda each: each.operation)
+def test_only_a_rejection_by_the_api_proves_that_nothing_was_written(request: Request) -> None:
     for status in range(300, 600):
         by_a_page = RateLimited if status == 429 else InDoubt
         by_the_api = DOCUMENTED.get(status, by_a_page)
 
-        assert by_the_api is type(refusal_of(asked, status, SAID)), status
-        assert by_a_page is type(error_of(asked, Response(status, {}, HTML))), status
+        assert by_the_api is type(make_error(request, status, SAID)), status
+        assert by_a_page is type(error_of(request, Response(status, {}, HTML))), status
 
 
 @pytest.mark.parametrize("status", [*DOCUMENTED, 500, 418])
-def test_the_apis_own_words_are_carried(status: int) -> None:
-    error = refusal_of(GET, status, SAID)
+def test_errors_contain_the_code_and_message_of_the_api(status: int) -> None:
+    error = make_error(GET, status, SAID)
 
     assert ("not_so", "That cannot be.") == (
         getattr(error, "api_code", None),
@@ -96,12 +98,12 @@ def test_the_apis_own_words_are_carried(status: int) -> None:
     assert f"GET /api/v1/jobs/5d1c was answered {status}: That cannot be." == str(error)
 
 
-def test_a_code_alone_is_said() -> None:
-    assert str(refusal_of(GET, 404, {"error": "gone"})).endswith("404: gone")
+def test_an_error_without_a_message_shows_the_code() -> None:
+    assert str(make_error(GET, 404, {"error": "gone"})).endswith("404: gone")
 
 
-def test_a_missing_scope_is_named() -> None:
-    error = refusal_of(WRITES[0], 403, SAID)
+def test_a_403_names_the_missing_scope() -> None:
+    error = make_error(WRITES[0], 403, SAID)
 
     assert isinstance(error, Forbidden)
     assert "jobs.write" == error.scope
@@ -124,7 +126,9 @@ def test_a_missing_scope_is_named() -> None:
         (HTML, False),
     ],
 )
-def test_a_404_is_evidence_only_in_the_apis_words(body: bytes, expected: bool) -> None:
+def test_a_404_counts_as_a_missing_record_only_if_the_api_sent_it(
+    body: bytes, expected: bool
+) -> None:
     error = error_of(GET, Response(404, {}, body))
 
     assert isinstance(error, NotFound)
@@ -149,10 +153,10 @@ def test_a_404_is_evidence_only_in_the_apis_words(body: bytes, expected: bool) -
     ],
 )
 @pytest.mark.parametrize("summary", [{}, {"error": "validation_error", "message": "No."}])
-def test_messages_by_field_lose_nothing(
+def test_messages_by_field_of_a_422_are_complete(
     errors: Any, expected: dict[str, tuple[str, ...]], summary: dict[str, str]
 ) -> None:
-    error = refusal_of(WRITES[0], 422, {**summary, "errors": errors})
+    error = make_error(WRITES[0], 422, {**summary, "errors": errors})
 
     assert isinstance(error, ValidationFailed)
     assert expected == error.errors
@@ -160,8 +164,8 @@ def test_messages_by_field_lose_nothing(
 
 
 @pytest.mark.parametrize("document", [{}, {"message": 5}, {"errors": 5}])
-def test_a_422_of_any_shape_is_a_refusal(document: Any) -> None:
-    assert isinstance(refusal_of(WRITES[0], 422, document), ValidationFailed)
+def test_a_422_with_any_document_is_a_failed_validation(document: Any) -> None:
+    assert isinstance(make_error(WRITES[0], 422, document), ValidationFailed)
 
 
 @pytest.mark.parametrize(
@@ -177,26 +181,26 @@ def test_a_422_of_any_shape_is_a_refusal(document: Any) -> None:
         ("https://o.example/" + "a" * 5000, "https://o.example/" + "a" * 182),
     ],
 )
-def test_a_redirect_names_its_target(location: str, shown: str) -> None:
+def test_a_redirect_error_names_its_target_without_query(location: str, shown: str) -> None:
     error = error_of(GET, Response(302, {"location": location}, b""))
 
     assert isinstance(error, Redirected)
     assert shown == error.target
 
 
-def test_errors_hold_no_query_and_no_email() -> None:
+def test_errors_contain_no_query_and_no_email_address() -> None:
     searching = build_list_request(CATALOG["leads"], search="anna@example.com")
-    said = {"message": "Nobody is called 'anna@example.com' <bob.b+c@mail.example.co.uk>."}
+    document = {"message": "Nobody is called 'anna@example.com' <bob.b+c@mail.example.co.uk>."}
     for status in (400, 401, 403, 404, 422, 429, 500):
-        error = refusal_of(searching, status, said)
+        error = make_error(searching, status, document)
         shown = f"{error} {error!r} {error.action}"
         assert "anna" not in shown
         assert "bob" not in shown
         assert "search" not in shown
 
 
-def test_doubt_says_where_once() -> None:
-    error = refusal_of(WRITES[0], 502, SAID)
+def test_an_unknown_write_result_names_the_request_once() -> None:
+    error = make_error(WRITES[0], 502, SAID)
 
     assert (
         "POST /api/v1/jobs was sent, but its result is unknown: answered 502: That cannot be."
@@ -204,7 +208,7 @@ def test_doubt_says_where_once() -> None:
     )
 
 
-def test_long_words_are_cut() -> None:
-    error = refusal_of(GET, 404, {"message": "x" * 100_000})
+def test_long_api_messages_are_shortened() -> None:
+    error = make_error(GET, 404, {"message": "x" * 100_000})
 
     assert len(str(error)) < 1000

@@ -1,4 +1,4 @@
-"""Requests: built from the declarations, and refused where they would mean something else."""
+"""Requests: built from the declarations, and refused if ambiguous."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ ID, SLUG = "5d1c-02", "news_items"
 NAMES = tuple(CATALOG)
 
 
-def parent_of(resource: Declaration) -> str | None:
-    """The slug of a parent, for a resource that has one."""
+def choose_parent(resource: Declaration) -> str | None:
+    """Return the slug of a parent, for a resource that has one."""
     return None if resource.parent is None else SLUG
 
 
-def builders(resource: Declaration) -> dict[Operation, Callable[[], Request]]:
-    """Builders of one request for each operation."""
-    parent = parent_of(resource)
+def request_builders(resource: Declaration) -> dict[Operation, Callable[[], Request]]:
+    """Return a builder of one request for each operation."""
+    parent = choose_parent(resource)
     body = {next((field.name for field, _ in resource.body_fields("create")), "title"): "A"}
     return {
         "list": lambda: build_list_request(resource, parent),
@@ -49,17 +49,17 @@ def builders(resource: Declaration) -> dict[Operation, Callable[[], Request]]:
     }
 
 
-def requests_of(resource: Declaration) -> dict[Operation, Request]:
-    """One request for each operation that the resource has."""
+def build_requests(resource: Declaration) -> dict[Operation, Request]:
+    """Return one request for each operation of the resource."""
     return {
         operation: build()
-        for operation, build in builders(resource).items()
+        for operation, build in request_builders(resource).items()
         if operation in resource.operations
     }
 
 
-def documented() -> set[tuple[str, str, str]]:
-    """Method, path and scope of every endpoint of the API's own tables (API 4.2 to 4.7)."""
+def read_documented_endpoints() -> set[tuple[str, str, str]]:
+    """Return method, path and scope of every endpoint in the API's own tables (API 4.2 to 4.7)."""
     tables = read_tables(API_DOCUMENT.read_text(encoding="utf-8"))
     rows = [row for table in tables if "Path" in table.header for row in table.records()]
     names = ("Method", "Path", "Scope")
@@ -69,24 +69,24 @@ def documented() -> set[tuple[str, str, str]]:
     }
 
 
-def test_every_endpoint_of_the_api_is_asked_as_documented() -> None:
-    asked = {
+def test_every_endpoint_is_requested_as_documented() -> None:
+    requested = {
         (each.method, each.path.replace(ID, "{id}").replace(SLUG, "{type}"), each.scope)
         for resource in CATALOG.values()
-        for each in requests_of(resource).values()
+        for each in build_requests(resource).values()
     }
 
-    assert documented() == asked
+    assert read_documented_endpoints() == requested
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_only_writes_with_fields_have_a_body(name: str) -> None:
-    for operation, request in requests_of(CATALOG[name]).items():
+def test_only_creates_and_updates_have_a_body(name: str) -> None:
+    for operation, request in build_requests(CATALOG[name]).items():
         assert (operation in ("create", "update")) == (request.body is not None)
         assert (operation in ("list", "get")) == request.is_read
 
 
-def test_an_unknown_field_of_a_body_is_refused_with_the_nearest() -> None:
+def test_an_unknown_body_field_is_refused_with_the_most_similar_name() -> None:
     with pytest.raises(UnknownName, match=r"create of jobs takes\. Did you mean 'title'"):
         build_create_request(CATALOG["jobs"], {"titel": "A"})
     with pytest.raises(UnknownName, match=r"update of jobs takes\. Did you mean 'title'"):
@@ -94,16 +94,16 @@ def test_an_unknown_field_of_a_body_is_refused_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_operations_that_a_resource_lacks_are_refused(name: str) -> None:
+def test_unsupported_operations_of_a_resource_are_refused(name: str) -> None:
     resource = CATALOG[name]
-    for operation, build in builders(resource).items():
+    for operation, build in request_builders(resource).items():
         if operation not in resource.operations:
             with pytest.raises(UnknownName) as caught:
                 build()
             assert tuple(sorted(resource.operations)) == caught.value.allowed
 
 
-def test_a_list_is_asked_for_with_all_that_was_given() -> None:
+def test_a_list_request_contains_every_given_parameter() -> None:
     request = build_list_request(
         CATALOG["bookings"],
         page=3,
@@ -126,7 +126,7 @@ def test_a_list_is_asked_for_with_all_that_was_given() -> None:
     } == request.query
 
 
-def test_a_sort_says_its_order_and_an_order_may_stand_alone() -> None:
+def test_a_sort_has_an_order_and_an_order_needs_no_sort() -> None:
     jobs = CATALOG["jobs"]
 
     assert "desc" == build_list_request(jobs, sort="title").query["order"]
@@ -148,9 +148,7 @@ def test_a_sort_says_its_order_and_an_order_may_stand_alone() -> None:
         ("content_types", {"filters": {"status": "draft"}}, "filter of content_types"),
     ],
 )
-def test_names_that_a_list_does_not_take_are_refused(
-    name: str, terms: dict[str, Any], named: str
-) -> None:
+def test_unknown_list_parameters_are_refused(name: str, terms: dict[str, Any], named: str) -> None:
     with pytest.raises(UnknownName, match=named):
         build_list_request(CATALOG[name], **terms)
 
@@ -166,7 +164,7 @@ def test_names_that_a_list_does_not_take_are_refused(
         {"filters": {"start_date": datetime(2026, 1, 1, tzinfo=UTC)}},
     ],
 )
-def test_values_that_cannot_be_meant_are_refused(terms: dict[str, Any]) -> None:
+def test_invalid_list_parameter_values_are_refused(terms: dict[str, Any]) -> None:
     with pytest.raises(Misused) as caught:
         build_list_request(CATALOG["bookings"], **terms)
 
@@ -180,7 +178,7 @@ def test_values_that_cannot_be_meant_are_refused(terms: dict[str, Any]) -> None:
         *("anna@example.com", "\u00e9", "a" * 201, None, 7, ".hidden"),
     ],
 )
-def test_what_could_lead_elsewhere_is_no_segment(segment: Any) -> None:
+def test_ids_that_would_change_the_path_are_refused(segment: Any) -> None:
     builds: tuple[Callable[[], Request], ...] = (
         lambda: build_get_request(CATALOG["jobs"], segment),
         lambda: build_delete_request(CATALOG["content_items"], segment, SLUG),
@@ -195,12 +193,12 @@ def test_what_could_lead_elsewhere_is_no_segment(segment: Any) -> None:
 
 
 @pytest.mark.parametrize("segment", ["5", "A-b_c.d", "_news", "-", "x" * 200])
-def test_ids_and_slugs_stand_in_the_path_as_they_are(segment: str) -> None:
+def test_ids_and_slugs_are_used_unchanged_in_the_path(segment: str) -> None:
     assert f"/api/v1/jobs/{segment}" == build_get_request(CATALOG["jobs"], segment).path
 
 
 @given(st.text(max_size=30))
-def test_no_text_leaves_its_segment(text: str) -> None:
+def test_any_text_stays_within_its_path_segment(text: str) -> None:
     try:
         path = build_get_request(CATALOG["jobs"], text).path
     except Misused:
@@ -211,7 +209,7 @@ def test_no_text_leaves_its_segment(text: str) -> None:
     assert ".." not in path
 
 
-def test_fields_are_sent_as_they_are() -> None:
+def test_body_fields_are_sent_unchanged() -> None:
     paris = timezone(timedelta(hours=1))
     fields = {
         "title": 'Zoë "\n🙂',
@@ -230,8 +228,8 @@ def test_fields_are_sent_as_they_are() -> None:
     } == json.loads(body or b"")
 
 
-def endless() -> dict[str, Any]:
-    """A value that holds itself."""
+def make_recursive_value() -> dict[str, Any]:
+    """Return a value that contains itself."""
     value: dict[str, Any] = {}
     value["value"] = value
     return value
@@ -246,15 +244,15 @@ def endless() -> dict[str, Any]:
         (b"x", "type bytes"),
         ({"x"}, "type set"),
         (datetime(2026, 3, 4), "without a time zone"),
-        (endless(), "nested in a circle"),
+        (make_recursive_value(), "nested in a circle"),
     ],
 )
-def test_what_json_does_not_have_is_refused(value: Any, named: str) -> None:
+def test_values_that_json_cannot_represent_are_refused(value: Any, named: str) -> None:
     with pytest.raises(Misused, match=named):
         build_update_request(CATALOG["jobs"], ID, {"title": value})
 
 
-def test_requests_do_not_show_what_they_carry() -> None:
+def test_the_repr_of_a_request_shows_neither_query_nor_body() -> None:
     searching = build_list_request(CATALOG["leads"], search="anna@example.com")
     creating = build_create_request(CATALOG["leads"], {"email": "anna@example.com"})
 

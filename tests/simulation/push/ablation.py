@@ -166,7 +166,7 @@ def every_row_is_another(patch: pytest.MonkeyPatch) -> None:
 
 def the_body_is_written_anew(patch: pytest.MonkeyPatch) -> None:
     """The bytes that are sent differ from the bytes in the journal."""
-    whole = pusher.Pushing._intend
+    whole = pusher.PushProcess._intend
 
     def intend(self: Any, course: Any, wanted: Any) -> Any:
         attempt = whole(self, course, wanted)
@@ -174,7 +174,7 @@ def the_body_is_written_anew(patch: pytest.MonkeyPatch) -> None:
             course.request = replace(course.request, body=course.request.body + b" ")
         return attempt
 
-    patch.setattr(pusher.Pushing, "_intend", intend)
+    patch.setattr(pusher.PushProcess, "_intend", intend)
 
 
 def any_answer_fits(patch: pytest.MonkeyPatch) -> None:

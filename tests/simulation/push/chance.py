@@ -22,7 +22,7 @@ class Chance(Protocol):
         """Return the seconds of a delay, up to `most`."""
 
 
-class Drawn:
+class RandomChance:
     """Chance from a seed."""
 
     def __init__(self, seed: str) -> None:

@@ -66,7 +66,7 @@ from tests.simulation.push.world import PushWorld
 STEPS_MAX = 3000
 """A process that takes more steps than this does not end."""
 
-Judge = Callable[["Pushing", RowKey | None], None]
+Judge = Callable[["PushProcess", RowKey | None], None]
 
 
 class ProcessKilled(Exception):
@@ -99,7 +99,7 @@ class MemoryLedger(Ledger):
 
 
 @dataclass
-class _Course:
+class _RowProgress:
     """One row's generator and the ask that it waits with."""
 
     row: PendingRow
@@ -109,7 +109,7 @@ class _Course:
     attempt: Attempt | None = None
 
 
-class Pushing:
+class PushProcess:
     """One process, with its own run and its turn. `judge` is called after every commit."""
 
     def __init__(self, world: PushWorld, ledger: MemoryLedger, run_id: str, judge: Judge) -> None:
@@ -156,7 +156,7 @@ class Pushing:
             if row is None or row.status.state in FOR_A_PERSON:
                 continue
             steps, may_wait = self._steps(row), True
-            course = _Course(row, steps, next(steps))
+            course = _RowProgress(row, steps, next(steps))
             is_open: bool | None = None
             while is_open is None and not isinstance(course.wanted, RecordAttempt):
                 if isinstance(course.wanted, WaitUntil):
@@ -174,8 +174,8 @@ class Pushing:
     def _drive(self, batch: str) -> None:
         left, rows = self.journal.count_pending(batch), self.journal.rows_to_push(batch)
         order = RowQueue(rows, self.journal.open_subjects(), left.open)
-        active: list[_Course] = []
-        parked: list[_Course] = []
+        active: list[_RowProgress] = []
+        parked: list[_RowProgress] = []
         for _ in range(STEPS_MAX):
             self._begin(order, active)
             if not active and parked:
@@ -196,7 +196,7 @@ class Pushing:
                 order.end_row(course.row, is_open=is_open)
         raise TooManySteps
 
-    def _begin(self, order: RowQueue[PendingRow], active: list[_Course]) -> None:
+    def _begin(self, order: RowQueue[PendingRow], active: list[_RowProgress]) -> None:
         while len(active) < self.world.scenario.connections:
             match order.next():
                 case None:
@@ -208,11 +208,11 @@ class Pushing:
                 case row:
                     steps = self._steps(row)
                     try:
-                        active.append(_Course(row, steps, next(steps)))
+                        active.append(_RowProgress(row, steps, next(steps)))
                     except StopIteration as ended:
                         order.end_row(row, is_open=ended.value)
 
-    def _step(self, course: _Course) -> bool | None:
+    def _step(self, course: _RowProgress) -> bool | None:
         """Perform a row's ask; says whether the row is open once there is no other, else None."""
         self._may_die()
         answer = self._perform(course)
@@ -227,7 +227,7 @@ class Pushing:
         if self.world.is_faulty and self.world.chance.yes(self.world.scenario.crashes, "death"):
             raise ProcessKilled
 
-    def _perform(self, course: _Course) -> Any:
+    def _perform(self, course: _RowProgress) -> Any:
         key, world = course.row.key, self.world
         answer: Any = None
         match course.wanted:
@@ -260,7 +260,7 @@ class Pushing:
             self._page = page
         return self._page
 
-    def _intend(self, course: _Course, wanted: RecordAttempt) -> Attempt | InvalidBody:
+    def _intend(self, course: _RowProgress, wanted: RecordAttempt) -> Attempt | InvalidBody:
         task, resource = course.row.task, declaration(course.row.task.resource)
         try:
             match wanted.operation:
@@ -283,7 +283,7 @@ class Pushing:
         self._judge(self, course.row.key)
         return attempt
 
-    def _send(self, course: _Course) -> Answer:
+    def _send(self, course: _RowProgress) -> Answer:
         assert course.request is not None
         assert course.attempt is not None
         request, resource = course.request, declaration(course.row.task.resource)
@@ -304,7 +304,7 @@ class Pushing:
             self.world.told(f"{self.world.now:%H:%M:%S} {what}")
 
 
-def _moment(course: _Course) -> Any:
+def _moment(course: _RowProgress) -> Any:
     assert isinstance(course.wanted, WaitUntil)
     return course.wanted.moment
 

@@ -16,9 +16,9 @@ from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import Task
 from connector.sandbox.random_values import LEAD_STATUSES
 from tests.simulation.harness import Broken, Trace, Verdict, collect_failures
-from tests.simulation.push.chance import Chance, Drawn
+from tests.simulation.push.chance import Chance, RandomChance
 from tests.simulation.push.checkers import PushChecks
-from tests.simulation.push.pusher import MemoryLedger, ProcessKilled, Pushing, renumbered
+from tests.simulation.push.pusher import MemoryLedger, ProcessKilled, PushProcess, renumbered
 from tests.simulation.push.scenario import SCENARIOS, PushScenario
 from tests.simulation.push.world import PushWorld
 
@@ -40,7 +40,7 @@ def run(
 ) -> Verdict:
     """Play the scenario of that name (or another under that name) with that seed."""
     verdict = Verdict(MODULE, name, seed)
-    world = PushWorld(seed, scenario or SCENARIOS[name], Drawn(f"{name} {seed}"))
+    world = PushWorld(seed, scenario or SCENARIOS[name], RandomChance(f"{name} {seed}"))
     world.told = trace
     # Files of a few rows have several portions then, as those of a million have.
     with patch.object(journal_module, "ROWS_AT_ONCE", 2):
@@ -208,11 +208,11 @@ class PushPlay:
             if maker is None and id in self._landed_first
         )
 
-    def _pushing(self) -> Pushing:
+    def _pushing(self) -> PushProcess:
         if not self._processes:
             self._landed_first = frozenset(self.world.made_by)
         self._processes += 1
-        return Pushing(
+        return PushProcess(
             self.world, self.ledger, f"run-{self._processes}", lambda _, key: self.checks.judge(key)
         )
 

@@ -37,7 +37,7 @@ class PushShape:
         return cls(tuple(rows.split("+")), named, int(deaths), int(faults))
 
 
-class Chosen:
+class TapeChance:
     """Chance by a tape: what is likely to happen at all may happen, as long as there is some left
     of its kind.
     """
@@ -82,7 +82,7 @@ def play(shape: str, chooser: Chooser, trace: Trace | None = None) -> str | None
         resource="leads" if "convert" in start.rows else "candidates",
         operations=("create",),
     )
-    world = PushWorld(0, scenario, Chosen(chooser, start.deaths, start.faults))
+    world = PushWorld(0, scenario, TapeChance(chooser, start.deaths, start.faults))
     world.told = trace
     tasks = tuple(_task(world, kind, number) for number, kind in enumerate(start.rows, 2))
     world.pass_time(3600)

@@ -13,7 +13,7 @@ from connector.spreadsheet.check import check
 from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.table import open_table
-from tests.spreadsheet.meaning.sheet import Said, aimed
+from tests.spreadsheet.meaning.sheet import DeclaredLanding, aimed
 
 TEXT = """First Name,Last Name,Email,Employment Type,City,Salary Currency,Current Company
 Ann,Poe,ann@x.example,permanent,"York, UK",GBP,Wren
@@ -150,7 +150,7 @@ def outcome(path: Path, text: str) -> PreviewResult:
         columns = map_headings(table.headings, target)
         lost = LostColumns(table, columns)
         meanings = ColumnMeanings(table.rows, columns.columns)
-        rows = list(check(lost.pass_rows(), columns, target, Said(), meanings=meanings))
+        rows = list(check(lost.pass_rows(), columns, target, DeclaredLanding(), meanings=meanings))
     except SpreadsheetError as error:
         return PreviewResult(error=error.code)
     tasks = [(each, each.task.fields) for each in rows if each.task and each.outcome is None]

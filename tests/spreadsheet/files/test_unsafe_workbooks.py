@@ -39,16 +39,16 @@ SHEET = "xl/worksheets/s1.xml"
 MEBIBYTE = 1024 * 1024
 
 
-class Inflated:
+class InflatedBytes:
     """Number of bytes that members of workbooks returned."""
 
     bytes = 0
 
 
 @pytest.fixture
-def inflated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Inflated]:
+def inflated(monkeypatch: pytest.MonkeyPatch) -> Iterator[InflatedBytes]:
     """Counts what is inflated, lets nobody read values, and bounds the memory."""
-    counted = Inflated()
+    counted = InflatedBytes()
     read = zipfile.ZipExtFile.read
 
     def counting(member: zipfile.ZipExtFile, n: int | None = -1) -> bytes:
@@ -156,7 +156,7 @@ def refusal(folder: Path, content: bytes, code: str = "unsafe_workbook") -> str:
 
 @pytest.mark.parametrize(("made", "part", "limit"), UNSAFE.values(), ids=UNSAFE)
 def test_unsafe_workbooks_are_refused_early(
-    tmp_path: Path, inflated: Inflated, made: Callable[[], bytes], part: str, limit: int | None
+    tmp_path: Path, inflated: InflatedBytes, made: Callable[[], bytes], part: str, limit: int | None
 ) -> None:
     content = made()
     inflated.bytes = 0
@@ -170,7 +170,7 @@ FILE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]>'
 
 
 @pytest.mark.parametrize("part", [SHEET, "xl/workbook.xml", "_rels/.rels", "docProps/core.xml"])
-def test_a_document_type_is_refused(tmp_path: Path, inflated: Inflated, part: str) -> None:
+def test_a_document_type_is_refused(tmp_path: Path, inflated: InflatedBytes, part: str) -> None:
     for prolog in (ENTITIES, FILE, '<?xml version="1.0"?>\n<!DOCTYPE x>'):
         content = prolog + GOOD.get(part, "<a/>")
         for encoded in (content.encode(), b"\xff\xfe" + content.encode("utf-16-le")):
@@ -179,7 +179,7 @@ def test_a_document_type_is_refused(tmp_path: Path, inflated: Inflated, part: st
 
 
 def test_texts_without_number_are_refused(
-    tmp_path: Path, inflated: Inflated, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, inflated: InflatedBytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(container, "SHARED_TEXTS_MAX", 1000)
     made = zipped({**GOOD, "xl/sharedStrings.xml": f"<sst>{'<si/>' * 1001}</sst>"})
@@ -201,7 +201,7 @@ def test_texts_without_number_are_refused(
     ids=["encrypted", "member", "numbers"],
 )
 def test_encrypted_and_other_workbooks(
-    tmp_path: Path, inflated: Inflated, content: bytes, code: str, part: str
+    tmp_path: Path, inflated: InflatedBytes, content: bytes, code: str, part: str
 ) -> None:
     inflated.bytes = 0
     assert part in refusal(tmp_path, content, code)

@@ -37,7 +37,7 @@ _NOTES = (
 
 
 @dataclass(frozen=True, order=True)
-class Planted:
+class PlantedProblem:
     """A problem that was put into the file; the headings are `row` 1."""
 
     row: int
@@ -46,12 +46,12 @@ class Planted:
 
 
 @dataclass(frozen=True)
-class Messy:
+class MessyFile:
     """A messy file: its bytes, its rows as written, and what is wrong with them."""
 
     content: bytes
     rows: tuple[tuple[str, ...], ...]
-    planted: tuple[Planted, ...]
+    planted: tuple[PlantedProblem, ...]
     corrected: Mapping[tuple[int, str], str]
 
     @property
@@ -115,13 +115,13 @@ FLAWS: tuple[Flaw, ...] = (
 
 def messy(
     seed: int, rows: int = 3000, *, bad_share: float = 0.12, landed: Sequence[str] = ()
-) -> Messy:
+) -> MessyFile:
     """A file of so many rows; `bad_share` of those that are not blank are wrong.
 
     `landed` are emails of candidates that exist already: a few of them come again.
     """
     draw = random.Random(seed)
-    making = _Making(draw, landed)
+    making = _MessyFileBuilder(draw, landed)
     for _ in range(rows):
         if draw.random() < 0.02:
             making.add_blank()
@@ -133,13 +133,13 @@ def messy(
     return making.made()
 
 
-class _Making:
+class _MessyFileBuilder:
     def __init__(self, draw: random.Random, landed: Sequence[str]) -> None:
         self._draw = draw
         self._landed = list(landed)
         self._rows: list[dict[str, str]] = []
         self._good_emails: list[str] = []
-        self._planted: list[Planted] = []
+        self._planted: list[PlantedProblem] = []
         self._corrected: dict[tuple[int, str], str] = {}
         self._serial = 0
         self._flaws = self._in_turn()
@@ -174,14 +174,14 @@ class _Making:
             if flaw[:2] not in there:
                 self._add_flawed([flaw])
 
-    def made(self) -> Messy:
+    def made(self) -> MessyFile:
         text = io.StringIO(newline="")
         writer = csv.writer(text, delimiter=";", lineterminator="\r\n")
         writer.writerow(HEADINGS)
         rows = tuple(tuple(row[heading] for heading in HEADINGS) for row in self._rows)
         writer.writerows(rows)
         content = text.getvalue().encode("utf-8-sig")
-        return Messy(content, rows, tuple(sorted(self._planted)), self._corrected)
+        return MessyFile(content, rows, tuple(sorted(self._planted)), self._corrected)
 
     def _in_turn(self) -> Iterator[Flaw]:
         while True:
@@ -203,7 +203,7 @@ class _Making:
     def _plant(self, column: str, code: str, right: str) -> None:
         # The row is about to be added behind the others, and the headings are row 1.
         number = len(self._rows) + 2
-        self._planted.append(Planted(number, column, code))
+        self._planted.append(PlantedProblem(number, column, code))
         self._corrected[number, column] = right
 
     def _person(self, *, complete: bool = False) -> dict[str, str]:

@@ -22,7 +22,7 @@ from connector.spreadsheet.target_columns import PushTarget, push_target
 
 
 @dataclass(frozen=True)
-class Made:
+class ValuesTable:
     """A table of Python values."""
 
     headings: tuple[str, ...]
@@ -34,20 +34,22 @@ class Made:
             yield SheetRow(number, cells)
 
 
-def table(*records: Mapping[str, Cell]) -> Made:
+def table(*records: Mapping[str, Cell]) -> ValuesTable:
     """A table with a row for each record; what a record lacks is blank."""
     headings = tuple(dict.fromkeys(name for record in records for name in record))
-    return Made(headings, tuple(tuple(r.get(name, "") for name in headings) for r in records))
+    return ValuesTable(
+        headings, tuple(tuple(r.get(name, "") for name in headings) for r in records)
+    )
 
 
-def from_csv(content: bytes, delimiter: str) -> Made:
+def from_csv(content: bytes, delimiter: str) -> ValuesTable:
     text = content.decode("utf-8-sig")
     headings, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    return Made(tuple(headings), tuple(map(tuple, rows)))
+    return ValuesTable(tuple(headings), tuple(map(tuple, rows)))
 
 
 @dataclass
-class Said:
+class DeclaredLanding:
     """A landing that is said: records by resource, and the fields of one content type.
 
     `asked` counts the questions.
@@ -96,13 +98,15 @@ class Said:
         return self.fields if content_type == "posts" else None
 
 
-def landing(fields: Sequence[ContentTypeField] | None = None, **records: Sequence[Any]) -> Said:
+def landing(
+    fields: Sequence[ContentTypeField] | None = None, **records: Sequence[Any]
+) -> DeclaredLanding:
     """A landing with these records by resource; a mapping is one whole and alive."""
     made = {
         resource: [each if isinstance(each, LandedRecord) else LandedRecord(each) for each in given]
         for resource, given in records.items()
     }
-    return Said(made, fields)
+    return DeclaredLanding(made, fields)
 
 
 CANDIDATE: Mapping[str, Cell] = {
@@ -115,21 +119,24 @@ CANDIDATE: Mapping[str, Cell] = {
 
 
 def aimed(
-    resource: str = "candidates", mode: Mode = "create", said: Said | None = None, **options: Any
+    resource: str = "candidates",
+    mode: Mode = "create",
+    said: DeclaredLanding | None = None,
+    **options: Any,
 ) -> PushTarget:
     """An target at a landing that is said."""
-    return push_target(resource, mode, said or Said(), **options)
+    return push_target(resource, mode, said or DeclaredLanding(), **options)
 
 
 def checked(
-    made: Made | Spreadsheet,
+    made: ValuesTable | Spreadsheet,
     wanted: PushTarget,
-    said: Said | None = None,
+    said: DeclaredLanding | None = None,
     saved: SavedMap | None = None,
 ) -> list[CheckedRow]:
     """Every row of the table after the check."""
     columns = map_headings(made.headings, wanted, saved=saved)
-    return list(check(made.rows(), columns, wanted, said or Said()))
+    return list(check(made.rows(), columns, wanted, said or DeclaredLanding()))
 
 
 def problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, str]]:

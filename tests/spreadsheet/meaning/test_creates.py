@@ -13,8 +13,8 @@ from connector.spreadsheet.matching import ClaimedKeys
 from connector.spreadsheet.problems import PROBLEMS, SheetRow
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
-    Made,
-    Said,
+    DeclaredLanding,
+    ValuesTable,
     aimed,
     checked,
     landing,
@@ -159,8 +159,10 @@ def test_ids_are_checked_where_anything_is_landed() -> None:
     assert [(2, "candidate_id", "reference_unknown")] == problems(
         checked(wrong, aimed("bookings"), RELATED)
     )
-    assert [] == problems(checked(wrong, aimed("bookings"), Said()))
-    by_name = checked(table({**BOOKING, "company_name": "Wren & Co"}), aimed("bookings"), Said())
+    assert [] == problems(checked(wrong, aimed("bookings"), DeclaredLanding()))
+    by_name = checked(
+        table({**BOOKING, "company_name": "Wren & Co"}), aimed("bookings"), DeclaredLanding()
+    )
     assert "The local copy has no companies" in by_name[0].problems[0].message
 
 
@@ -220,14 +222,14 @@ def test_blank_rows_are_no_rows_and_misshapen_ones_are_not_read() -> None:
     harmless = Problem("spreadsheet_error", "The cell's formula failed.", "Other")
     headings = (*CANDIDATE, "Other")
 
-    class Shaped(Made):
+    class TableWithShape(ValuesTable):
         def rows(self):  # type: ignore[no-untyped-def] # as the class it stands for
             yield SheetRow(2, (" ",) * 5)
             yield SheetRow(3, ("x",) * 9, (wide,))
             yield SheetRow(4, (*CANDIDATE.values(), "#N/A"), (cell, harmless))
             yield SheetRow(5, (*CANDIDATE.values(), "#N/A"), (harmless,))
 
-    found = checked(Shaped(headings, ()), aimed())
+    found = checked(TableWithShape(headings, ()), aimed())
 
     assert [3, 4, 5] == [each.row.number for each in found]
     assert [(wide,), (cell,), ()] == [each.problems for each in found]
@@ -245,7 +247,7 @@ def test_clearing_makes_nothing_of_a_record_that_is_new() -> None:
 
 
 def test_rows_are_looked_up_in_batches() -> None:
-    said = Said()
+    said = DeclaredLanding()
     rows = table(*({**CANDIDATE, "email": f"p{n}@people.example"} for n in range(2500)))
 
     assert 2500 == sum(each.outcome is None for each in checked(rows, aimed(), said))

@@ -10,29 +10,36 @@ from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.problems import PROBLEMS
 from tests.seeds import seeds
-from tests.spreadsheet.meaning.messy import FLAWS, HEADINGS, UNKNOWN, Messy, messy
-from tests.spreadsheet.meaning.sheet import Made, Said, aimed, checked, from_csv, landing
+from tests.spreadsheet.meaning.messy import FLAWS, HEADINGS, UNKNOWN, MessyFile, messy
+from tests.spreadsheet.meaning.sheet import (
+    DeclaredLanding,
+    ValuesTable,
+    aimed,
+    checked,
+    from_csv,
+    landing,
+)
 
 LANDED = tuple(f"landed{n}@people.example" for n in range(20))
 ROWS = 600
 
 
 @pytest.fixture(scope="module", params=seeds(3, first=1))
-def file(request: pytest.FixtureRequest) -> Messy:
+def file(request: pytest.FixtureRequest) -> MessyFile:
     return messy(request.param, ROWS, landed=LANDED)
 
 
-def said() -> Said:
+def said() -> DeclaredLanding:
     """A landing that has the candidates who come again."""
     return landing(candidates=[{"id": f"c{n}", "email": email} for n, email in enumerate(LANDED)])
 
 
-def outcome(made: Made) -> list[CheckedRow]:
+def outcome(made: ValuesTable) -> list[CheckedRow]:
     """Every row of the table after the check."""
     return checked(made, aimed(said=said()), said())
 
 
-def test_finds_exactly_the_planted_problems(file: Messy) -> None:
+def test_finds_exactly_the_planted_problems(file: MessyFile) -> None:
     found = outcome(from_csv(file.content, ";"))
     told = [(each.row.number, str(p.column), p.code) for each in found for p in each.problems]
 
@@ -44,8 +51,8 @@ def test_finds_exactly_the_planted_problems(file: Messy) -> None:
         assert is_bad or each.task is not None
 
 
-def test_corrected_file_has_nothing_wrong(file: Messy) -> None:
-    found = outcome(Made(HEADINGS, file.corrected_rows()))
+def test_corrected_file_has_nothing_wrong(file: MessyFile) -> None:
+    found = outcome(ValuesTable(HEADINGS, file.corrected_rows()))
 
     assert [] == [p for each in found for p in each.problems]
     emails = [str(each.task.fields["email"]) for each in found if each.task]

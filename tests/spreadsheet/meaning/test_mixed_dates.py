@@ -11,7 +11,7 @@ from connector.spreadsheet.check import check
 from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.problems import Cell, PartlyVisibleCell
-from tests.spreadsheet.meaning.sheet import CANDIDATE, Said, aimed, table
+from tests.spreadsheet.meaning.sheet import CANDIDATE, DeclaredLanding, aimed, table
 
 
 def asked(column: str, cells: Sequence[Cell]) -> list[tuple[str, str | None]]:
@@ -22,7 +22,7 @@ def asked(column: str, cells: Sequence[Cell]) -> list[tuple[str, str | None]]:
     target = aimed()
     columns = map_headings(made.headings, target)
     meanings = ColumnMeanings(made.rows, columns.columns)
-    rows = list(check(made.rows(), columns, target, Said(), meanings=meanings))
+    rows = list(check(made.rows(), columns, target, DeclaredLanding(), meanings=meanings))
     assert len(cells) == len(rows)
     return [(each.code, each.column) for each in meanings.mixed_dates()]
 

@@ -29,7 +29,7 @@ Store = dict[str, dict[str, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class Pulled:
+class PulledAgency:
     """A small agency that was pulled, and its server, which still runs.
 
     `store` has the server's records by resource and id as they were then, and `gone` is a
@@ -43,7 +43,7 @@ class Pulled:
 
 
 @pytest.fixture(scope="module")
-def pulled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulled]:
+def pulled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulledAgency]:
     """A small agency, pulled once for all tests."""
     folder = tmp_path_factory.mktemp("pulled")
     with Sandbox(counts=COUNTS) as sandbox:
@@ -52,18 +52,18 @@ def pulled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulled]:
         sandbox.store.delete("candidates", gone)
         pulled(sandbox, folder, "candidates")
         store = {name: dict(sandbox.store.records(name)) for name in CATALOG}
-        yield Pulled(folder / "data", store, gone, sandbox)
+        yield PulledAgency(folder / "data", store, gone, sandbox)
 
 
 @pytest.fixture
-def lookups(pulled_once: Pulled) -> Iterator[WarehouseLookups]:
+def lookups(pulled_once: PulledAgency) -> Iterator[WarehouseLookups]:
     """Questions to the landing."""
     with WarehouseLookups(Warehouse(pulled_once.folder), comparison_text) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def store(pulled_once: Pulled) -> Store:
+def store(pulled_once: PulledAgency) -> Store:
     """The server's records by resource and id."""
     return pulled_once.store
 
@@ -105,7 +105,7 @@ def test_landed_records_are_the_answers(lookups: WarehouseLookups, store: Store)
 
 
 def test_deleted_records_are_known_and_not_found(
-    lookups: WarehouseLookups, pulled_once: Pulled
+    lookups: WarehouseLookups, pulled_once: PulledAgency
 ) -> None:
     gone = pulled_once.gone
     wanted = push_target("candidates", "update", lookups)
@@ -151,7 +151,7 @@ def test_what_is_not_there_is_said(lookups: WarehouseLookups, tmp_path: Path) ->
         broken.has_records("jobs")
 
 
-def test_file_is_let_go_in_between(pulled_once: Pulled) -> None:
+def test_file_is_let_go_in_between(pulled_once: PulledAgency) -> None:
     warehouse = Warehouse(pulled_once.folder)
     with WarehouseLookups(warehouse, comparison_text) as asked:
         assert asked.has_records("jobs")
@@ -236,7 +236,7 @@ def test_rules_of_a_template_are_those_of_the_declaration(lookups: WarehouseLook
 
 
 def test_checked_creates_are_accepted_by_the_api(
-    lookups: WarehouseLookups, pulled_once: Pulled
+    lookups: WarehouseLookups, pulled_once: PulledAgency
 ) -> None:
     lead = {"email": "new@lead.example", "lead_status_id": LEAD_STATUSES[0], "last_name": "Öz"}
     company = one(pulled_once.store, "companies")

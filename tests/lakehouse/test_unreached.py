@@ -73,7 +73,9 @@ def test_a_lakehouse_with_another_data_path_is_refused(group: Group) -> None:
     group.publish("acme")
     elsewhere = group.folder / "elsewhere"
 
-    with pytest.raises(LakehouseError, match=r"are not at .*elsewhere") as caught:
+    with pytest.raises(
+        LakehouseError, match=r"another place for its files than .*elsewhere"
+    ) as caught:
         publish_to_lakehouse(group.settings("acme", CONNECTOR_LAKEHOUSE_DATA=str(elsewhere)))
 
     assert "CONNECTOR_LAKEHOUSE_DATA" in caught.value.action

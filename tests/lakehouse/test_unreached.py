@@ -74,7 +74,7 @@ def test_a_lakehouse_with_another_data_path_is_refused(group: Group) -> None:
     elsewhere = group.folder / "elsewhere"
 
     with pytest.raises(
-        LakehouseError, match=r"another place for its files than .*elsewhere"
+        LakehouseError, match=r"names another place for its files than .*elsewhere"
     ) as caught:
         publish_to_lakehouse(group.settings("acme", CONNECTOR_LAKEHOUSE_DATA=str(elsewhere)))
 

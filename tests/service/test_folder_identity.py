@@ -424,7 +424,7 @@ def test_doctor_reports_two_folders_of_the_same_account(tmp_path: Path, sandbox:
 
     old, new = tmp_path / "data" / "old", tmp_path / "data" / "new"
     assert "warning" == state
-    assert f"new has {new}: remove {old}." in action
+    assert f"new uses {new}, so remove {old}." in action
     assert f"move {new} away and rename {old} to it" in action
 
 

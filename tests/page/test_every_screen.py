@@ -24,7 +24,7 @@ from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.page.serving import PageUser, make_csv, serve_page
 from tests.page.test_ways import COLUMNS
-from tests.pushes.pushing import lead
+from tests.pushes.pushing import create_lead
 from tests.support.agency import settings_of
 
 LANGUAGES = {"en": "en-GB", "de": "de-DE", "fr": "fr-FR"}
@@ -70,7 +70,7 @@ def page_with_imports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page
     folder = tmp_path_factory.mktemp("page")
     with ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox(counts={"candidates": 3}))
-        lead(sandbox, "li")
+        create_lead(sandbox, "li")
         known = next(iter(sandbox.store.records("candidates").values()))
         body = {"first_name": "Twin", "last_name": "Li", "employment_type": "permanent"}
         for city in ("Bath", "York"):

@@ -27,7 +27,7 @@ from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings
 from connector.warehouse.warehouse import Warehouse
 from tests.page.serving import PageUser, make_csv, make_environ, serve_and_sign_in, serve_page
-from tests.pushes.pushing import lead
+from tests.pushes.pushing import create_lead
 from tests.support.agency import settings_of
 
 SETTLE_SECONDS = 0.2
@@ -271,7 +271,7 @@ def test_a_corrected_company_name_can_be_cleared_later(sandbox: Sandbox, tmp_pat
 def test_a_conversion_needs_confirmation_and_offers_no_undo(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    lead(sandbox, "li")
+    create_lead(sandbox, "li")
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["leads"]))
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         form = {"resource": "leads", "mode": "convert"}

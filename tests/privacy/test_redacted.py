@@ -23,8 +23,8 @@ from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import SavedMap, load_map
 from connector.warehouse.warehouse import Warehouse
 from tests.privacy.populated_agency import load_record
-from tests.pushes.pushing import create, update, writes
-from tests.pushes.test_undo import Undoer, found
+from tests.pushes.pushing import list_writes, make_create, make_update
+from tests.pushes.test_undo import Undoer, map_undo_outcomes
 from tests.support.clock import Time
 
 EMAIL, NAME = "olwen@mail.example", "Olwen Zzyzxworth"
@@ -38,14 +38,16 @@ class RedactedAccount(Undoer):
     def __init__(self, sandbox: Sandbox, folder: Path, time: Time) -> None:
         super().__init__(sandbox, folder, time)
         first, last = NAME.split()
-        self.person = self.create_one(email=EMAIL, first_name=first, last_name=last, city="Hull")
-        self.other = self.create_one(email="bob@mail.example", notes=NAMING)
+        self.person = self.create_candidate(
+            email=EMAIL, first_name=first, last_name=last, city="Hull"
+        )
+        self.other = self.create_candidate(email="bob@mail.example", notes=NAMING)
 
     def change(self, number: int, id: str, **wanted: Any) -> Any:
         """Push a row that changes a candidate, and load the candidate."""
         record = self.record(id)
         self.land(id)
-        return update(number, id, record, **wanted)
+        return make_update(number, id, record, **wanted)
 
     def land(self, id: str) -> None:
         """Load a candidate in its current state."""
@@ -97,10 +99,10 @@ def test_an_undo_does_not_write_erased_values(redacted_account: RedactedAccount)
 
     left = {4: "partly", 5: "redacted"}
     preview = redacted_account.undo(pushed.batch, applies=False)
-    assert {2: "restore", **left} == found(preview)
+    assert {2: "restore", **left} == map_undo_outcomes(preview)
     report = redacted_account.undo(pushed.batch)
 
-    assert {2: "restored", **left} == found(report)
+    assert {2: "restored", **left} == map_undo_outcomes(report)
     assert (3, 3) == (sum(report.counts.values()), report.exit_status)
     assert [(4, "city", f"city {REDACTED}"), (5, "phone", f"phone {REDACTED}")] == [
         (row.number, each.field, each.message) for row in report.rows for each in row.problems
@@ -117,9 +119,9 @@ def test_an_undo_does_not_write_erased_values(redacted_account: RedactedAccount)
 
 def test_a_row_of_an_erased_person_is_never_sent(redacted_account: RedactedAccount) -> None:
     rows = (
-        create(2),
-        create(3, notes=NAMING),
-        create(4, status="screening"),
+        make_create(2),
+        make_create(3, notes=NAMING),
+        make_create(4, status="screening"),
         redacted_account.change(5, redacted_account.person, city="Leeds", source="fair"),
         redacted_account.change(6, redacted_account.other, internal_notes=NAMING),
     )
@@ -142,7 +144,7 @@ def test_a_redacted_value_does_not_count_as_a_conflicting_change(
     redacted_account.erase()
 
     report = redacted_account.push(
-        [update(2, redacted_account.other, {"notes": MARK}, notes="clean")]
+        [make_update(2, redacted_account.other, {"notes": MARK}, notes="clean")]
     )
 
     (row,) = report.rows
@@ -151,7 +153,7 @@ def test_a_redacted_value_does_not_count_as_a_conflicting_change(
     assert "an erasure changed" in problem.message
 
 
-@pytest.mark.parametrize("mode", ["create", "update"])
+@pytest.mark.parametrize("mode", ["make_create", "make_update"])
 def test_a_cell_with_the_redaction_mark_is_rejected(
     redacted_account: RedactedAccount, mode: Mode
 ) -> None:
@@ -163,7 +165,7 @@ def test_a_cell_with_the_redaction_mark_is_rejected(
         dict.fromkeys([*by, *full, "email", "notes"], ""),
         {**by, **full, "email": MARK, "notes": ""},
     ]
-    before = writes(redacted_account.sandbox)
+    before = list_writes(redacted_account.sandbox)
     saved = SavedMap("candidates", constants={"source": "fair"})
 
     report = redacted_account.push_table(mode, *rows, saved=saved)
@@ -171,7 +173,7 @@ def test_a_cell_with_the_redaction_mark_is_rejected(
     assert [(2, "invalid"), (4, "invalid")] == [(e.number, e.outcome) for e in report.results]
     problems = [problem for each in report.results for problem in each.problems]
     assert {"value_erased"} == {each.code for each in problems if each.column in ("notes", "email")}
-    assert before == writes(redacted_account.sandbox)
+    assert before == list_writes(redacted_account.sandbox)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the tests of the inbox share: files to put in, and two looks that find them settled."""
+"""Files for the inbox, and scans that find them unchanged."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ GOOD = "first_name,last_name,email,employment_type\nAnn,Lee,ann@example.com,perm
 BAD = GOOD + "Bo,Ray,not an address,permanent\n"
 
 
-def settled(folder: Path) -> InboxScan:
-    """What is found after nothing has changed for two looks."""
+def scan_twice(folder: Path) -> InboxScan:
+    """Return what the second scan finds in an inbox that did not change."""
     inbox = Inbox(folder / "data")
     return inbox.scan(inbox.scan(None).seen)
 
 
-def names(folder: Path) -> list[str]:
-    """What lies in a folder, if there is one."""
+def list_names(folder: Path) -> list[str]:
+    """Return the names in a folder, sorted; none if it does not exist."""
     return sorted(os.listdir(folder)) if folder.exists() else []

@@ -1,7 +1,7 @@
-"""Pushes, and undos of pushes, in processes of their own, to be killed.
+"""Pushes and undos in separate processes that can be killed.
 
-A child numbers its kill points: each commit of the journal or the warehouse, once it is on disk,
-and each network call, before and after. It can die at any of them.
+A child process numbers its kill points: each commit of the journal or the warehouse, once it is on
+disk, and each network call, before and after. It can be killed at any of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STEPS = (
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place at which a push may die: its number, what it is, and how many writes had begun."""
+    """A place at which a push can be killed: its number, its kind, and the writes begun before."""
 
     number: int
     kind: str
@@ -48,7 +48,7 @@ class PushForkServer(ForkServer):
 PushOrder = Mapping[str, Any]
 
 
-def push_order(
+def make_push_order(
     sandbox: Sandbox,
     folder: Path,
     rows: int,
@@ -57,14 +57,14 @@ def push_order(
     dies_at: int | None = None,
     undoes: str | None = None,
 ) -> PushOrder:
-    """Order a push of a file with so many rows, or the undo of a batch."""
+    """Return the order to push a file with so many rows, or to undo a batch."""
     environ = variables(sandbox.base_url, folder / "data", sandbox.key)
     environ["CONNECTOR_CONNECTIONS"] = str(connections)
     return {"environ": environ, "rows": rows, "dies_at": dies_at, "undoes": undoes}
 
 
 def parse_points(result: ChildResult) -> list[Point]:
-    """Parse the kill points of a push that ended by itself."""
+    """Parse the kill points from the output of a push that was not killed."""
     assert 0 == result.status, result
     return [Point(**each) for each in json.loads(result.output.splitlines()[-1])]
 
@@ -73,7 +73,7 @@ def parse_points(result: ChildResult) -> list[Point]:
 
 
 def serve() -> None:
-    """Fork a push for each order."""
+    """Fork a push for each order read from the input."""
     # Imported before the first fork, or each child would import it.
     import connector.pushes.undo  # noqa: F401, PLC0415
     import tests.pushes.pushing  # noqa: F401, PLC0415
@@ -85,28 +85,28 @@ def _run(order: PushOrder) -> int:
     from connector.pushes.batch import apply  # noqa: PLC0415
     from connector.pushes.undo import undo  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
-    from tests.pushes.pushing import creates, file_of  # noqa: PLC0415
+    from tests.pushes.pushing import make_creates, make_plan  # noqa: PLC0415
 
-    points = _count(order["dies_at"])
+    points = count_steps(order["dies_at"])
     settings = load_settings({}, order["environ"], Path())
     if order["undoes"] is not None:
         status = asyncio.run(undo(settings, order["undoes"], applies=True)).exit_status
     else:
-        plan = file_of(creates(order["rows"]))
-        status = asyncio.run(apply(settings, plan, sleep=_no_wait)).exit_status
+        plan = make_plan(make_creates(order["rows"]))
+        status = asyncio.run(apply(settings, plan, sleep=end_at_first_wait)).exit_status
     sys.stdout.write(json.dumps(points) + "\n")
     return status
 
 
-async def _no_wait(seconds: float) -> None:
-    """A child that has only to wait has nothing left to die of."""
+async def end_at_first_wait(seconds: float) -> None:
+    """Print no points and end the process: a waiting push has no further kill point."""
     sys.stdout.write("[]\n")
     sys.stdout.flush()
     kill_this_process()
 
 
-def _count(dies_at: int | None) -> list[dict[str, Any]]:
-    """Number what is passed, in the list returned, and die at the one of that number."""
+def count_steps(dies_at: int | None) -> list[dict[str, Any]]:
+    """Number the steps in the returned list, and kill the process at the given step."""
     from connector.client import transport  # noqa: PLC0415
     from connector.ledger import ledger  # noqa: PLC0415
     from connector.warehouse import warehouse  # noqa: PLC0415
@@ -114,43 +114,43 @@ def _count(dies_at: int | None) -> list[dict[str, Any]]:
     passed: list[dict[str, Any]] = []
     begun = [0]
 
-    def passes(kind: str) -> None:
+    def pass_step(kind: str) -> None:
         passed.append({"number": len(passed) + 1, "kind": kind, "writes": begun[0]})
         if len(passed) == dies_at:
             kill_this_process()
 
-    def counted(whole: Any, kind: str) -> Any:
+    def count_calls(whole: Any, kind: str) -> Any:
         @contextmanager
         def transaction(*arguments: Any) -> Iterator[Any]:
             is_joined = getattr(arguments[0], "in_transaction", False)
             with whole(*arguments) as opened:
                 yield opened
             if not is_joined:
-                passes(kind)
+                pass_step(kind)
 
         return transaction
 
     class Tracing(aiohttp.TraceConfig):
-        """Passes at each step that aiohttp tells of."""
+        """Trace configuration that counts each step reported by aiohttp."""
 
         def __init__(self) -> None:
             super().__init__()
             for step in STEPS:
-                getattr(self, f"on_{step}").append(partial(self._step, step))
+                getattr(self, f"on_{step}").append(partial(self._trace, step))
 
-        async def _step(self, step: str, session: Any, context: Any, told: Any) -> None:
+        async def _trace(self, step: str, session: Any, context: Any, parameters: Any) -> None:
             if step == "request_headers_sent":
-                begun[0] += told.method != "GET"
-            passes(step)
+                begun[0] += parameters.method != "GET"
+            pass_step(step)
 
     closing = transport.StreamedResponse.close
 
     def close(self: Any) -> None:
         closing(self)
-        passes("answer_read")
+        pass_step("answer_read")
 
-    vars(ledger)["transaction"] = counted(vars(ledger)["transaction"], "journal")
-    vars(warehouse)["transaction"] = counted(vars(warehouse)["transaction"], "warehouse")
+    vars(ledger)["transaction"] = count_calls(vars(ledger)["transaction"], "journal")
+    vars(warehouse)["transaction"] = count_calls(vars(warehouse)["transaction"], "warehouse")
     setattr(transport.StreamedResponse, "close", close)  # noqa: B010
     vars(aiohttp)["TraceConfig"] = Tracing
     return passed

@@ -1,6 +1,4 @@
-"""What the tests of the push share: files of rows, a push with time of the test's own, and the
-server's records to hold the report against.
-"""
+"""Rows, plans and a pusher with a simulated clock, and queries of the server's records."""
 
 from __future__ import annotations
 
@@ -33,8 +31,8 @@ from tests.support.clock import Time
 CANDIDATES = "/api/v1/candidates"
 
 
-def create(number: int, **fields: Any) -> Task:
-    """A row that creates a candidate; `afterwards` is its status."""
+def make_create(number: int, **fields: Any) -> Task:
+    """Return a row that creates a candidate; `afterwards` sets its status."""
     afterwards = {"status": fields.pop("status")} if "status" in fields else {}
     values = {
         "first_name": "Ann",
@@ -48,31 +46,31 @@ def create(number: int, **fields: Any) -> Task:
     return Task(number, "create", "candidates", values, afterwards=afterwards, identity=identity)
 
 
-def creates(count: int) -> tuple[Task, ...]:
-    """So many rows, each of another candidate."""
-    return tuple(create(number) for number in range(2, count + 2))
+def make_creates(count: int) -> tuple[Task, ...]:
+    """Return so many rows, each creating another candidate."""
+    return tuple(make_create(number) for number in range(2, count + 2))
 
 
-def update(number: int, id: str, base: Mapping[str, Any], **wanted: Any) -> Task:
-    """A row that changes a candidate, of which `base` is landed."""
+def make_update(number: int, id: str, base: Mapping[str, Any], **wanted: Any) -> Task:
+    """Return a row that updates a candidate whose loaded record is `base`."""
     known = {name: base[name] for name in wanted}
     return Task(number, "update", "candidates", wanted, record_id=id, base=known)
 
 
-def convert(number: int, id: str) -> Task:
-    """A row that converts a lead."""
+def make_conversion(number: int, id: str) -> Task:
+    """Return a row that converts a lead."""
     return Task(number, "convert", "leads", {}, record_id=id)
 
 
-def lead(sandbox: Sandbox, name: str) -> str:
-    """A lead that is there; its id."""
+def create_lead(sandbox: Sandbox, name: str) -> str:
+    """Create a lead on the server and return its id."""
     body = {"email": f"{name}@example.com", "lead_status_id": LEAD_STATUSES[0], "first_name": name}
     id: str = sandbox.store.create("leads", body).record["id"]
     return id
 
 
-def file_of(tasks: Iterable[Task], *verdicts: RowResult, name: str = "people.csv") -> PushPlan:
-    """The rows as a file, whose digest is of its contents."""
+def make_plan(tasks: Iterable[Task], *verdicts: RowResult, name: str = "people.csv") -> PushPlan:
+    """Return a push plan of the rows; the digest depends on their contents."""
     rows = tuple(tasks)
     resource = rows[0].resource if rows else "candidates"
     digest = hashlib.sha256(f"{name} {rows}".encode()).hexdigest()
@@ -80,8 +78,8 @@ def file_of(tasks: Iterable[Task], *verdicts: RowResult, name: str = "people.csv
 
 
 @cache
-def prepared() -> Path:
-    """A data folder with the tables in it, made once: making them takes longer than a push."""
+def prepare_data_folder() -> Path:
+    """Return a data folder with tables, cached because creating tables is slower than a push."""
     folder = Path(mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     Warehouse(folder).prepare()
@@ -89,7 +87,7 @@ def prepared() -> Path:
 
 
 class Pusher:
-    """Pushes to one sandbox from one folder, with one time for both; no wait takes any."""
+    """Pushes to one sandbox from one folder, with simulated waits and a shared clock."""
 
     def __init__(
         self, sandbox: Sandbox, folder: Path, time: Time | None = None, **flags: int
@@ -97,7 +95,7 @@ class Pusher:
         self.sandbox, self.folder, self.time = sandbox, folder, time or Time()
         self.settings = settings_of(sandbox, folder, None, **flags)
         if not self.settings.folder.exists():
-            shutil.copytree(prepared(), self.settings.folder)
+            shutil.copytree(prepare_data_folder(), self.settings.folder)
         limits = Limits(deadline_seconds=5.0)
         self._connect: Callable[..., Client] = partial(
             Client,
@@ -111,7 +109,7 @@ class Pusher:
         self, rows: PushPlan | Iterable[Task], terms: PushPolicy | None = None, **options: Any
     ) -> BatchReport:
         """Push a file."""
-        plan = rows if isinstance(rows, PushPlan) else file_of(rows)
+        plan = rows if isinstance(rows, PushPlan) else make_plan(rows)
         return asyncio.run(
             apply(options.pop("settings", self.settings), plan, terms, **self._terms(options))
         )
@@ -119,47 +117,47 @@ class Pusher:
     def resolve(
         self, batch: str, numbers: int | tuple[int, ...], decision: Decision
     ) -> BatchReport:
-        """Settle a row, or several."""
+        """Resolve one or several unconfirmed rows."""
         return asyncio.run(resolve(self.settings, batch, numbers, decision, **self._terms({})))
 
     def settle(self) -> str | None:
-        """What a pull does of rows in doubt."""
+        """Check rows in doubt as a pull does."""
         return asyncio.run(settle(self.settings, now=self.wall, connect=self._connect))
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:
-        """The journal, to be read."""
+        """Open the journal for reading."""
         with Ledger(self.settings.folder) as ledger:
             yield Journal(ledger)
 
     def wall(self) -> datetime:
-        """The wall's time, which dates what a sandbox makes, and what was waited for on top."""
+        """Return the wall-clock time plus the simulated waits."""
         return datetime.now(UTC) + timedelta(seconds=self.time.seconds)
 
     def _terms(self, options: dict[str, Any]) -> dict[str, Any]:
         return {"now": self.time.ours, "sleep": self.time.wait, "connect": self._connect, **options}
 
 
-def listed(report: BatchReport) -> list[RowRecord]:
-    """The rows of a short report."""
+def list_rows(report: BatchReport) -> list[RowRecord]:
+    """Return the rows of a report."""
     return [*report.rows]
 
 
-def outcomes(report: BatchReport) -> dict[int, str]:
-    """The outcome of each row, by its number."""
+def map_outcomes(report: BatchReport) -> dict[int, str]:
+    """Return the outcome of each row by its number."""
     return {row.number: row.outcome for row in report.rows}
 
 
-def codes(report: BatchReport) -> dict[int, str]:
-    """The code of each row, by its number."""
+def map_codes(report: BatchReport) -> dict[int, str]:
+    """Return the code of each row by its number."""
     return {row.number: row.code for row in report.rows}
 
 
-def writes(sandbox: Sandbox) -> list[str]:
-    """The writes that reached the server, as method and path."""
+def list_writes(sandbox: Sandbox) -> list[str]:
+    """Return the writes that reached the server, as method and path."""
     return [f"{each.method} {each.path}" for each in sandbox.log if each.method != "GET"]
 
 
-def emails(sandbox: Sandbox) -> list[str]:
-    """The emails of all candidates, in order."""
+def list_emails(sandbox: Sandbox) -> list[str]:
+    """Return the emails of all candidates on the server, sorted."""
     return sorted(each["email"] for each in sandbox.store.records("candidates").values())

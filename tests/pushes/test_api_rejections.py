@@ -1,6 +1,4 @@
-"""Whatever the API says of a row reaches the row, and its field
-where it names one.
-"""
+"""Rejections by the API reach the row and, if named, its field."""
 
 from __future__ import annotations
 
@@ -13,47 +11,54 @@ from starlette.responses import JSONResponse
 from connector.ledger.push_plan import Problem
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.server import Sandbox
-from tests.pushes.pushing import CANDIDATES, Pusher, create, creates, listed, outcomes
+from tests.pushes.pushing import (
+    CANDIDATES,
+    Pusher,
+    list_rows,
+    make_create,
+    make_creates,
+    map_outcomes,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Refuses:
-    """The row is refused with that status, and exactly this document."""
+class Refusal:
+    """Rejects the request with this status and document."""
 
     status: int
     document: dict[str, Any]
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Refuse."""
+        """Send the rejection."""
         await exchange.send(JSONResponse(self.document, self.status))
 
 
-def told(folder: Path, *faults: Refuses) -> list[list[tuple[str, str | None, str]]]:
-    """The problems of rows that were refused so, as code, field and message."""
+def push_rejected_rows(folder: Path, *faults: Refusal) -> list[list[tuple[str, str | None, str]]]:
+    """Return the problems of rows rejected by these faults, as code, field and message."""
     with Sandbox() as sandbox:
         for each in faults:
             sandbox.faults.add(each, method="POST", path=CANDIDATES)
-        report = Pusher(sandbox, folder, connections=1).push(creates(len(faults)))
+        report = Pusher(sandbox, folder, connections=1).push(make_creates(len(faults)))
         assert ("partial", 3) == (report.outcome, report.exit_status)
-        assert {"rejected"} == {*outcomes(report).values()}
+        assert {"rejected"} == {*map_outcomes(report).values()}
         # Refused is refused: no second attempt, and nothing to look for.
         assert 1 + len(faults) == len(sandbox.log)
     return [[(p.code, p.field, p.message) for p in row.problems] for row in report.rows]
 
 
-def test_messages_reach_their_fields(tmp_path: Path) -> None:
+def test_api_messages_are_assigned_to_their_fields(tmp_path: Path) -> None:
     code = "validation_failed"
-    found = told(
+    found = push_rejected_rows(
         tmp_path,
-        Refuses(422, {"message": "Invalid.", "errors": {"email": ["is taken", "is odd"]}}),
-        Refuses(422, {"message": "Invalid.", "errors": {"email": "is taken", "phone": ["bad"]}}),
-        Refuses(422, {"message": "Invalid.", "errors": {"mail_address": ["is odd"]}}),
-        Refuses(422, {"message": "Two of a kind.", "errors": {}}),
-        Refuses(422, {"message": "Two of a kind."}),
-        Refuses(422, {"message": "Invalid.", "errors": ["the row is odd"]}),
-        Refuses(422, {"message": "Invalid.", "errors": {"email": {"code": 7}}}),
-        Refuses(400, {"error": "bad_request", "message": "Not like this."}),
-        Refuses(404, {}),
+        Refusal(422, {"message": "Invalid.", "errors": {"email": ["is taken", "is odd"]}}),
+        Refusal(422, {"message": "Invalid.", "errors": {"email": "is taken", "phone": ["bad"]}}),
+        Refusal(422, {"message": "Invalid.", "errors": {"mail_address": ["is odd"]}}),
+        Refusal(422, {"message": "Two of a kind.", "errors": {}}),
+        Refusal(422, {"message": "Two of a kind."}),
+        Refusal(422, {"message": "Invalid.", "errors": ["the row is odd"]}),
+        Refusal(422, {"message": "Invalid.", "errors": {"email": {"code": 7}}}),
+        Refusal(400, {"error": "bad_request", "message": "Not like this."}),
+        Refusal(404, {}),
     )
 
     assert [
@@ -69,10 +74,10 @@ def test_messages_reach_their_fields(tmp_path: Path) -> None:
     ] == found
 
 
-def test_the_value_that_was_refused_is_shown(tmp_path: Path) -> None:
+def test_a_rejected_value_is_shown_with_the_allowed_values(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         report = Pusher(sandbox, tmp_path).push(
-            [create(2, email="no email"), create(3, employment_type="freelance")]
+            [make_create(2, email="no email"), make_create(3, employment_type="freelance")]
         )
         made = sandbox.store.records("candidates")
 
@@ -90,38 +95,40 @@ def test_the_value_that_was_refused_is_shown(tmp_path: Path) -> None:
     assert [("employment_type", "freelance")] == [(p.field, p.received) for p in second]
 
 
-def test_a_corrected_row_is_sent(tmp_path: Path) -> None:
+def test_only_the_corrected_row_of_a_file_is_sent_again(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)
-        rows = [create(2), create(3, email="no email")]
+        rows = [make_create(2), make_create(3, email="no email")]
         first = pusher.push(rows)
         again = pusher.push(rows)
-        corrected = pusher.push([create(2), create(3)])
+        corrected = pusher.push([make_create(2), make_create(3)])
 
-    assert {2: "created", 3: "rejected"} == outcomes(first)
-    assert {2: "unchanged", 3: "rejected"} == outcomes(again)
-    assert {2: "unchanged", 3: "created"} == outcomes(corrected)
+    assert {2: "created", 3: "rejected"} == map_outcomes(first)
+    assert {2: "unchanged", 3: "rejected"} == map_outcomes(again)
+    assert {2: "unchanged", 3: "created"} == map_outcomes(corrected)
 
 
-def test_a_status_that_is_refused_leaves_the_record(tmp_path: Path) -> None:
+def test_a_rejected_status_keeps_the_created_record_as_not_applied(tmp_path: Path) -> None:
     with Sandbox(behaviours={"update_choices": "declared"}) as sandbox:
         pusher = Pusher(sandbox, tmp_path)
-        rows = [create(2, status="withdrawn")]
+        rows = [make_create(2, status="withdrawn")]
         first, second = pusher.push(rows), pusher.push(rows)
         made = sandbox.store.records("candidates")
 
-    assert {2: "not_applied"} == outcomes(first) == outcomes(second)
-    assert "afterwards_refused" == listed(first)[0].code
-    assert [*made] == [listed(first)[0].record_id] == [listed(second)[0].record_id]
-    assert ["status"] == [p.field for p in listed(first)[0].problems]
-    assert listed(first)[0].problems == listed(second)[0].problems
+    assert {2: "not_applied"} == map_outcomes(first) == map_outcomes(second)
+    assert "afterwards_refused" == list_rows(first)[0].code
+    assert [*made] == [list_rows(first)[0].record_id] == [list_rows(second)[0].record_id]
+    assert ["status"] == [p.field for p in list_rows(first)[0].problems]
+    assert list_rows(first)[0].problems == list_rows(second)[0].problems
 
 
-def test_a_value_that_no_request_can_hold_is_invalid(tmp_path: Path) -> None:
+def test_a_value_that_cannot_be_encoded_makes_its_row_invalid(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        report = Pusher(sandbox, tmp_path).push([create(2, last_name="half \ud83d"), create(3)])
+        report = Pusher(sandbox, tmp_path).push(
+            [make_create(2, last_name="half \ud83d"), make_create(3)]
+        )
         sent = len(sandbox.log)
 
     # The look at the newest records, and the create of the other row.
-    assert ({2: "invalid", 3: "created"}, 2) == (outcomes(report), sent)
-    assert ["unfit"] == [p.code for p in listed(report)[0].problems]
+    assert ({2: "invalid", 3: "created"}, 2) == (map_outcomes(report), sent)
+    assert ["unfit"] == [p.code for p in list_rows(report)[0].problems]

@@ -1,4 +1,4 @@
-"""A push and an undo whose answers show another record: nothing of it is adopted or touched."""
+"""Pushes and undos that receive another record in a response do not adopt or change it."""
 
 from __future__ import annotations
 
@@ -17,151 +17,151 @@ from connector.sandbox.faults import Crossed, Drop, Merged, Status
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (
     CANDIDATES,
-    codes,
-    create,
-    creates,
-    emails,
-    listed,
-    outcomes,
-    update,
-    writes,
+    list_emails,
+    list_rows,
+    list_writes,
+    make_create,
+    make_creates,
+    make_update,
+    map_codes,
+    map_outcomes,
 )
-from tests.pushes.test_undo import ONE, Undoer, found
+from tests.pushes.test_undo import ONE, Undoer, map_undo_outcomes
 from tests.support.clock import Time
 
 
 @pytest.fixture
-def undoer(tmp_path: Path) -> Iterator[Undoer]:
-    """An account with one candidate, made an hour before."""
+def pusher(tmp_path: Path) -> Iterator[Undoer]:
+    """An account with one candidate, created an hour before."""
     time = Time()
     with Sandbox(clock=time.servers) as sandbox:
         made = Undoer(sandbox, tmp_path, time, connections=1)
-        made.create_one()
+        made.create_candidate()
         time.pass_minutes(60)
         yield made
 
 
-def test_a_create_answered_with_another_record_is_found_under_its_own_id(undoer: Undoer) -> None:
-    undoer.sandbox.faults.add(Crossed(), method="POST")
+def test_a_create_answered_with_another_record_is_found_with_its_own_id(pusher: Undoer) -> None:
+    pusher.sandbox.faults.add(Crossed(), method="POST")
 
-    report = undoer.push(creates(1))
-    (row,) = listed(report)
-    made = undoer.record(row.record_id or "")
+    report = pusher.push(make_creates(1))
+    (row,) = list_rows(report)
+    made = pusher.record(row.record_id or "")
 
-    assert ({2: "created"}, {2: "found_after_doubt"}) == (outcomes(report), codes(report))
+    assert ({2: "created"}, {2: "found_after_doubt"}) == (map_outcomes(report), map_codes(report))
     assert "ann2@example.com" == made["email"]
-    assert {2: "deleted"} == found(undoer.undo(report.batch))
-    assert ["old@example.com"] == emails(undoer.sandbox)
+    assert {2: "deleted"} == map_undo_outcomes(pusher.undo(report.batch))
+    assert ["old@example.com"] == list_emails(pusher.sandbox)
 
 
 @pytest.mark.parametrize("status", [200, 201])
-def test_a_create_merged_into_another_record_is_held(undoer: Undoer, status: int) -> None:
-    undoer.sandbox.faults.add(Merged(status), method="POST")
+def test_a_create_merged_into_another_record_is_held(pusher: Undoer, status: int) -> None:
+    pusher.sandbox.faults.add(Merged(status), method="POST")
 
-    report = undoer.push(creates(1))
-    (row,) = listed(report)
+    report = pusher.push(make_creates(1))
+    (row,) = list_rows(report)
 
-    assert ({2: "held"}, None) == (outcomes(report), row.record_id)
+    assert ({2: "held"}, None) == (map_outcomes(report), row.record_id)
     (problem,) = row.problems
     assert "not_found" == row.code
     assert "sent and answered with a record " in problem.message
     assert "not answered" not in problem.message
-    assert {2: "held"} == found(undoer.undo(report.batch))
-    assert [f"POST {CANDIDATES}"] == writes(undoer.sandbox)
+    assert {2: "held"} == map_undo_outcomes(pusher.undo(report.batch))
+    assert [f"POST {CANDIDATES}"] == list_writes(pusher.sandbox)
 
 
-def test_a_create_merged_into_an_older_record_of_the_same_values_is_held(undoer: Undoer) -> None:
-    (old,) = undoer.sandbox.store.records("candidates")
-    undoer.sandbox.faults.add(Merged(), method="POST")
+def test_a_create_merged_into_an_older_record_of_the_same_values_is_held(pusher: Undoer) -> None:
+    (old,) = pusher.sandbox.store.records("candidates")
+    pusher.sandbox.faults.add(Merged(), method="POST")
 
-    report = undoer.push([same_as(undoer.record(old))])
+    report = pusher.push([make_duplicate_create(pusher.record(old))])
 
-    assert ({2: "held"}, None) == (outcomes(report), listed(report)[0].record_id)
-    assert ["old@example.com"] == emails(undoer.sandbox)
+    assert ({2: "held"}, None) == (map_outcomes(report), list_rows(report)[0].record_id)
+    assert ["old@example.com"] == list_emails(pusher.sandbox)
 
 
-def test_two_creates_answered_with_each_others_record_keep_their_own(undoer: Undoer) -> None:
-    undoer.sandbox.faults.add(Crossed(), method="POST", nth=2)
+def test_creates_with_swapped_responses_keep_their_own_records(pusher: Undoer) -> None:
+    pusher.sandbox.faults.add(Crossed(), method="POST", nth=2)
 
-    report = undoer.push(creates(3))
+    report = pusher.push(make_creates(3))
 
-    assert {2: "created", 3: "created", 4: "created"} == outcomes(report)
-    assert [f"ann{row.number}@example.com" for row in listed(report)] == [
-        undoer.record(row.record_id or "")["email"] for row in listed(report)
+    assert {2: "created", 3: "created", 4: "created"} == map_outcomes(report)
+    assert [f"ann{row.number}@example.com" for row in list_rows(report)] == [
+        pusher.record(row.record_id or "")["email"] for row in list_rows(report)
     ]
 
 
-def test_an_update_whose_answers_are_crossed_is_repeated_or_not_sent(undoer: Undoer) -> None:
-    (old,) = undoer.sandbox.store.records("candidates")
-    other = undoer.create_one(email="other@example.com", notes="new")
-    row = update(2, old, undoer.record(old), notes="new")
-    undoer.sandbox.faults.add(Crossed(), method="GET", path=ONE, times=3)
-    unread = undoer.push([row])
-    before = undoer.record(other)
-    undoer.sandbox.faults.add(Crossed(), method="GET", path=ONE)
-    undoer.sandbox.faults.add(Crossed(), method="PUT")
-    report = undoer.push([row])
+def test_an_update_with_swapped_responses_is_repeated_or_not_sent(pusher: Undoer) -> None:
+    (old,) = pusher.sandbox.store.records("candidates")
+    other = pusher.create_candidate(email="other@example.com", notes="new")
+    row = make_update(2, old, pusher.record(old), notes="new")
+    pusher.sandbox.faults.add(Crossed(), method="GET", path=ONE, times=3)
+    unread = pusher.push([row])
+    before = pusher.record(other)
+    pusher.sandbox.faults.add(Crossed(), method="GET", path=ONE)
+    pusher.sandbox.faults.add(Crossed(), method="PUT")
+    report = pusher.push([row])
 
-    assert {2: "not_sent"} == outcomes(unread)
-    assert {2: "updated"} == outcomes(report)
-    assert ("new", before) == (undoer.record(old)["notes"], undoer.record(other))
-    assert old == listed(report)[0].record_id
+    assert {2: "not_sent"} == map_outcomes(unread)
+    assert {2: "updated"} == map_outcomes(report)
+    assert ("new", before) == (pusher.record(old)["notes"], pusher.record(other))
+    assert old == list_rows(report)[0].record_id
 
 
-def test_an_undo_whose_answers_are_crossed_looks_again(undoer: Undoer) -> None:
-    (old,) = undoer.sandbox.store.records("candidates")
-    pushed = undoer.push([*creates(1), update(3, old, undoer.record(old), notes="new")])
+def test_an_undo_with_swapped_responses_repeats_the_requests(pusher: Undoer) -> None:
+    (old,) = pusher.sandbox.store.records("candidates")
+    pushed = pusher.push([*make_creates(1), make_update(3, old, pusher.record(old), notes="new")])
     for method in ("GET", "PUT", "DELETE"):
-        undoer.sandbox.faults.add(Crossed(), method=method, path=ONE)
+        pusher.sandbox.faults.add(Crossed(), method=method, path=ONE)
 
-    assert {2: "undone", 3: "undone"} == found(undoer.undo(pushed.batch))
-    assert ["old@example.com"] == emails(undoer.sandbox)
-    assert None is undoer.record(old)["notes"]
+    assert {2: "undone", 3: "undone"} == map_undo_outcomes(pusher.undo(pushed.batch))
+    assert ["old@example.com"] == list_emails(pusher.sandbox)
+    assert None is pusher.record(old)["notes"]
 
 
-def test_an_undo_leaves_a_record_that_is_older_than_the_push(
-    undoer: Undoer, tmp_path: Path
+def test_an_undo_does_not_delete_a_record_older_than_the_push(
+    pusher: Undoer, tmp_path: Path
 ) -> None:
-    (old,) = undoer.sandbox.store.records("candidates")
-    before = undoer.record(old)
-    other = undoer.create_one(email="other@example.com")
-    changes = update(3, other, undoer.record(other), notes="new")
-    pushed = undoer.push([same_as(before), changes])
+    (old,) = pusher.sandbox.store.records("candidates")
+    before = pusher.record(old)
+    other = pusher.create_candidate(email="other@example.com")
+    changes = make_update(3, other, pusher.record(other), notes="new")
+    pushed = pusher.push([make_duplicate_create(before), changes])
     with sqlite3.connect(tmp_path / "data" / "ledger.sqlite") as ledger:
         stamp = before["updated_at"]
         ledger.execute("UPDATE push_rows SET record_id = ?, updated_at = ?", (old, stamp))
 
-    report = undoer.undo(pushed.batch)
+    report = pusher.undo(pushed.batch)
 
-    assert {2: "conflict", 3: "restored"} == found(report)
+    assert {2: "conflict", 3: "restored"} == map_undo_outcomes(report)
     assert ["not_ours"] == [each.code for each in report.rows[0].problems]
-    assert before == undoer.record(old)
-    assert None is undoer.record(other)["notes"]
+    assert before == pusher.record(old)
+    assert None is pusher.record(other)["notes"]
 
 
-def same_as(record: dict[str, str]) -> Task:
-    """A row without an identity that creates the same record again."""
+def make_duplicate_create(record: dict[str, str]) -> Task:
+    """Return a row that creates the same record again, without its identity."""
     names = ("first_name", "last_name", "email", "employment_type", "phone")
-    return replace(create(2, **{name: record[name] for name in names}), identity={})
+    return replace(make_create(2, **{name: record[name] for name in names}), identity={})
 
 
-def test_a_row_that_is_held_after_a_restart_names_the_answer_that_came(undoer: Undoer) -> None:
-    undoer.sandbox.faults.add(Merged(), method="POST")
-    first = undoer.push(creates(1), sleep=None)
-    undoer.time.pass_minutes(60)
+def test_a_row_held_after_a_restart_still_reports_the_answer_received(pusher: Undoer) -> None:
+    pusher.sandbox.faults.add(Merged(), method="POST")
+    first = pusher.push(make_creates(1), sleep=None)
+    pusher.time.pass_minutes(60)
 
-    report = undoer.push(creates(1))
+    report = pusher.push(make_creates(1))
 
-    assert ({2: "held"}, {2: "held"}) == (outcomes(first), outcomes(report))
-    (problem,) = listed(report)[0].problems
+    assert ({2: "held"}, {2: "held"}) == (map_outcomes(first), map_outcomes(report))
+    (problem,) = list_rows(report)[0].problems
     assert "the row was sent and answered with a record " in problem.message
 
 
 class NoRecord:
-    """Answer 201 without a record; nothing is created."""
+    """Responds 201 without a record; nothing is created."""
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Answer."""
+        """Send the response."""
         await exchange.send(JSONResponse({"data": None}, 201))
 
 
@@ -173,11 +173,13 @@ ANSWERS: dict[str, Fault] = {
 """What the message on a row says, by the answer to its create."""
 
 
-@pytest.mark.parametrize("said", ANSWERS)
-def test_a_row_that_is_held_says_whether_an_answer_came(undoer: Undoer, said: str) -> None:
-    undoer.sandbox.faults.add(ANSWERS[said], method="POST")
+@pytest.mark.parametrize("answer_text", ANSWERS)
+def test_a_held_row_reports_whether_an_answer_was_received(
+    pusher: Undoer, answer_text: str
+) -> None:
+    pusher.sandbox.faults.add(ANSWERS[answer_text], method="POST")
 
-    report = undoer.push(creates(1), PushPolicy(policy="hold"))
+    report = pusher.push(make_creates(1), PushPolicy(policy="hold"))
 
-    (problem,) = listed(report)[0].problems
-    assert f"the row was sent and {said}, but its record is not found" == problem.message
+    (problem,) = list_rows(report)[0].problems
+    assert f"the row was sent and {answer_text}, but its record is not found" == problem.message

@@ -1,4 +1,4 @@
-"""The pages on pushes say what the code does: states, problems, outcomes, mapping and inbox."""
+"""The pages about pushes agree with the code: states, problems, outcomes, mapping and inbox."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PAGE, HOW_TO, EXPLANATION = (
 )
 
 
-def block(language: str, page: str = PAGE) -> str:
-    """The one code block of a language on a page."""
+def read_code_block(language: str, page: str = PAGE) -> str:
+    """Return the only code block of a language on a page."""
     (found,) = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
     return str(found)
 
 
-def test_every_state_of_a_row_is_explained_with_its_next_states() -> None:
+def test_every_row_state_is_documented_with_its_next_states() -> None:
     (table,) = (each for each in read_tables(EXPLANATION) if each.header[0] == "State")
     following = {
         row["State"].strip("`"): re.findall(r"`(\w+)`", row["Next state"])
@@ -44,23 +44,23 @@ def test_every_state_of_a_row_is_explained_with_its_next_states() -> None:
     }
 
 
-def test_every_problem_is_explained() -> None:
+def test_every_problem_code_and_warning_is_documented() -> None:
     for heading, known in (("Code", PROBLEMS), ("Warning", WARNINGS)):
         (table,) = (each for each in read_tables(PAGE) if each.header[0] == heading)
-        assert [(f"`{code}`", said) for code, said in known.items()] == [
+        assert [(f"`{code}`", text) for code, text in known.items()] == [
             (f"`{row[heading].strip('`')}`", row["Meaning and cure"]) for row in table.records()
         ]
 
 
-def test_every_doubt_is_explained() -> None:
+def test_every_doubt_code_is_documented() -> None:
     (table,) = (each for each in read_tables(PAGE) if each.header[0] == "Doubt")
-    told = {row["Doubt"].strip("`"): row["What is known"] for row in table.records()}
+    documented = {row["Doubt"].strip("`"): row["What is known"] for row in table.records()}
 
-    known = {code: said.format(answered=UNANSWERED) for code, said in DOUBTS.items()}
-    assert {code: f"{said[0].upper()}{said[1:]}." for code, said in known.items()} == told
+    known = {code: text.format(answered=UNANSWERED) for code, text in DOUBTS.items()}
+    assert {code: f"{text[0].upper()}{text[1:]}." for code, text in known.items()} == documented
 
 
-def test_every_outcome_and_mode_is_explained() -> None:
+def test_every_outcome_and_mode_is_documented() -> None:
     outcomes = [row for each in read_tables(PAGE) for row in each.records() if "Outcome" in row]
     modes = [row for each in read_tables(PAGE) for row in each.records() if "Mode" in row]
 
@@ -70,23 +70,23 @@ def test_every_outcome_and_mode_is_explained() -> None:
     assert set(get_args(Mode)) == {row["Mode"].strip("`") for row in modes}
 
 
-def test_the_orders_of_the_inbox_are_accepted(tmp_path: Path) -> None:
-    (tmp_path / "push.toml").write_text(block("text", HOW_TO), encoding="utf-8")
-    (tmp_path / "people.toml").write_text(block("toml"), encoding="utf-8")
+def test_the_documented_push_toml_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "push.toml").write_text(read_code_block("text", HOW_TO), encoding="utf-8")
+    (tmp_path / "people.toml").write_text(read_code_block("toml"), encoding="utf-8")
     orders = read_instructions(tmp_path)
 
     options = PushOptions("upsert", match=("email",), mapping_file=tmp_path / "people.toml")
     assert PushInstructions(options, applies=True) == orders
 
 
-def test_every_order_of_the_inbox_is_told() -> None:
-    (told,) = re.findall(r"^`push\.toml` takes .*?\n\n", HOW_TO, re.DOTALL | re.MULTILINE)
-    keys = re.findall(r"`([a-z_]+)`", told.split(":", 1)[1])
+def test_every_key_of_push_toml_is_documented() -> None:
+    (documented,) = re.findall(r"^`push\.toml` takes .*?\n\n", HOW_TO, re.DOTALL | re.MULTILINE)
+    keys = re.findall(r"`([a-z_]+)`", documented.split(":", 1)[1])
     assert list(KEYS) == keys
 
 
-def test_the_mapping_is_accepted(tmp_path: Path) -> None:
-    (tmp_path / "map.toml").write_text(block("toml"), encoding="utf-8")
+def test_the_documented_mapping_file_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "map.toml").write_text(read_code_block("toml"), encoding="utf-8")
     saved = load_map(tmp_path / "map.toml")
     assert {"Kind of work", "Town"} == set(saved.columns)
     (tmp_path / "people.csv").write_text(

@@ -1,4 +1,4 @@
-"""Two data folders push one file: the second one finds its rows among the newest records."""
+"""A push from a second data folder finds its rows among the newest records."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
-    codes,
-    create,
-    creates,
-    emails,
-    file_of,
-    listed,
-    outcomes,
-    writes,
+    list_emails,
+    list_rows,
+    list_writes,
+    make_create,
+    make_creates,
+    make_plan,
+    map_codes,
+    map_outcomes,
 )
 from tests.support.command import call, variables
 
@@ -42,7 +42,7 @@ _BOOKING = {
 LIST = "page=1&per_page=100&sort=created_at&order=desc"
 
 
-def test_a_second_folder_creates_nothing_again(tmp_path: Path) -> None:
+def test_a_push_from_a_second_folder_creates_no_duplicates(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         statuses = []
         for name in ("one", "two"):
@@ -54,35 +54,33 @@ def test_a_second_folder_creates_nothing_again(tmp_path: Path) -> None:
             foreseen = call([*words, "--json"], environ)
             before = len(sandbox.log)
             done = call([*words, "--apply", "--no-pull", "--json"], environ)
-            asked = [f"{each.method} {each.query}" for each in sandbox.log[before:]]
-            statuses.append((done.status, foreseen.object["requests_expected"], len(asked)))
+            requests = [f"{each.method} {each.query}" for each in sandbox.log[before:]]
+            statuses.append((done.status, foreseen.object["requests_expected"], len(requests)))
         made = sandbox.store.records("candidates")
         report = (tmp_path / "two" / "people.report.csv").read_text(encoding="utf-8-sig")
 
     assert [(0, ROWS + 1, ROWS + 1), (3, ROWS + 1, 1)] == statuses
-    assert [f"GET {LIST}"] == asked
+    assert [f"GET {LIST}"] == requests
     assert ROWS == done.object["duplicate"] == len(made)
     for id in made:
         assert "duplicate,already_there" in report
         assert id in report
 
 
-def test_only_rows_whose_record_is_there_are_left_out(tmp_path: Path) -> None:
-    """Other rows of the file are created; letter case and blanks of an address make no difference;
-    and a row that nothing identifies is sent, since nothing could tell it.
-    """
-    nameless = Task(9, "create", "candidates", create(9).fields)
+def test_only_rows_with_an_existing_record_are_skipped(tmp_path: Path) -> None:
+    """Emails match regardless of case and spaces. A row without an identity is sent."""
+    nameless = Task(9, "create", "candidates", make_create(9).fields)
     with Sandbox() as sandbox:
         theirs = sandbox.store.create(
-            "candidates", {**create(2).fields, "email": "ANN2@example.com"}
+            "candidates", {**make_create(2).fields, "email": "ANN2@example.com"}
         )
-        rows = [create(2, email=" ann2@example.com"), create(3), nameless]
+        rows = [make_create(2, email=" ann2@example.com"), make_create(3), nameless]
         report = Pusher(sandbox, tmp_path).push(rows)
-        sent = writes(sandbox)
+        sent = list_writes(sandbox)
 
-    assert {2: "duplicate", 3: "created", 9: "created"} == outcomes(report)
-    assert {2: "already_there", 3: "", 9: ""} == codes(report)
-    assert theirs.record["id"] == listed(report)[0].record_id
+    assert {2: "duplicate", 3: "created", 9: "created"} == map_outcomes(report)
+    assert {2: "already_there", 3: "", 9: ""} == map_codes(report)
+    assert theirs.record["id"] == list_rows(report)[0].record_id
     assert (2, 3, "partial") == (len(sent), report.exit_status, report.outcome)
 
 
@@ -96,7 +94,7 @@ def test_only_rows_whose_record_is_there_are_left_out(tmp_path: Path) -> None:
         ("jobs", {"title": "Welder", "company_id": "c"}, {"title": "Welder"}, ()),
     ],
 )
-def test_an_identity_is_compared_whole(
+def test_a_record_matches_only_if_its_whole_identity_is_equal(
     resource: str, identity: dict[str, str], shown: dict[str, str | None], found: tuple[str, ...]
 ) -> None:
     declared, at = declaration(resource), datetime(2026, 1, 5, tzinfo=UTC)
@@ -113,36 +111,39 @@ def test_an_identity_is_compared_whole(
     assert found == ended.value.value
 
 
-def test_what_is_known_here_is_not_told(tmp_path: Path) -> None:
+def test_records_known_to_the_local_copy_are_not_reported_as_duplicates(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)
-        sandbox.store.create("candidates", dict(create(2).fields))
+        sandbox.store.create("candidates", dict(make_create(2).fields))
         asyncio.run(pull(pusher.settings, ["candidates"]))
-        first = pusher.push([create(2, phone="1")], now=pusher.wall)
-        second = pusher.push(file_of([create(2, phone="2")]), now=pusher.wall)
+        first = pusher.push([make_create(2, phone="1")], now=pusher.wall)
+        second = pusher.push(make_plan([make_create(2, phone="2")]), now=pusher.wall)
 
-    assert [{2: "created"}] * 2 == [outcomes(first), outcomes(second)]
+    assert [{2: "created"}] * 2 == [map_outcomes(first), map_outcomes(second)]
 
 
-def test_no_create_is_sent_without_the_look(tmp_path: Path) -> None:
+def test_no_create_is_sent_if_the_newest_records_cannot_be_read(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)
         sandbox.faults.add(Status(500), method="GET", path=CANDIDATES, times=None)
-        first = pusher.push(creates(ROWS))
-        sent = writes(sandbox)
+        first = pusher.push(make_creates(ROWS))
+        sent = list_writes(sandbox)
         sandbox.faults.clear()
-        second = pusher.push(creates(ROWS))
+        second = pusher.push(make_creates(ROWS))
 
     assert ([], {"not_sent": ROWS}) == (sent, dict(first.counts))
     assert ({"created": ROWS}, first.batch) == (dict(second.counts), second.batch)
 
 
 @pytest.mark.parametrize("newer", [99, 100])
-def test_the_look_sees_the_newest_hundred(tmp_path: Path, newer: int) -> None:
+def test_duplicates_are_found_among_the_newest_hundred_records(tmp_path: Path, newer: int) -> None:
     with Sandbox() as sandbox:
-        for each in (create(2), *(create(number) for number in range(1_000, 1_000 + newer))):
+        for each in (
+            make_create(2),
+            *(make_create(number) for number in range(1_000, 1_000 + newer)),
+        ):
             sandbox.store.create("candidates", dict(each.fields))
-        report = Pusher(sandbox, tmp_path).push([create(2)])
-        made = emails(sandbox).count("ann2@example.com")
+        report = Pusher(sandbox, tmp_path).push([make_create(2)])
+        made = list_emails(sandbox).count("ann2@example.com")
 
-    assert (("duplicate", 1) if newer == 99 else ("created", 2)) == (outcomes(report)[2], made)
+    assert (("duplicate", 1) if newer == 99 else ("created", 2)) == (map_outcomes(report)[2], made)

@@ -1,4 +1,4 @@
-"""The inbox with everything in it that must not be read: refused, told of, and left as it was."""
+"""Anything in the inbox but a regular file is refused, reported and left in place."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ import pytest
 from connector.errors import Misused, SpreadsheetChanged
 from connector.pushes.inbox import KEYS, Inbox, PushInstructions, read_instructions
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
-from tests.pushes.inboxes import BAD, GOOD, settled
+from tests.pushes.inboxes import BAD, GOOD, scan_twice
 
 SECRET = "first_name,last_name,email,employment_type\nTop,Secret,top@example.com,permanent\n"
 
 
 @pytest.fixture
 def inbox(tmp_path: Path) -> Path:
-    """The folder of candidates in the inbox, empty."""
+    """The candidates folder of the inbox, empty."""
     folder = tmp_path / "data" / "inbox" / "candidates"
     folder.mkdir(parents=True)
     return folder
 
 
-def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Everything below the folder: its mode, its time of change, and what it holds."""
+def read_tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Return mode, modification time and content of everything below the folder."""
     found: dict[str, tuple[int, int, bytes]] = {}
     for path in sorted(folder.rglob("*")):
         status, held = path.lstat(), b""
@@ -43,31 +43,31 @@ def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 # -- what is refused ------------------------------------------------------------------------------
 
 
-def _link(path: Path, outside: Path) -> None:
+def _make_link(path: Path, outside: Path) -> None:
     path.symlink_to(outside)
 
 
-def _hard_link(path: Path, outside: Path) -> None:
+def _make_hard_link(path: Path, outside: Path) -> None:
     path.hardlink_to(outside)
 
 
-def _pipe(path: Path, _: Path) -> None:
+def _make_pipe(path: Path, _: Path) -> None:
     os.mkfifo(path)
 
 
-def _folder(path: Path, _: Path) -> None:
+def _make_folder(path: Path, _: Path) -> None:
     path.mkdir()
 
 
-def _empty(path: Path, _: Path) -> None:
+def _make_empty_file(path: Path, _: Path) -> None:
     path.touch()
 
 
-def _file(path: Path, _: Path) -> None:
+def _make_file(path: Path, _: Path) -> None:
     path.write_text(GOOD, encoding="utf-8")
 
 
-def _socket(path: Path, _: Path) -> None:
+def _make_socket(path: Path, _: Path) -> None:
     # A socket's path has few characters: it is made from within.
     with socket.socket(socket.AF_UNIX) as made:
         here = Path.cwd()
@@ -79,52 +79,52 @@ def _socket(path: Path, _: Path) -> None:
 
 
 HOSTILE: dict[str, tuple[str, Callable[[Path, Path], None], str]] = {
-    "symlink": ("people.csv", _link, "is not a regular file"),
-    "hard link": ("people.csv", _hard_link, "is also linked from another folder"),
-    "pipe": ("people.csv", _pipe, "is not a regular file"),
+    "symlink": ("people.csv", _make_link, "is not a regular file"),
+    "hard link": ("people.csv", _make_hard_link, "is also linked from another folder"),
+    "pipe": ("people.csv", _make_pipe, "is not a regular file"),
     "device": ("people.csv", lambda path, _: path.symlink_to("/dev/zero"), "is not a regular file"),
-    "socket": ("people.csv", _socket, "is not a regular file"),
-    "folder": ("people.csv", _folder, "is not a regular file"),
-    "0 bytes": ("people.csv", _empty, "is empty"),
+    "socket": ("people.csv", _make_socket, "is not a regular file"),
+    "folder": ("people.csv", _make_folder, "is not a regular file"),
+    "0 bytes": ("people.csv", _make_empty_file, "is empty"),
     "newline": (
         "people\n2026.csv",
-        _file,
+        _make_file,
         "has a name with characters that are not allowed. Rename it",
     ),
     "quotes": (
         "'; DROP TABLE candidates; --.csv",
-        _file,
+        _make_file,
         "has a name with characters that are not allowed. Rename it",
     ),
-    "backslash": ("..\\people.csv", _file, ""),
+    "backslash": ("..\\people.csv", _make_file, ""),
     "backslash within": (
         "a\\..\\people.csv",
-        _file,
+        _make_file,
         "has a name with characters that are not allowed. Rename it",
     ),
     "not Unicode": (
         os.fsdecode(b"people\xff.csv"),
-        _file,
+        _make_file,
         "has a name with characters that are not allowed. Rename it",
     ),
     "turned round": (
         "people\u202evsc.csv",
-        _file,
+        _make_file,
         "has a name with characters that are not allowed. Rename it",
     ),
-    "option": ("-rf.csv", _file, "has a name with characters that are not allowed. Rename it"),
-    "too long": ("p" * 200 + ".csv", _file, "more than 180 bytes"),
-    "partial": ("people.csv.part", _file, "is a temporary file of another program"),
-    "partial within": ("people.part.csv", _file, "is a temporary file of another program"),
-    "lock": ("~$people.xlsx", _file, "is a temporary file of another program"),
-    "program": ("people.sh", _file, "has another file type than .csv"),
-    "hidden": (".people.csv", _file, ""),
+    "option": ("-rf.csv", _make_file, "has a name with characters that are not allowed. Rename it"),
+    "too long": ("p" * 200 + ".csv", _make_file, "more than 180 bytes"),
+    "partial": ("people.csv.part", _make_file, "is a temporary file of another program"),
+    "partial within": ("people.part.csv", _make_file, "is a temporary file of another program"),
+    "lock": ("~$people.xlsx", _make_file, "is a temporary file of another program"),
+    "program": ("people.sh", _make_file, "has another file type than .csv"),
+    "hidden": (".people.csv", _make_file, ""),
 }
 """A name, how it is made, and why it is refused: empty for what is passed over without a word."""
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_what_is_no_plain_file_of_the_inbox_is_refused_and_left(
+def test_anything_but_a_regular_file_is_refused_and_left_in_place(
     tmp_path: Path, inbox: Path, kind: str
 ) -> None:
     name, make, reason = HOSTILE[kind]
@@ -132,31 +132,31 @@ def test_what_is_no_plain_file_of_the_inbox_is_refused_and_left(
     outside.write_text(SECRET, encoding="utf-8")
     make(inbox / name, outside)
     (inbox / "zeal.csv").write_text(GOOD, encoding="utf-8")
-    before = tree(tmp_path)
+    before = read_tree(tmp_path)
 
-    look = settled(tmp_path)
-    digest = hashlib.sha256((GOOD if make is _file else SECRET).encode()).hexdigest()
+    look = scan_twice(tmp_path)
+    digest = hashlib.sha256((GOOD if make is _make_file else SECRET).encode()).hexdigest()
     with pytest.raises(Misused):
         Inbox(tmp_path / "data").claim("candidates", name, digest)
 
     assert ["zeal.csv"] == [each.name for each in look.waiting]
     if reason:
-        (told,) = look.refused
-        assert reason in told
-        assert told.isprintable()
-        assert told.isascii()
+        (refusal,) = look.refused
+        assert reason in refusal
+        assert refusal.isprintable()
+        assert refusal.isascii()
     else:
         assert () == look.refused
-    assert before == tree(tmp_path)
+    assert before == read_tree(tmp_path)
 
 
-def test_a_device_is_refused(inbox: Path, tmp_path: Path) -> None:
+def test_a_device_in_the_inbox_is_refused(inbox: Path, tmp_path: Path) -> None:
     try:
         os.mknod(inbox / "people.csv", stat.S_IFCHR | 0o600, os.makedev(1, 5))
     except PermissionError:
         pytest.skip("only an administrator may make a device")
 
-    look = settled(tmp_path)
+    look = scan_twice(tmp_path)
 
     assert () == look.waiting
     assert "not a regular file" in look.refused[0]
@@ -165,27 +165,27 @@ def test_a_device_is_refused(inbox: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["../outside.csv", "../../../outside.csv", "/outside.csv", "..", ""]
 )
-def test_no_path_leads_out_of_the_inbox(tmp_path: Path, inbox: Path, name: str) -> None:
+def test_a_path_outside_the_inbox_is_not_claimed(tmp_path: Path, inbox: Path, name: str) -> None:
     for folder in (tmp_path, inbox.parent):
         (folder / "outside.csv").write_text(SECRET, encoding="utf-8")
-    before = tree(tmp_path)
+    before = read_tree(tmp_path)
     digest = hashlib.sha256(SECRET.encode()).hexdigest()
 
     for resource in ("candidates", "../inbox/candidates", "done"):
         with pytest.raises(Misused):
             Inbox(tmp_path / "data").claim(resource, name, digest)
 
-    assert before == tree(tmp_path)
+    assert before == read_tree(tmp_path)
 
 
 @pytest.mark.parametrize("pair", [("People.csv", "people.csv"), ("Zo\u00eb.csv", "Zoe\u0308.csv")])
-def test_names_that_differ_by_case_alone_wait(
+def test_files_whose_names_differ_only_in_case_or_accents_wait(
     tmp_path: Path, inbox: Path, pair: tuple[str, str]
 ) -> None:
     for name in pair:
         (inbox / name).write_text(GOOD, encoding="utf-8")
 
-    look = settled(tmp_path)
+    look = scan_twice(tmp_path)
     (inbox / pair[1]).rename(inbox / "other.csv")
 
     assert () == look.waiting
@@ -194,11 +194,11 @@ def test_names_that_differ_by_case_alone_wait(
         "has the same name as another file, except for case or accents" in each
         for each in look.refused
     )
-    assert {pair[0], "other.csv"} == {each.name for each in settled(tmp_path).waiting}
+    assert {pair[0], "other.csv"} == {each.name for each in scan_twice(tmp_path).waiting}
 
 
 @pytest.mark.parametrize("which", ["inbox", "candidates", "done", "rejected"])
-def test_no_folder_of_the_inbox_may_be_a_link(tmp_path: Path, which: str) -> None:
+def test_a_linked_inbox_folder_is_refused(tmp_path: Path, which: str) -> None:
     real = tmp_path / "data" / "inbox" / "candidates"
     link = {"inbox": real.parent, "candidates": real}.get(which, real / which)
     elsewhere = tmp_path / "elsewhere"
@@ -209,19 +209,19 @@ def test_no_folder_of_the_inbox_may_be_a_link(tmp_path: Path, which: str) -> Non
     link.symlink_to(elsewhere, target_is_directory=True)
     if which in ("done", "rejected"):
         (real / "people.csv").write_text(SECRET, encoding="utf-8")
-    before = tree(tmp_path)
+    before = read_tree(tmp_path)
 
-    look = settled(tmp_path)
+    look = scan_twice(tmp_path)
     digest = hashlib.sha256(SECRET.encode()).hexdigest()
     with pytest.raises(Misused, match="is not a folder"):
         Inbox(tmp_path / "data").claim("candidates", "people.csv", digest)
 
     assert () == look.waiting
     assert "is not a folder" in look.refused[0]
-    assert before == tree(tmp_path)
+    assert before == read_tree(tmp_path)
 
 
-def test_a_file_that_grows_waits(tmp_path: Path, inbox: Path) -> None:
+def test_a_file_that_still_changes_waits(tmp_path: Path, inbox: Path) -> None:
     file, door = inbox / "people.csv", Inbox(tmp_path / "data")
     file.write_text(GOOD, encoding="utf-8")
     first = door.scan(None)
@@ -240,7 +240,9 @@ def test_a_file_that_grows_waits(tmp_path: Path, inbox: Path) -> None:
 
 
 @pytest.mark.parametrize("seen", ["", "no JSON", "[]", '{"candidates/people.csv": 3}', "{"])
-def test_a_look_that_is_not_remembered_is_the_first(tmp_path: Path, inbox: Path, seen: str) -> None:
+def test_a_scan_with_an_unreadable_memory_counts_as_the_first(
+    tmp_path: Path, inbox: Path, seen: str
+) -> None:
     (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
     door = Inbox(tmp_path / "data")
     first = door.scan(seen)
@@ -249,24 +251,24 @@ def test_a_look_that_is_not_remembered_is_the_first(tmp_path: Path, inbox: Path,
     assert 1 == len(door.scan(first.seen).waiting)
 
 
-def test_a_file_that_was_changed_after_the_look_is_not_taken(tmp_path: Path, inbox: Path) -> None:
+def test_a_file_that_changed_after_the_scan_is_not_claimed(tmp_path: Path, inbox: Path) -> None:
     file, outside = inbox / "people.csv", tmp_path / "outside.csv"
     file.write_text(GOOD, encoding="utf-8")
-    (found,) = settled(tmp_path).waiting
+    (found,) = scan_twice(tmp_path).waiting
     outside.write_text(GOOD, encoding="utf-8")
 
-    def take() -> None:
+    def claim_file() -> None:
         Inbox(tmp_path / "data").claim("candidates", "people.csv", found.digest)
 
     file.write_text(BAD, encoding="utf-8")
     with pytest.raises(SpreadsheetChanged):
-        take()
+        claim_file()
     file.unlink()
     with pytest.raises(SpreadsheetChanged):
-        take()
+        claim_file()
     file.symlink_to(outside)
     with pytest.raises(Misused, match="is not a regular file"):
-        take()
+        claim_file()
 
 
 # -- push.toml ------------------------------------------------------------------------------------
@@ -292,7 +294,7 @@ def test_a_file_that_was_changed_after_the_look_is_not_taken(tmp_path: Path, inb
         ("a = [" * 100_000, "too large"),
     ],
 )
-def test_orders_that_make_no_sense_hold_their_folder_back(
+def test_an_invalid_push_toml_stops_the_files_of_its_folder(
     tmp_path: Path, inbox: Path, text: str, reason: str
 ) -> None:
     (tmp_path / "map.toml").write_text('resource = "candidates"', encoding="utf-8")
@@ -300,13 +302,13 @@ def test_orders_that_make_no_sense_hold_their_folder_back(
     (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
     (inbox / "push.toml").write_text(text, encoding="utf-8")
 
-    look = settled(tmp_path)
+    look = scan_twice(tmp_path)
 
     assert () == look.waiting
     assert reason in look.refused[0]
 
 
-def test_orders_say_how_files_are_pushed(tmp_path: Path, inbox: Path) -> None:
+def test_push_toml_sets_the_push_options_of_its_folder(tmp_path: Path, inbox: Path) -> None:
     (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
     (inbox / "ours.toml").write_text('resource = "candidates"', encoding="utf-8")
     orders = 'mode = "upsert"\nmatch = ["email"]\napply = true\nmapping = "ours.toml"\n'
@@ -315,7 +317,7 @@ def test_orders_say_how_files_are_pushed(tmp_path: Path, inbox: Path) -> None:
     firms.mkdir()
     (firms / "firms.csv").write_text("name\nAcme\n", encoding="utf-8")
 
-    firm, person = settled(tmp_path).waiting
+    firm, person = scan_twice(tmp_path).waiting
 
     assert ("companies", PushInstructions()) == (firm.resource, firm.orders)
     mapped = inbox / "ours.toml"
@@ -323,9 +325,9 @@ def test_orders_say_how_files_are_pushed(tmp_path: Path, inbox: Path) -> None:
     assert PushInstructions(options, applies=True) == person.orders
 
 
-def test_orders_take_every_option_of_a_push(inbox: Path) -> None:
+def test_push_toml_accepts_every_push_option(inbox: Path) -> None:
     (inbox / "ours.toml").write_text('resource = "candidates"', encoding="utf-8")
-    said = {
+    values = {
         "mode": '"update"',
         "match": '["email", "phone"]',
         "mapping": '"ours.toml"',
@@ -349,12 +351,12 @@ def test_orders_take_every_option_of_a_push(inbox: Path) -> None:
         "pull": "false",
         "max_requests": "500",
     }
-    text = "\n".join(f"{key} = {value}" for key, value in said.items())
+    text = "\n".join(f"{key} = {value}" for key, value in values.items())
     (inbox / "push.toml").write_text(text, encoding="utf-8")
 
     orders = read_instructions(inbox)
 
-    assert set(KEYS) == set(said)
+    assert set(KEYS) == set(values)
     assert (True, False, 500) == (orders.applies, orders.pulls, orders.budget)
     given = {name: getattr(orders.options, name) for name in PUSH_OPTIONS}
     untouched = {name: getattr(PushOptions("create"), name) for name in PUSH_OPTIONS}
@@ -364,8 +366,8 @@ def test_orders_take_every_option_of_a_push(inbox: Path) -> None:
     )
 
 
-def test_there_may_be_no_inbox(tmp_path: Path) -> None:
-    look = settled(tmp_path)
+def test_a_missing_inbox_is_reported_with_a_hint_to_create_it(tmp_path: Path) -> None:
+    look = scan_twice(tmp_path)
 
     assert () == look.waiting
     assert "does not exist. Create it, with one folder for each resource" in look.refused[0]

@@ -1,4 +1,4 @@
-"""The journal: what is in it is on the disk, belongs to one push, and answers for later ones."""
+"""The push journal is durable, writable by one push, and prevents repeated writes."""
 
 from __future__ import annotations
 
@@ -23,50 +23,50 @@ from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowResult, fingerprint
 from connector.ledger.push_states import Task
-from tests.pushes.pushing import convert, create, creates, file_of, update
+from tests.pushes.pushing import make_conversion, make_create, make_creates, make_plan, make_update
 from tests.support.clock import START, Clock
 
 CLOCK = Clock()
 
 
 @contextmanager
-def journal_of(ledger: Ledger, run_id: str) -> Iterator[JournalWriter]:
-    """A journal that a run may write to, for as long as it has its turn."""
+def open_journal(ledger: Ledger, run_id: str) -> Iterator[JournalWriter]:
+    """Open a journal that the run can write to while it has the lease."""
     ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process(run_id, "push"), START)
     yield JournalWriter(ledger, run_id, now=CLOCK)
     ledger.release_lease(PUSH_LEASE, run_id)
 
 
-def intend(journal: JournalWriter, key: RowKey, task: Task) -> None:
-    """Write an attempt down."""
+def record_intent(journal: JournalWriter, key: RowKey, task: Task) -> None:
+    """Record an attempt before it is sent."""
     request = build_create_request(CATALOG["candidates"], task.fields)
     journal.record_attempt(key, request, before=None, sent_after=START)
 
 
-def apply(journal: JournalWriter, batch: str, task: Task, id: str) -> None:
-    """Have a row intended, sent and accepted."""
-    intend(journal, (batch, task.number), task)
+def record_applied_row(journal: JournalWriter, batch: str, task: Task, id: str) -> None:
+    """Record that a row was intended, sent and accepted."""
+    record_intent(journal, (batch, task.number), task)
     journal.record_transition(
         (batch, task.number), Transition("accepted", record_id=id, fate="accepted")
     )
 
 
 def outcomes(journal: Journal, batch: str) -> dict[int, tuple[str, str]]:
-    """The outcome and code of each row."""
+    """Return the outcome and code of each row."""
     return {row.number: (row.outcome, row.code) for row in journal.rows(batch)}
 
 
-def test_no_acknowledged_intent_is_lost_by_a_power_cut(tmp_path: Path) -> None:
-    rows = creates(6)
-    with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.create_batch(file_of(rows), PushPolicy())
+def test_the_journal_is_synchronised_to_disk_at_each_commit(tmp_path: Path) -> None:
+    rows = make_creates(6)
+    with Ledger(tmp_path) as ledger, open_journal(ledger, "a") as journal:
+        batch = journal.create_batch(make_plan(rows), PushPolicy())
         with ledger.reading() as connection:
             assert [(2,)] == connection.execute("PRAGMA synchronous").fetchall()
             assert [("wal",)] == connection.execute("PRAGMA journal_mode").fetchall()
         log = tmp_path / "ledger.sqlite-wal"
         sizes = []
         for task in rows:
-            intend(journal, (batch, task.number), task)
+            record_intent(journal, (batch, task.number), task)
             sizes.append(log.stat().st_size)
         whole = log.stat().st_size
         for intended, size in enumerate(sizes, 1):
@@ -82,14 +82,14 @@ def test_no_acknowledged_intent_is_lost_by_a_power_cut(tmp_path: Path) -> None:
                 shutil.rmtree(survivor)
 
 
-def test_a_push_that_lost_its_turn_can_write_nothing(tmp_path: Path) -> None:
-    (task,) = creates(1)
+def test_a_push_that_lost_its_lease_cannot_write_to_the_journal(tmp_path: Path) -> None:
+    (task,) = make_creates(1)
     with Ledger(tmp_path) as ledger:
-        with journal_of(ledger, "a") as held_up:
-            batch = held_up.create_batch(file_of([task]), PushPolicy())
-        with journal_of(ledger, "b") as journal:
+        with open_journal(ledger, "a") as held_up:
+            batch = held_up.create_batch(make_plan([task]), PushPolicy())
+        with open_journal(ledger, "b") as journal:
             with pytest.raises(LeaseLost, match="run a"):
-                intend(held_up, (batch, task.number), task)
+                record_intent(held_up, (batch, task.number), task)
             with pytest.raises(LeaseLost):
                 held_up.end(batch, "done", requests=0, seconds=0)
 
@@ -97,11 +97,11 @@ def test_a_push_that_lost_its_turn_can_write_nothing(tmp_path: Path) -> None:
             assert {2: ("not_sent", "")} == outcomes(journal, batch)
 
 
-def test_an_attempt_is_kept_with_its_very_bytes(tmp_path: Path) -> None:
-    task = create(2, last_name="Müller 🙂")
-    with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.create_batch(file_of([task]), PushPolicy())
-        intend(journal, (batch, 2), task)
+def test_an_attempt_is_recorded_with_the_exact_request_body(tmp_path: Path) -> None:
+    task = make_create(2, last_name="Müller 🙂")
+    with Ledger(tmp_path) as ledger, open_journal(ledger, "a") as journal:
+        batch = journal.create_batch(make_plan([task]), PushPolicy())
+        record_intent(journal, (batch, 2), task)
         (attempt,) = journal.attempts(batch)
 
     assert (
@@ -116,13 +116,13 @@ def test_an_attempt_is_kept_with_its_very_bytes(tmp_path: Path) -> None:
     )
 
 
-def test_what_was_under_way_is_in_doubt_after_a_crash(tmp_path: Path) -> None:
-    first, second = creates(2)
+def test_rows_in_flight_are_in_doubt_after_a_crash(tmp_path: Path) -> None:
+    first, second = make_creates(2)
     with Ledger(tmp_path) as ledger:
-        with journal_of(ledger, "a") as journal:
-            batch = journal.create_batch(file_of([first, second]), PushPolicy())
-            intend(journal, (batch, 2), first)
-        with journal_of(ledger, "b") as journal:
+        with open_journal(ledger, "a") as journal:
+            batch = journal.create_batch(make_plan([first, second]), PushPolicy())
+            record_intent(journal, (batch, 2), first)
+        with open_journal(ledger, "b") as journal:
             assert 1 == journal.mark_interrupted_rows()
             assert 0 == journal.mark_interrupted_rows()
             states = {row.key[1]: row.status.state for row in journal.rows_to_push(batch)}
@@ -130,19 +130,19 @@ def test_what_was_under_way_is_in_doubt_after_a_crash(tmp_path: Path) -> None:
     assert {2: "unknown", 3: "planned"} == states
 
 
-def test_the_same_file_goes_on_in_its_batch(tmp_path: Path) -> None:
-    first, second, third = creates(3)
-    plan = file_of([first, second, third])
+def test_pushing_the_same_file_again_continues_its_batch(tmp_path: Path) -> None:
+    first, second, third = make_creates(3)
+    plan = make_plan([first, second, third])
     with Ledger(tmp_path) as ledger:
-        with journal_of(ledger, "a") as journal:
+        with open_journal(ledger, "a") as journal:
             batch = journal.create_batch(plan, PushPolicy())
-            apply(journal, batch, first, "id-2")
+            record_applied_row(journal, batch, first, "id-2")
         found = RowResult(3, "duplicate", (Problem("same_record", "is there"),), "same_record")
         corrected = replace(third, fields={**third.fields, "phone": "1"})
         later = PushPlan(
             plan.resource, plan.mode, plan.file, plan.digest, (first, corrected), (found,)
         )
-        with journal_of(ledger, "b") as journal:
+        with open_journal(ledger, "b") as journal:
             assert batch == journal.create_batch(later, PushPolicy())
             assert {
                 2: ("created", ""),
@@ -152,23 +152,23 @@ def test_the_same_file_goes_on_in_its_batch(tmp_path: Path) -> None:
             assert ["1"] == [row.task.fields["phone"] for row in journal.rows_to_push(batch)]
 
 
-def test_other_terms_begin_another_batch(tmp_path: Path) -> None:
-    plan = file_of(creates(2))
+def test_the_same_file_with_another_policy_starts_a_new_batch(tmp_path: Path) -> None:
+    plan = make_plan(make_creates(2))
     with Ledger(tmp_path) as ledger:
-        with journal_of(ledger, "a") as journal:
+        with open_journal(ledger, "a") as journal:
             first = journal.create_batch(plan, PushPolicy())
-        with journal_of(ledger, "b") as journal:
+        with open_journal(ledger, "b") as journal:
             second = journal.create_batch(plan, PushPolicy("retry"))
 
             assert ("a", "b") == (first, second)
             assert ["b", "a"] == [each.batch for each in journal.batches()]
 
 
-def test_equal_rows_of_a_file_are_written_once(tmp_path: Path) -> None:
-    first = create(2)
-    with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
+def test_equal_rows_of_a_file_are_planned_once(tmp_path: Path) -> None:
+    first = make_create(2)
+    with Ledger(tmp_path) as ledger, open_journal(ledger, "a") as journal:
         batch = journal.create_batch(
-            file_of([first, create(3), replace(first, number=4)]), PushPolicy()
+            make_plan([first, make_create(3), replace(first, number=4)]), PushPolicy()
         )
         row = [*journal.rows(batch)][2]
 
@@ -176,39 +176,37 @@ def test_equal_rows_of_a_file_are_written_once(tmp_path: Path) -> None:
     assert "row 2 of the file has the same values" == row.problems[0].message
 
 
-def test_what_was_applied_is_answered_from_the_journal(tmp_path: Path) -> None:
-    """A row of another file that is the same write is unchanged, with the id, unless it is wanted
-    again, or was put back since.
-    """
-    task = create(2)
+def test_a_write_applied_by_another_file_is_unchanged_with_its_record_id(tmp_path: Path) -> None:
+    """The row is sent again only with `again`, or if the earlier write was undone."""
+    task = make_create(2)
     other = replace(task, number=9)
     with Ledger(tmp_path) as ledger:
-        with journal_of(ledger, "a") as journal:
-            first = journal.create_batch(file_of([task]), PushPolicy())
-            apply(journal, first, task, "id-2")
-        with journal_of(ledger, "b") as journal:
-            second = journal.create_batch(file_of([other], name="b.csv"), PushPolicy())
+        with open_journal(ledger, "a") as journal:
+            first = journal.create_batch(make_plan([task]), PushPolicy())
+            record_applied_row(journal, first, task, "id-2")
+        with open_journal(ledger, "b") as journal:
+            second = journal.create_batch(make_plan([other], name="b.csv"), PushPolicy())
             (row,) = journal.rows(second)
-        with journal_of(ledger, "c") as journal:
-            third = journal.create_batch(file_of([other], name="c.csv"), PushPolicy(again=True))
+        with open_journal(ledger, "c") as journal:
+            third = journal.create_batch(make_plan([other], name="c.csv"), PushPolicy(again=True))
             wanted_again = outcomes(journal, third)
-        with journal_of(ledger, "d") as journal:
+        with open_journal(ledger, "d") as journal:
             journal.mark_undone({(first, 2): None})
-            fourth = journal.create_batch(file_of([other], name="d.csv"), PushPolicy())
+            fourth = journal.create_batch(make_plan([other], name="d.csv"), PushPolicy())
             undone = outcomes(journal, fourth)
 
     assert ("unchanged", "already_pushed", "id-2") == (row.outcome, row.code, row.record_id)
     assert {9: ("not_sent", "")} == wanted_again == undone
 
 
-def test_a_conversion_is_for_ever(tmp_path: Path) -> None:
+def test_a_converted_lead_is_never_converted_again(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
-        with journal_of(ledger, "a") as journal:
-            batch = journal.create_batch(file_of([convert(2, "lead-1")]), PushPolicy())
-            apply(journal, batch, create(2), "lead-1")
-        with journal_of(ledger, "b") as journal:
+        with open_journal(ledger, "a") as journal:
+            batch = journal.create_batch(make_plan([make_conversion(2, "lead-1")]), PushPolicy())
+            record_applied_row(journal, batch, make_create(2), "lead-1")
+        with open_journal(ledger, "b") as journal:
             second = journal.create_batch(
-                file_of([convert(5, "lead-1")], name="b.csv"), PushPolicy(again=True)
+                make_plan([make_conversion(5, "lead-1")], name="b.csv"), PushPolicy(again=True)
             )
             assert {5: ("unchanged", "already_pushed")} == outcomes(journal, second)
             with (
@@ -218,33 +216,33 @@ def test_a_conversion_is_for_ever(tmp_path: Path) -> None:
                 connection.execute("UPDATE push_rows SET state = 'intent' WHERE batch = 'b'")
 
 
-def test_an_update_answers_only_while_it_is_the_last(tmp_path: Path) -> None:
+def test_an_update_counts_as_applied_only_while_it_is_the_latest(tmp_path: Path) -> None:
     base = {"phone": "1"}
-    there = update(2, "id-1", base, phone="2")
-    back = update(2, "id-1", base, phone="1")
+    there = make_update(2, "id-1", base, phone="2")
+    back = make_update(2, "id-1", base, phone="1")
     names = iter("abcdef")
-    told = []
+    results = []
     with Ledger(tmp_path) as ledger:
         for number, task in enumerate([there, there, back, there]):
-            with journal_of(ledger, next(names)) as journal:
-                batch = journal.create_batch(file_of([task], name=f"{number}.csv"), PushPolicy())
-                told.append(outcomes(journal, batch)[2][0])
-                if told[-1] == "not_sent":
-                    apply(journal, batch, create(2), "id-1")
+            with open_journal(ledger, next(names)) as journal:
+                batch = journal.create_batch(make_plan([task], name=f"{number}.csv"), PushPolicy())
+                results.append(outcomes(journal, batch)[2][0])
+                if results[-1] == "not_sent":
+                    record_applied_row(journal, batch, make_create(2), "id-1")
 
-    assert ["not_sent", "unchanged", "not_sent", "not_sent"] == told
+    assert ["not_sent", "unchanged", "not_sent", "not_sent"] == results
 
 
-def test_what_is_open_elsewhere_is_taken_over(tmp_path: Path) -> None:
-    task = create(2)
+def test_a_row_in_doubt_in_another_batch_is_taken_over(tmp_path: Path) -> None:
+    task = make_create(2)
     with Ledger(tmp_path) as ledger:
-        with journal_of(ledger, "a") as journal:
-            first = journal.create_batch(file_of([task]), PushPolicy())
-            intend(journal, (first, 2), task)
+        with open_journal(ledger, "a") as journal:
+            first = journal.create_batch(make_plan([task]), PushPolicy())
+            record_intent(journal, (first, 2), task)
             journal.mark_interrupted_rows()
-        with journal_of(ledger, "b") as journal:
+        with open_journal(ledger, "b") as journal:
             second = journal.create_batch(
-                file_of([replace(task, number=7)], name="b.csv"), PushPolicy()
+                make_plan([replace(task, number=7)], name="b.csv"), PushPolicy()
             )
             assert {7: ("held", "taken_over")} == outcomes(journal, second)
             assert [(first, 2)] == [row.key for row in journal.rows_to_push(second)]
@@ -260,8 +258,8 @@ def test_what_is_open_elsewhere_is_taken_over(tmp_path: Path) -> None:
     assert {("a", 2), ("b", 7)} == {(each.batch, each.number) for each in changed}
 
 
-def joined(journal: Journal, since: int) -> Changes:
-    """All parts of what changed since then, as one."""
+def read_changes(journal: Journal, since: int) -> Changes:
+    """Return all parts of the changes since then as one."""
     parts = [*journal.changes_since(since)]
     assert 1 == len({part.last for part in parts})
     whole = {
@@ -271,23 +269,23 @@ def joined(journal: Journal, since: int) -> Changes:
     return Changes(parts[0].last, **whole)
 
 
-def test_what_changed_is_told_once(tmp_path: Path) -> None:
-    first, second = creates(2)
-    with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.create_batch(file_of([first, second]), PushPolicy())
-        whole = joined(journal, 0)
-        intend(journal, (batch, 2), first)
-        told = (Problem("validation_failed", "is taken", field="email", received="a@b.c"),)
+def test_each_journal_change_is_read_once(tmp_path: Path) -> None:
+    first, second = make_creates(2)
+    with Ledger(tmp_path) as ledger, open_journal(ledger, "a") as journal:
+        batch = journal.create_batch(make_plan([first, second]), PushPolicy())
+        whole = read_changes(journal, 0)
+        record_intent(journal, (batch, 2), first)
+        problems = (Problem("validation_failed", "is taken", field="email", received="a@b.c"),)
         journal.record_transition(
-            (batch, 2), Transition("refused", "validation_failed", told, fate="refused")
+            (batch, 2), Transition("refused", "validation_failed", problems, fate="refused")
         )
-        later = joined(journal, whole.last)
-        nothing = joined(journal, later.last)
+        later = read_changes(journal, whole.last)
+        nothing = read_changes(journal, later.last)
 
     assert [1, 2, 0] == [len(whole.batches), len(whole.rows), len(whole.attempts)]
     assert [2] == [row.number for row in later.rows]
     assert ["refused"] == [each.fate for each in later.attempts]
-    assert told == later.rows[0].problems
+    assert problems == later.rows[0].problems
     assert ((), (), (), ()) == (
         nothing.batches,
         nothing.rows,
@@ -297,48 +295,48 @@ def test_what_changed_is_told_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5, 100])
-def test_portions_are_the_whole(
+def test_changes_read_in_portions_equal_all_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     monkeypatch.setattr(journal_module, "ROWS_AT_ONCE", at_once)
-    doubtful, *tasks = creates(6)
-    told = (Problem("bad_email", "no email"), Problem("bad_phone", "no phone"))
-    verdicts = [RowResult(number, "invalid", told, "bad_email") for number in (20, 31)]
+    doubtful, *tasks = make_creates(6)
+    problems = (Problem("bad_email", "no email"), Problem("bad_phone", "no phone"))
+    verdicts = [RowResult(number, "invalid", problems, "bad_email") for number in (20, 31)]
     with Ledger(tmp_path) as ledger:
-        with journal_of(ledger, "a") as journal:
-            first = journal.create_batch(file_of([doubtful]), PushPolicy())
-            intend(journal, (first, 2), doubtful)
+        with open_journal(ledger, "a") as journal:
+            first = journal.create_batch(make_plan([doubtful]), PushPolicy())
+            record_intent(journal, (first, 2), doubtful)
             journal.mark_interrupted_rows()
-        with journal_of(ledger, "b") as journal:
-            plan = file_of([doubtful, *tasks], *verdicts, name="b.csv")
+        with open_journal(ledger, "b") as journal:
+            plan = make_plan([doubtful, *tasks], *verdicts, name="b.csv")
             second = journal.create_batch(plan, PushPolicy())
             before = next(journal.changes_since(0)).last
-            intend(journal, (second, 5), tasks[2])
+            record_intent(journal, (second, 5), tasks[2])
             work, left = [*journal.rows_to_push(second)], journal.count_pending(second)
-            rows, changed = [*journal.rows(second)], joined(journal, before)
-            whole = joined(journal, 0)
+            rows, changed = [*journal.rows(second)], read_changes(journal, before)
+            whole = read_changes(journal, 0)
 
     keys = [(first, 2), *((second, number) for number in range(3, 8))]
     assert keys == [each.key for each in work]
     assert PendingCount(6, frozenset(((first, 2), (second, 5)))) == left
     assert [1, 0, 0, 1, 0, 0] == [len(each.status.attempts) for each in work]
     assert [2, 3, 4, 5, 6, 7, 20, 31] == [row.number for row in rows]
-    assert [told, told] == [row.problems for row in rows[-2:]]
+    assert [problems, problems] == [row.problems for row in rows[-2:]]
     assert [(second, 5)] == [(row.batch, row.number) for row in changed.rows]
     assert [5] == [each.number for each in changed.attempts]
     assert 9 == len({(row.batch, row.number) for row in whole.rows}) == len(whole.rows)
 
 
-def test_the_checks_can_ask_what_was_pushed(tmp_path: Path) -> None:
-    applied, refused, planned, in_doubt = creates(4)
-    with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.create_batch(file_of([applied, refused, planned, in_doubt]), PushPolicy())
-        apply(journal, batch, applied, "id-2")
-        intend(journal, (batch, 3), refused)
+def test_the_journal_returns_applied_writes_and_rows_in_doubt(tmp_path: Path) -> None:
+    applied, refused, planned, in_doubt = make_creates(4)
+    with Ledger(tmp_path) as ledger, open_journal(ledger, "a") as journal:
+        batch = journal.create_batch(make_plan([applied, refused, planned, in_doubt]), PushPolicy())
+        record_applied_row(journal, batch, applied, "id-2")
+        record_intent(journal, (batch, 3), refused)
         journal.record_transition(
             (batch, 3), Transition("refused", "validation_failed", fate="refused")
         )
-        intend(journal, (batch, 5), in_doubt)
+        record_intent(journal, (batch, 5), in_doubt)
         prints = {task.number: fingerprint(task) for task in (applied, refused, planned, in_doubt)}
         found = journal.earlier_pushes(prints.values())
 
@@ -347,21 +345,21 @@ def test_the_checks_can_ask_what_was_pushed(tmp_path: Path) -> None:
     }
 
 
-def test_a_fingerprint_is_of_what_is_written(tmp_path: Path) -> None:
-    task = create(2)
+def test_a_fingerprint_depends_only_on_the_written_values(tmp_path: Path) -> None:
+    task = make_create(2)
 
     assert fingerprint(task) == fingerprint(replace(task, number=9, base={"phone": "x"}))
     assert fingerprint(task) != fingerprint(replace(task, afterwards={"status": "screening"}))
-    assert fingerprint(task) != fingerprint(create(2, phone="+44 1"))
-    assert fingerprint(convert(2, "a")) == fingerprint(
-        replace(convert(3, "a"), identity={"email": "x"})
+    assert fingerprint(task) != fingerprint(make_create(2, phone="+44 1"))
+    assert fingerprint(make_conversion(2, "a")) == fingerprint(
+        replace(make_conversion(3, "a"), identity={"email": "x"})
     )
-    assert fingerprint(convert(2, "a")) != fingerprint(convert(2, "b"))
+    assert fingerprint(make_conversion(2, "a")) != fingerprint(make_conversion(2, "b"))
 
 
-def test_a_batch_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        journal.create_batch(file_of(creates(1)), PushPolicy())
+def test_resuming_an_unknown_batch_fails_with_the_known_batches(tmp_path: Path) -> None:
+    with Ledger(tmp_path) as ledger, open_journal(ledger, "a") as journal:
+        journal.create_batch(make_plan(make_creates(1)), PushPolicy())
         with pytest.raises(UnknownName, match="'b' is not a batch") as raised:
             journal.resume("b")
 

@@ -1,6 +1,4 @@
-"""The recruiter's way: a messy spreadsheet is previewed, applied, corrected and pushed again, by
-the command and against a server.
-"""
+"""A spreadsheet is previewed, applied, corrected and pushed again with the command."""
 
 from __future__ import annotations
 
@@ -28,18 +26,18 @@ ROWS = int(os.environ.get("MESSY_ROWS", "160"))
 WRITES = ("POST", "PUT", "DELETE")
 
 
-def push(sandbox: Sandbox, folder: Path, *words: str) -> CommandResult:
-    """Call `connector push ... --json`."""
+def call_push(sandbox: Sandbox, folder: Path, *words: str) -> CommandResult:
+    """Run `connector push ... --json`."""
     return call(["push", *words, "--json"], variables(sandbox.base_url, folder, sandbox.key))
 
 
-def writes(sandbox: Sandbox) -> list[str]:
-    """Every write that the server has seen, as method and path."""
+def list_writes(sandbox: Sandbox) -> list[str]:
+    """Return every write that reached the server, as method and path."""
     return [f"{e.method} {e.path}" for e in sandbox.log if e.method in WRITES]
 
 
-def reported(path: str | Path) -> list[dict[str, str]]:
-    """The report's rows that are not blank."""
+def read_report(path: str | Path) -> list[dict[str, str]]:
+    """Return the report's rows that are not blank."""
     with Path(path).open(encoding="utf-8-sig", newline="") as file:
         delimiter = ";" if ";" in file.readline() else ","
         file.seek(0)
@@ -47,8 +45,8 @@ def reported(path: str | Path) -> list[dict[str, str]]:
     return [row for row in found if any(row.values())]
 
 
-def written(path: Path, table: list[dict[str, Any]]) -> Path:
-    """A csv of these rows."""
+def write_csv(path: Path, table: list[dict[str, Any]]) -> Path:
+    """Write a CSV file of these rows."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(table[0]))
         writer.writeheader()
@@ -56,8 +54,8 @@ def written(path: Path, table: list[dict[str, Any]]) -> Path:
     return path
 
 
-def correct(report: Path, made: MessyFile) -> str:
-    """A copy of the report in which every planted problem is put right."""
+def correct_report(report: Path, made: MessyFile) -> str:
+    """Write a copy of the report in which every planted problem is corrected."""
     text = report.read_text(encoding="utf-8-sig")
     table = list(csv.reader(text.splitlines(keepends=True), delimiter=";"))
     for (number, heading), cell in made.corrected.items():
@@ -68,67 +66,65 @@ def correct(report: Path, made: MessyFile) -> str:
     return str(copy)
 
 
-def people(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
-    """The server's candidates by email."""
+def find_people(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
+    """Return the server's candidates by email."""
     return {each["email"]: each for each in sandbox.store.records("candidates").values()}
 
 
-def test_a_messy_file_is_applied_whole_once_it_is_corrected(tmp_path: Path) -> None:
+def test_a_messy_file_is_applied_after_its_report_is_corrected(tmp_path: Path) -> None:
     made = messy(11, ROWS)
     source = tmp_path / "people.csv"
     source.write_bytes(made.content)
     with Sandbox(counts={"jobs": 1}) as sandbox:
-        seen = push(sandbox, tmp_path, "candidates", str(source), "--mode", "create")
+        seen = call_push(sandbox, tmp_path, "candidates", str(source), "--mode", "create")
         assert 3 == seen.status, seen.err
         assert [] == sandbox.log
         assert made.people == seen.object["rows"]
 
         words = ("candidates", str(source), "--mode", "create", "--apply")
-        asked = push(sandbox, tmp_path, *words)
-        assert (3, made.people - len(made.bad_rows)) == (asked.status, asked.object["not_sent"])
-        assert ["columns_lost"] == [q["code"] for q in asked.object["questions"] if q["stops"]]
+        preview = call_push(sandbox, tmp_path, *words)
+        assert (3, made.people - len(made.bad_rows)) == (preview.status, preview.object["not_sent"])
+        assert ["columns_lost"] == [q["code"] for q in preview.object["questions"] if q["stops"]]
         assert [] == sandbox.log
-        done = push(sandbox, tmp_path, *words, "--ignore", "*")
+        done = call_push(sandbox, tmp_path, *words, "--ignore", "*")
         assert 3 == done.status, done.err
         good = made.people - len(made.bad_rows)
         assert good == done.object["created"] == len(sandbox.store.records("candidates"))
-        report = reported(done.object["report"])
-        told = {(int(row["_row"]), code) for row in report for code in row["_code"].split(", ")}
-        assert {(each.row, each.code) for each in made.planted} <= told
+        report = read_report(done.object["report"])
+        reported = {(int(row["_row"]), code) for row in report for code in row["_code"].split(", ")}
+        assert {(each.row, each.code) for each in made.planted} <= reported
         assert made.bad_rows == {
             int(row["_row"]) for row in report if row["_outcome"] in ("invalid", "duplicate")
         }
 
-        corrected = correct(Path(done.object["report"]), made)
-        again = push(sandbox, tmp_path, "candidates", corrected, "--mode", "create", "--apply")
+        corrected = correct_report(Path(done.object["report"]), made)
+        again = call_push(sandbox, tmp_path, "candidates", corrected, "--mode", "create", "--apply")
         assert 0 == again.status, again.out + again.err
         assert len(made.bad_rows) == again.object["created"]
         assert good == again.object["unchanged"]
-        created = Counter(each["email"].lower() for each in people(sandbox).values())
+        created = Counter(each["email"].lower() for each in find_people(sandbox).values())
         assert made.people == len(sandbox.store.records("candidates")) == len(created)
 
-        spent = len(writes(sandbox))
-        same = push(sandbox, tmp_path, "candidates", corrected, "--mode", "create", "--apply")
-        assert (0, spent) == (same.status, len(writes(sandbox)))
+        spent = len(list_writes(sandbox))
+        same = call_push(sandbox, tmp_path, "candidates", corrected, "--mode", "create", "--apply")
+        assert (0, spent) == (same.status, len(list_writes(sandbox)))
         assert made.people == same.object["unchanged"]
 
 
-def test_updates_send_what_differs_and_refuse_what_others_changed(tmp_path: Path) -> None:
-    """Of rows that mostly change nothing only those that do are sent; a field that somebody else
-    has changed since the pull is a conflict that shows the other value, and stays as it is.
-    """
+def test_updates_send_differences_and_report_fields_changed_by_others(tmp_path: Path) -> None:
+    """A field that changed since the pull is a conflict: it keeps its value, which is shown."""
     with Sandbox(counts={"candidates": 30}) as sandbox:
         call(["pull"], variables(sandbox.base_url, tmp_path, sandbox.key))
-        everybody = list(people(sandbox).values())
+        everybody = list(find_people(sandbox).values())
         table = [
             {"email": each["email"], "city": "Leeds" if number < 3 else each["city"] or ""}
             for number, each in enumerate(everybody)
         ]
         sandbox.store.update("candidates", everybody[0]["id"], {"city": "Bath"})
-        source = str(written(tmp_path / "cities.csv", table))
+        source = str(write_csv(tmp_path / "cities.csv", table))
         words = ("candidates", source, "--mode", "update", "--match", "email")
         before = len(sandbox.log)
-        done = push(sandbox, tmp_path, *words, "--no-pull", "--apply")
+        done = call_push(sandbox, tmp_path, *words, "--no-pull", "--apply")
 
         assert 3 == done.status, done.out + done.err
         assert {"updated": 2, "conflict": 1, "unchanged": 27} == {
@@ -136,7 +132,7 @@ def test_updates_send_what_differs_and_refuse_what_others_changed(tmp_path: Path
         }
         assert 2 == sum(e.method == "PUT" for e in sandbox.log)
         assert 5 == len(sandbox.log) - before
-        (conflict,) = [r for r in reported(done.object["report"]) if r["_outcome"] == "conflict"]
+        (conflict,) = [r for r in read_report(done.object["report"]) if r["_outcome"] == "conflict"]
         assert "Bath" in conflict["_problem"]
         assert "Bath" == sandbox.store.records("candidates")[everybody[0]["id"]]["city"]
         landed = rows(
@@ -145,23 +141,23 @@ def test_updates_send_what_differs_and_refuse_what_others_changed(tmp_path: Path
         assert {each["id"] for each in everybody[1:3]} <= {row["id"] for row in landed}
 
 
-def test_a_colleagues_edit_after_the_preview_is_a_conflict(tmp_path: Path) -> None:
-    """What was changed since the person saw it is not written over, though a pull has landed it
-    meanwhile: not by the same file, not by its report, only after another look or by --overwrite.
-    """
+def test_an_edit_by_a_colleague_after_the_preview_is_a_conflict(tmp_path: Path) -> None:
+    """It stays a conflict after a pull. A new preview or --overwrite resolves it."""
     with Sandbox(counts={"candidates": 3}) as sandbox:
         call(["pull"], variables(sandbox.base_url, tmp_path, sandbox.key))
-        who = next(iter(people(sandbox).values()))
-        source = str(written(tmp_path / "city.csv", [{"email": who["email"], "city": "Leeds"}]))
+        who = next(iter(find_people(sandbox).values()))
+        source = str(write_csv(tmp_path / "city.csv", [{"email": who["email"], "city": "Leeds"}]))
         words = ("--mode", "update", "--match", "email")
-        push(sandbox, tmp_path, "candidates", source, *words)
+        call_push(sandbox, tmp_path, "candidates", source, *words)
         sandbox.store.update("candidates", who["id"], {"city": "Bath"})
-        first = push(sandbox, tmp_path, "candidates", source, *words, "--apply")
-        again = push(sandbox, tmp_path, "candidates", source, *words, "--apply")
-        report = push(sandbox, tmp_path, "candidates", first.object["report"], *words, "--apply")
+        first = call_push(sandbox, tmp_path, "candidates", source, *words, "--apply")
+        again = call_push(sandbox, tmp_path, "candidates", source, *words, "--apply")
+        report = call_push(
+            sandbox, tmp_path, "candidates", first.object["report"], *words, "--apply"
+        )
         held = sandbox.store.records("candidates")[who["id"]]["city"]
-        push(sandbox, tmp_path, "candidates", source, *words)
-        seen = push(sandbox, tmp_path, "candidates", source, *words, "--apply")
+        call_push(sandbox, tmp_path, "candidates", source, *words)
+        seen = call_push(sandbox, tmp_path, "candidates", source, *words, "--apply")
 
         assert [(3, 1)] * 3 == [
             (c.status, c.object.get("conflict")) for c in (first, again, report)
@@ -170,15 +166,15 @@ def test_a_colleagues_edit_after_the_preview_is_a_conflict(tmp_path: Path) -> No
         assert (0, 1) == (seen.status, seen.object.get("updated")), seen.out
 
 
-def test_files_are_pushed_in_the_order_in_which_they_refer(tmp_path: Path) -> None:
+def test_files_are_pushed_in_the_order_of_their_references(tmp_path: Path) -> None:
     firms = [{"name": f"Firm {n}", "email": f"f{n}@firms.example"} for n in range(3)]
     about = {"location": "Leeds", "employment_type": "permanent", "description": "Work."}
     jobs = [{"title": f"Job {n}", "company_name": f"Firm {n}", **about} for n in range(3)]
     with Sandbox(counts={"candidates": 1}) as sandbox:
-        done = push(
+        done = call_push(
             sandbox, tmp_path,
-            "jobs", str(written(tmp_path / "jobs.csv", jobs)),
-            "companies", str(written(tmp_path / "firms.csv", firms)),
+            "jobs", str(write_csv(tmp_path / "jobs.csv", jobs)),
+            "companies", str(write_csv(tmp_path / "firms.csv", firms)),
             "--mode", "create", "--apply",
         )  # fmt: skip
 
@@ -189,24 +185,24 @@ def test_files_are_pushed_in_the_order_in_which_they_refer(tmp_path: Path) -> No
         assert firm_ids == {each["company_id"] for each in made}
 
 
-def test_leads_are_converted_once(tmp_path: Path) -> None:
+def test_a_converted_lead_is_not_converted_again(tmp_path: Path) -> None:
     with Sandbox(counts={"leads": 1}) as sandbox:
         body = {"email": "won@leads.example", "lead_status_id": LEAD_STATUSES[0], "last_name": "W"}
         sandbox.store.create("leads", body)
-        source = str(written(tmp_path / "won.csv", [{"email": "won@leads.example"}]))
+        source = str(write_csv(tmp_path / "won.csv", [{"email": "won@leads.example"}]))
         words = ("leads", source, "--mode", "convert")
         call(["pull", "leads"], variables(sandbox.base_url, tmp_path, sandbox.key))
-        preview = push(sandbox, tmp_path, *words)
-        calls = [push(sandbox, tmp_path, *words, "--apply") for _ in range(2)]
+        preview = call_push(sandbox, tmp_path, *words)
+        calls = [call_push(sandbox, tmp_path, *words, "--apply") for _ in range(2)]
 
         assert [0, 0] == [each.status for each in calls], calls[1].out
         assert (1, 1) == (calls[0].object["converted"], calls[1].object["unchanged"])
         assert all("1 conversion: a conversion cannot" in c.err for c in (preview, calls[0]))
         assert "conversion" not in calls[1].err
-        assert 1 == sum(each.endswith("/convert") for each in writes(sandbox))
+        assert 1 == sum(each.endswith("/convert") for each in list_writes(sandbox))
 
 
-def test_a_lost_answer_is_waited_for_aloud_or_not_at_all(
+def test_a_lost_answer_is_waited_for_with_a_message_unless_no_wait_is_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def stop(seconds: float) -> None:
@@ -215,13 +211,13 @@ def test_a_lost_answer_is_waited_for_aloud_or_not_at_all(
 
     with Sandbox(counts={"candidates": 1}) as sandbox:
         sandbox.faults.add(Drop("none"), method="POST")
-        source = str(written(tmp_path / "one.csv", [{"first_name": "A", "last_name": "B",
+        source = str(write_csv(tmp_path / "one.csv", [{"first_name": "A", "last_name": "B",
             "email": "a@people.example", "employment_type": "permanent"}]))  # fmt: skip
         words = ("candidates", source, "--mode", "create", "--apply", "--no-pull")
-        left = push(sandbox, tmp_path, *words, "--no-wait")
+        left = call_push(sandbox, tmp_path, *words, "--no-wait")
         with monkeypatch.context() as patch:
             patch.setattr("connector.pushes.push.asyncio.sleep", stop)
-            waited = push(sandbox, tmp_path, *words)
+            waited = call_push(sandbox, tmp_path, *words)
 
     assert (3, 1) == (left.status, left.object["held"]), left.err
     assert "unconfirmed, because the answers were lost" not in left.err
@@ -229,18 +225,20 @@ def test_a_lost_answer_is_waited_for_aloud_or_not_at_all(
         "1 row unconfirmed, because the answers were lost. The push searches for the records "
         in waited.err
     )
-    assert 1 == writes(sandbox).count("POST /api/v1/candidates")
+    assert 1 == list_writes(sandbox).count("POST /api/v1/candidates")
 
 
-def test_a_workbook_comes_back_with_its_problems_marked(tmp_path: Path) -> None:
+def test_the_report_of_a_workbook_marks_its_problem_cells(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 1}) as sandbox:
         book = tmp_path / "people.xlsx"
         words = ["template", "candidates", "--out", str(book)]
         made = call(words, variables(sandbox.base_url, tmp_path, sandbox.key))
         assert 0 == made.status, made.err
-        untouched = push(sandbox, tmp_path, "candidates", str(book), "--mode", "create", "--apply")
+        untouched = call_push(
+            sandbox, tmp_path, "candidates", str(book), "--mode", "create", "--apply"
+        )
         assert (3, 1) == (untouched.status, untouched.object["invalid"])
-        assert [] == writes(sandbox)
+        assert [] == list_writes(sandbox)
         workbook = openpyxl.load_workbook(book)
         sheet = workbook.worksheets[0]
         headings = [cell.value for cell in sheet[1]]
@@ -251,18 +249,18 @@ def test_a_workbook_comes_back_with_its_problems_marked(tmp_path: Path) -> None:
                     "employment_type": "permanent", "phone": "0161 496 0123",
                 }.get(str(heading))  # fmt: skip
         workbook.save(book)
-        done = push(sandbox, tmp_path, "candidates", str(book), "--mode", "create", "--apply")
+        done = call_push(sandbox, tmp_path, "candidates", str(book), "--mode", "create", "--apply")
 
         assert (3, 1, 1) == (done.status, done.object["created"], done.object["invalid"])
-        assert "0161 496 0123" == people(sandbox)["ok@people.example"]["phone"]
-        told = openpyxl.load_workbook(done.object["report"])["Report"]
-        comment = told.cell(3, headings.index("email") + 1).comment
+        assert "0161 496 0123" == find_people(sandbox)["ok@people.example"]["phone"]
+        sheet = openpyxl.load_workbook(done.object["report"])["Report"]
+        comment = sheet.cell(3, headings.index("email") + 1).comment
         assert comment is not None
         assert "email address" in comment.text
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("candidates",), "needs a file"),
         (("people", "x.csv", "--mode", "create"), "not a resource that can be pushed"),
@@ -270,15 +268,15 @@ def test_a_workbook_comes_back_with_its_problems_marked(tmp_path: Path) -> None:
         (("candidates", "x.ods", "--mode", "create"), "xlsx"),
     ],
 )
-def test_a_mistake_is_told_and_sends_nothing(
-    tmp_path: Path, words: tuple[str, ...], said: str
+def test_a_usage_error_is_reported_and_sends_no_request(
+    tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     with Sandbox(counts={"jobs": 1}) as sandbox:
         (tmp_path / "x.ods").write_bytes(b"%PDF-1.7")
         words = tuple(str(tmp_path / w) if w == "x.ods" else w for w in words)
         words = (*words, *(() if "--mode" in words else ("--mode", "create")))
-        done = push(sandbox, tmp_path, *words)
+        done = call_push(sandbox, tmp_path, *words)
 
         assert 2 == done.status, done.out
-        assert said in json.dumps(done.object["error"])
+        assert message in json.dumps(done.object["error"])
         assert [] == sandbox.log

@@ -15,8 +15,14 @@ from connector.ledger.push_plan import PushPlan
 from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, PlannedFault
 from connector.sandbox.server import Sandbox
-from tests.pushes.killable_push import Point, PushForkServer, PushOrder, parse_points, push_order
-from tests.pushes.pushing import CANDIDATES, Pusher, creates, file_of, writes
+from tests.pushes.killable_push import (
+    Point,
+    PushForkServer,
+    PushOrder,
+    make_push_order,
+    parse_points,
+)
+from tests.pushes.pushing import CANDIDATES, Pusher, list_writes, make_creates, make_plan
 from tests.seeds import SEED
 from tests.support.clock import Time
 from tests.support.kill_points import IS_ALL, SHARES
@@ -31,27 +37,27 @@ MODES = ("commits", "drops", "commits late", "commits very late")
 
 
 class WallTime(Time):
-    """The wall's time, and what was waited for on top: children have no other clock."""
+    """Wall-clock time plus the simulated waits, since child processes have no other clock."""
 
     def ours(self) -> datetime:
-        """The time."""
+        """Return the client's time."""
         return datetime.now(UTC) + timedelta(seconds=self.seconds)
 
     def servers(self) -> datetime:
-        """The same."""
+        """Return the server's time."""
         return self.ours()
 
 
 @pytest.fixture(scope="module")
 def fork_server() -> Iterator[PushForkServer]:
-    """One process that forks them all."""
+    """A process that forks all killed pushes."""
     with PushForkServer() as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def points(fork_server: PushForkServer, tmp_path_factory: pytest.TempPathFactory) -> list[Point]:
-    """Where a push that nobody kills passes, over one connection: the same each time."""
+    """Kill points of a push over one connection, the same at each run."""
     time = WallTime()
     with Sandbox(clock=time.servers) as sandbox:
         return KilledPushStage(sandbox, tmp_path_factory.mktemp("counted"), time, ROWS).points(
@@ -60,16 +66,16 @@ def points(fork_server: PushForkServer, tmp_path_factory: pytest.TempPathFactory
 
 
 class KilledPushStage:
-    """A sandbox, a folder that nobody has pushed from, and the file."""
+    """A sandbox, an unused data folder, and the file to push."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, time: Time, rows: int) -> None:
         self.sandbox, self.time, self.rows = sandbox, time, rows
-        self.plan: PushPlan = file_of(creates(rows))
+        self.plan: PushPlan = make_plan(make_creates(rows))
         self._base, self._folder = folder / "base", folder / "killed"
         Pusher(sandbox, self._base, time)
 
     def restore(self) -> Pusher:
-        """Everything as it was before anything was pushed."""
+        """Reset folder and sandbox to the state before the first push."""
         for id in self.sandbox.store.records("candidates"):
             self.sandbox.store.remove("candidates", id)
         self.sandbox.faults.clear()
@@ -81,17 +87,17 @@ class KilledPushStage:
         return Pusher(self.sandbox, self._folder, self.time)
 
     def child(self, **options: Any) -> PushOrder:
-        """A push of the file in a process of its own."""
-        return push_order(self.sandbox, self._folder, self.rows, **options)
+        """Return the order of a push of the file in a separate process."""
+        return make_push_order(self.sandbox, self._folder, self.rows, **options)
 
     def points(self, fork_server: PushForkServer, connections: int) -> list[Point]:
-        """Where a push that nobody kills may be killed, in order."""
+        """Return the kill points of a push that is not killed, in order."""
         self.restore()
         return parse_points(fork_server.run(self.child(connections=connections)))
 
 
-def judged(stage: KilledPushStage, pusher: Pusher, point: str, since: int) -> BatchReport:
-    """Push until the file has ended, and hold the report against the server (P1 to P8)."""
+def push_and_verify(stage: KilledPushStage, pusher: Pusher, point: str, since: int) -> BatchReport:
+    """Push until the file is done, and compare the report with the server (P1 to P8)."""
     sandbox = stage.sandbox
     report = pusher.push(stage.plan)
     # Whatever is still on its way arrives now, long after.
@@ -111,19 +117,19 @@ def judged(stage: KilledPushStage, pusher: Pusher, point: str, since: int) -> Ba
     with pusher.journal() as journal:
         attempts = journal.attempts(report.batch)
         # P1, P7: what the server saw was written down, and no attempt reached it twice.
-        assert len(writes(sandbox)) - since <= len(attempts), point
+        assert len(list_writes(sandbox)) - since <= len(attempts), point
         held = {row.number for row in report.rows if row.outcome == "held"}
         assert held <= {each.number for each in attempts if each.fate == "lost"}, point
     # P6: nothing is sent for what has ended.
-    before = len(writes(sandbox))
+    before = len(list_writes(sandbox))
     again = pusher.push(stage.plan)
-    assert before == len(writes(sandbox)), point
+    assert before == len(list_writes(sandbox)), point
     assert {"unchanged", "held"} >= {*again.counts}, (point, again.counts)
     return report
 
 
-def tried(points: list[Point], share: int, mode: str) -> list[Point]:
-    """The points of one share: every one, or a few of each kind."""
+def choose_points(points: list[Point], share: int, mode: str) -> list[Point]:
+    """Return the points of one share: every one, or a few of each kind."""
     if IS_ALL:
         return points[share::SHARES]
     chance = random.Random(f"{SEED} {mode}")
@@ -137,32 +143,32 @@ def tried(points: list[Point], share: int, mode: str) -> list[Point]:
 
 @pytest.mark.parametrize("share", first_fast(range(SHARES), (SHARES + 1) // 2))
 @pytest.mark.parametrize("mode", MODES)
-def test_killed_at_any_commit_or_socket_call(
+def test_a_push_killed_at_any_point_is_finished_by_the_next_push(
     tmp_path: Path, fork_server: PushForkServer, points: list[Point], mode: str, share: int
 ) -> None:
     time = WallTime()
     with Sandbox(clock=time.servers) as sandbox:
         stage = KilledPushStage(sandbox, tmp_path, time, ROWS)
         held = 0
-        for point in tried(points, share, mode):
-            told = f"killed at {point}, server {mode}, seed {SEED}"
+        for point in choose_points(points, share, mode):
+            message = f"killed at {point}, server {mode}, seed {SEED}"
             pusher = stage.restore()
-            since = len(writes(sandbox))
-            planned = faulty(sandbox, point, mode)
+            since = len(list_writes(sandbox))
+            planned = plan_fault(sandbox, point, mode)
             ended = fork_server.run(stage.child(connections=1, dies_at=point.number))
-            assert ended.is_killed, (told, ended)
+            assert ended.is_killed, (message, ended)
             sandbox.faults.clear()
             if mode == "commits late":
                 sandbox.apply_delayed_effects()
-            report = judged(stage, pusher, told, since)
+            report = push_and_verify(stage, pusher, message, since)
             held += report.counts.get("held", 0)
-            assert report.counts.get("held", 0) <= 1, told
+            assert report.counts.get("held", 0) <= 1, message
             assert planned is None or planned.hits <= 1
         print(f"{len(points)} points, {held} rows held")  # noqa: T201  # shown with -s
 
 
-def faulty(sandbox: Sandbox, point: Point, mode: str) -> PlannedFault | None:
-    """What becomes of the write that is under way at the point."""
+def plan_fault(sandbox: Sandbox, point: Point, mode: str) -> PlannedFault | None:
+    """Plan the fault of the write in flight at the point, and return the planned outcome."""
     if mode == "commits" or point.writes == 0:
         return None
     fault = Drop("none") if mode == "drops" else Drop("later")
@@ -170,7 +176,9 @@ def faulty(sandbox: Sandbox, point: Point, mode: str) -> PlannedFault | None:
 
 
 @pytest.mark.slow
-def test_killed_again_and_again(tmp_path: Path, fork_server: PushForkServer) -> None:
+def test_a_push_killed_repeatedly_is_finished_without_duplicates(
+    tmp_path: Path, fork_server: PushForkServer
+) -> None:
     time, chance = WallTime(), random.Random(f"again {SEED}")
     with Sandbox(clock=time.servers) as sandbox:
         stage = KilledPushStage(sandbox, tmp_path, time, ROWS)
@@ -179,6 +187,6 @@ def test_killed_again_and_again(tmp_path: Path, fork_server: PushForkServer) -> 
         for _ in range(kills):
             ended = fork_server.run(stage.child(connections=4, dies_at=chance.randint(5, 60)))
             assert ended.is_killed or ended.status in (0, 3), ended
-        report = judged(stage, pusher, f"{kills} kills, seed {SEED}", 0)
+        report = push_and_verify(stage, pusher, f"{kills} kills, seed {SEED}", 0)
 
         assert report.counts.get("held", 0) <= kills * 4

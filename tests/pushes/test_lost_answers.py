@@ -1,6 +1,4 @@
-"""A POST whose answer does not come whole is looked for,
-and never sent again by itself.
-"""
+"""A POST without a complete response is searched for, and not sent again automatically."""
 
 from __future__ import annotations
 
@@ -20,13 +18,13 @@ from tests.faults.network_faults import CutResponse, Where
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
-    codes,
-    create,
-    creates,
-    emails,
-    listed,
-    outcomes,
-    writes,
+    list_emails,
+    list_rows,
+    list_writes,
+    make_create,
+    make_creates,
+    map_codes,
+    map_outcomes,
 )
 
 CUTS: tuple[Where, ...] = (
@@ -60,44 +58,45 @@ class NoFault:
     """Serves the request normally."""
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Serve."""
+        """Serve the request."""
         await exchange.send(await exchange.serve())
 
 
-def twin_when(count: int, **fields: str) -> Callable[[Store], None]:
-    """Somebody else makes a record like that of row 2, once there are so many."""
+def create_twin_at(count: int, **fields: str) -> Callable[[Store], None]:
+    """Return a hook that creates a record like row 2 when the server has `count` candidates."""
 
     def between(store: Store) -> None:
         if len(store.records("candidates")) == count:
-            store.create("candidates", dict(create(2, **fields).fields))
+            store.create("candidates", dict(make_create(2, **fields).fields))
 
     return between
 
 
-def pusher_of(sandbox: Sandbox, folder: Path) -> Pusher:
-    """A push over one connection, so that rows follow each other."""
+def make_pusher(sandbox: Sandbox, folder: Path) -> Pusher:
+    """Return a pusher with one connection, which sends rows one after another."""
     return Pusher(sandbox, folder, connections=1)
 
 
 def plan_faults(sandbox: Sandbox, faults: list[Fault]) -> None:
-    """Have every other create meet a fault, in order; those between are answered well, so that the
-    server is not taken for dead.
+    """Plan a fault for every other create, in order.
+
+    The creates in between succeed, so the pusher does not consider the server down.
     """
     meets = (each for fault in faults for each in (fault, NoFault()))
     for fault in meets:
         sandbox.faults.add(fault, method="POST", path=CANDIDATES)
 
 
-def test_records_whose_answers_were_lost_are_found(tmp_path: Path) -> None:
+def test_created_records_whose_responses_were_lost_are_found(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 3}) as sandbox:
         plan_faults(sandbox, APPLIED)
-        report = pusher_of(sandbox, tmp_path).push(creates(2 * len(APPLIED)))
+        report = make_pusher(sandbox, tmp_path).push(make_creates(2 * len(APPLIED)))
         made = sandbox.store.records("candidates")
         log = [each.method for each in sandbox.log]
 
     assert ("done", 0) == (report.outcome, report.exit_status)
     expected = ["found_after_doubt", ""] * len(APPLIED)
-    assert dict(enumerate(expected, 2)) == codes(report)
+    assert dict(enumerate(expected, 2)) == map_codes(report)
     assert [f"ann{row.number}@example.com" for row in report.rows] == [
         made[row.record_id or ""]["email"] for row in report.rows
     ]
@@ -106,22 +105,20 @@ def test_records_whose_answers_were_lost_are_found(tmp_path: Path) -> None:
     assert ["GET", *["POST", "GET", "GET", "POST"] * len(APPLIED)] == log
 
 
-def test_records_that_are_not_there_are_held(tmp_path: Path) -> None:
-    """However a request is lost, the server has no record: absence proves nothing before the settle
-    time, so that the row is looked for again after all others have ended, and is then a person's.
-    """
+def test_creates_that_never_reached_the_server_are_held(tmp_path: Path) -> None:
+    """Absence proves nothing before the settle time, so each row is searched again after it."""
     with Sandbox(counts={"candidates": 3}) as sandbox:
         plan_faults(sandbox, UNAPPLIED)
-        pusher = pusher_of(sandbox, tmp_path)
+        pusher = make_pusher(sandbox, tmp_path)
         began = pusher.time.seconds
-        report = pusher.push(creates(2 * len(UNAPPLIED)))
+        report = pusher.push(make_creates(2 * len(UNAPPLIED)))
         passed = pusher.time.seconds - began
-        made = [each for each in emails(sandbox) if each.startswith("ann")]
+        made = [each for each in list_emails(sandbox) if each.startswith("ann")]
         log = [each.method for each in sandbox.log]
 
     assert ("partial", 3) == (report.outcome, report.exit_status)
     expected = ["held", "created"] * len(UNAPPLIED)
-    assert dict(enumerate(expected, 2)) == outcomes(report)
+    assert dict(enumerate(expected, 2)) == map_outcomes(report)
     lost = [row for row in report.rows if row.outcome == "held"]
     assert {("not_found", "not_found")} == {(row.code, row.problems[0].code) for row in lost}
     assert 300 <= passed < 330
@@ -130,56 +127,56 @@ def test_records_that_are_not_there_are_held(tmp_path: Path) -> None:
     assert ["GET", *["POST", "GET", "POST"] * len(UNAPPLIED), *looks] == log
 
 
-def test_a_late_commit_is_found_before_the_settle_time(tmp_path: Path) -> None:
+def test_a_record_committed_late_is_found_before_the_settle_time(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = pusher_of(sandbox, tmp_path)
+        pusher = make_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES)
 
         def release(progress: Progress) -> None:
             if progress.until is not None:
                 sandbox.apply_delayed_effects()
 
-        report = pusher.push(creates(2), watch=release)
+        report = pusher.push(make_creates(2), watch=release)
 
-    assert {2: "found_after_doubt", 3: ""} == codes(report)
-    assert 2 == len(writes(sandbox))
+    assert {2: "found_after_doubt", 3: ""} == map_codes(report)
+    assert 2 == len(list_writes(sandbox))
 
 
-def test_a_commit_after_the_settle_time_makes_no_second_one(tmp_path: Path) -> None:
+def test_a_record_committed_after_the_settle_time_is_not_duplicated(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = pusher_of(sandbox, tmp_path)
+        pusher = make_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES)
-        first = pusher.push(creates(1))
+        first = pusher.push(make_creates(1))
         sandbox.apply_delayed_effects()
-        second = pusher.push(creates(1))
+        second = pusher.push(make_creates(1))
         third = pusher.resolve(first.batch, 2, "look")
-        fourth = pusher.push(creates(1))
-        made = emails(sandbox)
+        fourth = pusher.push(make_creates(1))
+        made = list_emails(sandbox)
 
     assert [{2: "held"}, {2: "held"}, {2: "created"}, {2: "unchanged"}] == [
-        outcomes(each) for each in (first, second, third, fourth)
+        map_outcomes(each) for each in (first, second, third, fourth)
     ]
-    assert (["ann2@example.com"], 1) == (made, len(writes(sandbox)))
-    assert listed(third)[0].record_id == listed(fourth)[0].record_id
+    assert (["ann2@example.com"], 1) == (made, len(list_writes(sandbox)))
+    assert list_rows(third)[0].record_id == list_rows(fourth)[0].record_id
 
 
-def test_repeating_by_choice(tmp_path: Path) -> None:
+def test_a_lost_create_is_repeated_with_the_retry_policy(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = pusher_of(sandbox, tmp_path)
+        pusher = make_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
-        report = pusher.push(creates(1), PushPolicy("retry"))
-        made = emails(sandbox)
+        report = pusher.push(make_creates(1), PushPolicy("retry"))
+        made = list_emails(sandbox)
 
-    assert {2: "created"} == outcomes(report)
+    assert {2: "created"} == map_outcomes(report)
     assert ["GET", "POST", "GET", "GET", "POST", "GET"] == [
         each.method for each in sandbox.log if each.path == CANDIDATES
     ]
     assert ["ann2@example.com"] == made
 
 
-def test_a_twin_of_a_repeat_is_told(tmp_path: Path) -> None:
+def test_a_duplicate_caused_by_a_retry_is_reported(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = pusher_of(sandbox, tmp_path)
+        pusher = make_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES, nth=1)
         began = len(sandbox.log)
 
@@ -188,67 +185,67 @@ def test_a_twin_of_a_repeat_is_told(tmp_path: Path) -> None:
             lists = [each for each in sandbox.log[began:] if each.method == "GET"]
             if (len(posts), len(lists)) == (1, 3):
                 # Between the last look and the second attempt; the first look was before both.
-                sandbox.store.create("candidates", dict(create(2).fields))
+                sandbox.store.create("candidates", dict(make_create(2).fields))
 
         sandbox.between = release
-        report = pusher.push(creates(1), PushPolicy("retry"))
+        report = pusher.push(make_creates(1), PushPolicy("retry"))
         made = sandbox.store.records("candidates")
 
-    assert {2: "created_twice"} == codes(report)
-    assert {*made} == {*(listed(report)[0].problems[0].found or "").split(", ")}
+    assert {2: "created_twice"} == map_codes(report)
+    assert {*made} == {*(list_rows(report)[0].problems[0].found or "").split(", ")}
 
 
-def test_a_mark_tells_our_record_from_its_twin(tmp_path: Path) -> None:
-    told = []
+def test_a_marker_distinguishes_the_pushed_record_from_an_equal_one(tmp_path: Path) -> None:
+    results = []
     for marker in ("notes", None):
         with Sandbox() as sandbox:
-            pusher = pusher_of(sandbox, tmp_path / str(marker))
+            pusher = make_pusher(sandbox, tmp_path / str(marker))
             sandbox.faults.add(Drop("applied"), method="POST", path=CANDIDATES)
-            sandbox.between = twin_when(1)
-            report = pusher.push(creates(1), PushPolicy(marker_field=marker))
+            sandbox.between = create_twin_at(1)
+            report = pusher.push(make_creates(1), PushPolicy(marker_field=marker))
             made = sandbox.store.records("candidates")
-            told.append((outcomes(report)[2], listed(report)[0].code, len(made)))
+            results.append((map_outcomes(report)[2], list_rows(report)[0].code, len(made)))
             if marker:
-                adopted = made[listed(report)[0].record_id or ""]
-                digest = listed(report)[0].batch and adopted["notes"].split(":")[1]
+                adopted = made[list_rows(report)[0].record_id or ""]
+                digest = list_rows(report)[0].batch and adopted["notes"].split(":")[1]
                 assert adopted["notes"] == f"import:{digest}:2"
                 assert 12 == len(digest)
 
-    assert [("created", "found_after_doubt", 2), ("held", "several_matches", 2)] == told
+    assert [("created", "found_after_doubt", 2), ("held", "several_matches", 2)] == results
 
 
-def test_a_record_that_is_only_like_it_is_not_adopted(tmp_path: Path) -> None:
+def test_a_similar_record_is_reported_but_not_matched(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = pusher_of(sandbox, tmp_path)
+        pusher = make_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
-        sandbox.between = twin_when(0, phone="other")
-        report = pusher.push(creates(1), PushPolicy("retry"))
+        sandbox.between = create_twin_at(0, phone="other")
+        report = pusher.push(make_creates(1), PushPolicy("retry"))
 
-    assert {2: "held"} == outcomes(report)
-    assert {2: "look_alike"} == codes(report)
-    assert 1 == len(writes(sandbox))
+    assert {2: "held"} == map_outcomes(report)
+    assert {2: "look_alike"} == map_codes(report)
+    assert 1 == len(list_writes(sandbox))
 
 
-def test_what_was_landed_before_is_no_match(tmp_path: Path) -> None:
+def test_a_record_loaded_before_the_push_is_not_matched(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = pusher_of(sandbox, tmp_path)
-        sandbox.store.create("candidates", dict(create(2).fields))
+        pusher = make_pusher(sandbox, tmp_path)
+        sandbox.store.create("candidates", dict(make_create(2).fields))
         asyncio.run(pull(pusher.settings, ["candidates"]))
         sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
-        report = pusher.push(creates(1), now=pusher.wall)
+        report = pusher.push(make_creates(1), now=pusher.wall)
 
-    assert {2: "held"} == outcomes(report)
-    assert {2: "not_found"} == codes(report)
+    assert {2: "held"} == map_outcomes(report)
+    assert {2: "not_found"} == map_codes(report)
 
 
-def test_a_status_that_create_refuses_follows_what_was_found(tmp_path: Path) -> None:
+def test_a_status_that_create_rejects_is_set_on_the_found_record(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = pusher_of(sandbox, tmp_path)
+        pusher = make_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("applied"), method="POST", path=CANDIDATES)
         sandbox.faults.add(Drop("applied"), method="PUT", path=f"{CANDIDATES}/*")
-        report = pusher.push([create(2, status="screening")])
+        report = pusher.push([make_create(2, status="screening")])
         (made,) = sandbox.store.records("candidates").values()
 
-    assert {2: "created"} == outcomes(report)
+    assert {2: "created"} == map_outcomes(report)
     assert "screening" == made["status"]
-    assert 2 == len(writes(sandbox))
+    assert 2 == len(list_writes(sandbox))

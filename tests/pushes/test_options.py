@@ -1,4 +1,4 @@
-"""What may be said of a push: the command and the job take the same, and it does what it says."""
+"""The push command and the push job take the same options, which have the documented effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from connector.spreadsheet.cells import CellOptions
 from pipelines.pushes import PushConfig
 
 
-def test_the_command_and_the_job_take_the_same_options() -> None:
+def test_the_push_command_and_the_push_job_have_the_same_options() -> None:
     names = {each.name: each.default for each in fields(PushOptions)}
     words = {each.name: each for each in push.params}
     config = PushConfig.model_fields
@@ -30,7 +30,7 @@ def test_the_command_and_the_job_take_the_same_options() -> None:
     assert PushOptions("create") == job.options(Path())
 
 
-def test_what_is_said_is_meant(tmp_path: Path) -> None:
+def test_push_options_become_cell_options_and_policy(tmp_path: Path) -> None:
     options = PushOptions(
         "create",
         date_format="DD/MM/YYYY",
@@ -39,15 +39,18 @@ def test_what_is_said_is_meant(tmp_path: Path) -> None:
         unconfirmed="retry",
         resend=True,
     )
-    asked = options.push_file("jobs", tmp_path / "x.csv")
-    assert asked.saved is not None
-    assert CellOptions(date_format="DD/MM/YYYY", decimal=",") == asked.saved.options
-    assert (None, "news") == (asked.parent, options.push_file("content_items", tmp_path).parent)
+    file_to_push = options.push_file("jobs", tmp_path / "x.csv")
+    assert file_to_push.saved is not None
+    assert CellOptions(date_format="DD/MM/YYYY", decimal=",") == file_to_push.saved.options
+    assert (None, "news") == (
+        file_to_push.parent,
+        options.push_file("content_items", tmp_path).parent,
+    )
     assert PushPolicy(policy="retry", again=True) == options.policy()
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "said"),
+    ("options", "error", "message"),
     [
         (PushOptions("insert"), UnknownName, "'insert' is not a mode"),
         (PushOptions("create", decimal=","), UnknownName, "',' is not a decimal sign"),
@@ -55,20 +58,20 @@ def test_what_is_said_is_meant(tmp_path: Path) -> None:
         (PushOptions("create", unconfirmed="guess"), UnknownName, "'guess' is not a policy"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
-    options: PushOptions, error: type[ConnectorError], said: str
+def test_contradictory_push_options_are_rejected_with_an_action(
+    options: PushOptions, error: type[ConnectorError], message: str
 ) -> None:
-    with pytest.raises(error, match=said) as refused:
+    with pytest.raises(error, match=message) as refused:
         assert (options.push_file("jobs", Path("x.csv")), options.policy()) is None
     assert refused.value.action
 
 
-def test_a_map_names_the_row_of_the_headings(tmp_path: Path) -> None:
+def test_the_header_row_of_a_mapping_file_applies_unless_overridden(tmp_path: Path) -> None:
     path = tmp_path / "map.toml"
     path.write_text('resource = "candidates"\nheader_row = 4', encoding="utf-8")
-    told = [
+    push_files = [
         PushOptions("create", mapping_file=path, header_row=row).push_file("candidates", path)
         for row in (None, 2)
     ]
 
-    assert [4, 2] == [each.header_row for each in told]
+    assert [4, 2] == [each.header_row for each in push_files]

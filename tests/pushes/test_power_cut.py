@@ -1,8 +1,8 @@
-"""The power fails, and what was not yet synchronised is gone.
+"""Power cuts while a push writes its ledger.
 
-A process intends one row after another and says so; every write, truncation and synchronisation of
-its ledger is recorded on the way to the kernel. From the record, the disk is made again as a power
-cut at any moment may leave it: what was synchronised, and of the rest all, nothing or pieces.
+A child process records and acknowledges one attempt after another. Each write, truncation and
+synchronisation of its ledger is traced. The test replays the trace and leaves the disk as a power
+cut at any time may leave it: synchronised data is whole, other data is whole, lost or partial.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ with Ledger(folder) as ledger:
 
 @dataclass
 class Disk:
-    """Files as the kernel shows them, and as they would be after a power cut.
+    """Simulated disk: files as the kernel shows them, and as a power cut would leave them.
 
-    A file is there only once its folder was synchronised after it was made.
+    A new file survives only after its folder was synchronised.
     """
 
     safe: dict[str, bytes] = field(default_factory=dict)
@@ -76,34 +76,34 @@ class Disk:
     named: set[str] = field(default_factory=set)
 
     def sync(self, path: str) -> None:
-        """What was written to the file is safe; of a folder, the names in it."""
+        """Make the file's content permanent; for a folder, the names in it."""
         if path in self.waiting:
             for at, data in self.waiting[path]:
-                self.safe[path] = _written(self.safe.get(path, b""), at, data)
+                self.safe[path] = apply_write(self.safe.get(path, b""), at, data)
             self.waiting[path] = []
         else:
             self.named |= self.waiting.keys()
 
     def cut(self, folder: Path, keeps: random.Random | None) -> None:
-        """Make the files as they are after the cut; of what was not safe pieces, by chance."""
+        """Write the files as a power cut leaves them, with random parts of unsynchronised data."""
         for path in self.named:
             content = self.safe.get(path, b"")
             for at, data in self.waiting[path] if keeps is not None else ():
                 assert keeps is not None
                 kept = None if data is None else data[: keeps.choice((0, len(data) // 2, None))]
-                content = _written(content, at, kept) if keeps.random() < 0.7 else content
+                content = apply_write(content, at, kept) if keeps.random() < 0.7 else content
             (folder / Path(path).name).write_bytes(content)
 
 
-def _written(content: bytes, at: int, data: bytes | None) -> bytes:
-    """The file's content after a write at a place, or a truncation to that length."""
+def apply_write(content: bytes, at: int, data: bytes | None) -> bytes:
+    """Return the content after a write at a place, or after a truncation to that length."""
     padded = content.ljust(at, b"\0")
     return padded[:at] if data is None else padded[:at] + data + padded[at + len(data) :]
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the kernel: its name, the file's path, its data and a place in the file."""
+    """A system call: its name, the file's path, its data and its place in the file."""
 
     name: str
     path: str
@@ -111,39 +111,39 @@ class Call:
     at: int = 0
 
 
-def calls(record: Path) -> Iterator[Call]:
-    """The calls that succeeded, in order."""
+def parse_calls(record: Path) -> Iterator[Call]:
+    """Return the successful calls of a trace, in order."""
     for line in record.read_text(encoding="ascii").splitlines():
         found = _CALL.match(line)
         if found is None or found["result"].startswith("-"):
             continue
-        text = _bytes(found["text"] or "")
+        text = parse_bytes(found["text"] or "")
         numbers = re.findall(r"-?\d+", found["rest"])
         match found["name"]:
             case "openat" if "O_CREAT" in found["rest"]:
                 yield Call("make", text.decode())
             case "pwrite64":
-                yield Call("write", _path(found["path"]), text, int(numbers[-1]))
+                yield Call("write", parse_path(found["path"]), text, int(numbers[-1]))
             case "ftruncate":
-                yield Call("truncate", _path(found["path"]), at=int(numbers[-1]))
+                yield Call("truncate", parse_path(found["path"]), at=int(numbers[-1]))
             case "fsync" | "fdatasync":
-                yield Call("sync", _path(found["path"]))
+                yield Call("sync", parse_path(found["path"]))
             case "unlink":
                 yield Call("unlink", text.decode())
             case "write":
-                yield Call("say", _path(found["path"]), text)
+                yield Call("say", parse_path(found["path"]), text)
 
 
-def _bytes(text: str) -> bytes:
+def parse_bytes(text: str) -> bytes:
     return bytes.fromhex(text.replace("\\x", ""))
 
 
-def _path(text: str) -> str:
-    return _bytes(text).decode() if text.startswith("\\x") else text
+def parse_path(text: str) -> str:
+    return parse_bytes(text).decode() if text.startswith("\\x") else text
 
 
-def recorded(folder: Path, record: Path) -> list[Call]:
-    """What a process did to the ledger in the folder, until it was killed."""
+def record_calls(folder: Path, record: Path) -> list[Call]:
+    """Return the calls on the ledger in the folder until the process was killed."""
     names = ("", "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-journal", "said")
     watched = [word for name in names for word in ("-P", str(folder / name))]
     kinds = "trace=openat,pwrite64,write,fsync,fdatasync,ftruncate,unlink"
@@ -153,22 +153,22 @@ def recorded(folder: Path, record: Path) -> list[Call]:
         [*command, "-o", str(record), *child], cwd=ROOT, capture_output=True, check=False
     )
     assert b"Traceback" not in ran.stderr, ran.stderr
-    return list(calls(record))
+    return list(parse_calls(record))
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace, which records, is not here")
-def test_no_acknowledged_intent_is_lost(tmp_path: Path) -> None:
+def test_no_acknowledged_attempt_is_lost_by_a_power_cut(tmp_path: Path) -> None:
     (tmp_path / "ledger").mkdir()
-    made = recorded(tmp_path / "ledger", tmp_path / "record")
+    made = record_calls(tmp_path / "ledger", tmp_path / "record")
     acknowledged = [place for place, each in enumerate(made) if each.name == "say"]
     assert ROWS == len(acknowledged), made
     chance = random.Random(f"power {SEED}")
     moments = {*acknowledged, *chance.sample(range(acknowledged[0], len(made)), CUTS)}
-    disk, said, tried = Disk(), set[int](), 0
+    disk, acknowledged_rows, tried = Disk(), set[int](), 0
     for place, call in enumerate(made):
-        _happen(disk, call)
+        replay_call(disk, call)
         if call.name == "say":
-            said.add(int(call.data))
+            acknowledged_rows.add(int(call.data))
         if place in moments:
             for keeps in (None, random.Random(place)):
                 tried += 1
@@ -178,15 +178,15 @@ def test_no_acknowledged_intent_is_lost(tmp_path: Path) -> None:
                 with Ledger(folder) as ledger:
                     attempts = Journal(ledger).attempts("run")
                 found = {each.number: each.body for each in attempts}
-                assert said <= found.keys(), (place, call.name, sorted(found))
-                assert all(f"p{n - 2}@" in (found[n] or "") for n in said)
+                assert acknowledged_rows <= found.keys(), (place, call.name, sorted(found))
+                assert all(f"p{n - 2}@" in (found[n] or "") for n in acknowledged_rows)
                 with closing(connect(folder / "ledger.sqlite")) as connection:
                     assert [("ok",)] == connection.execute("PRAGMA integrity_check").fetchall()
     assert tried >= 2 * ROWS
 
 
-def _happen(disk: Disk, call: Call) -> None:
-    """One call more has come to the kernel."""
+def replay_call(disk: Disk, call: Call) -> None:
+    """Apply one more call to the disk."""
     match call.name:
         case "make":
             disk.waiting.setdefault(call.path, [])
@@ -202,7 +202,7 @@ def _happen(disk: Disk, call: Call) -> None:
             disk.sync(call.path)
 
 
-def test_every_connection_waits_for_the_disk(tmp_path: Path) -> None:
+def test_every_ledger_connection_synchronises_each_commit(tmp_path: Path) -> None:
     for _ in range(2):
         with closing(connect(tmp_path / "ledger.sqlite")) as connection:
             # 2 is FULL.

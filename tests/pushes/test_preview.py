@@ -1,4 +1,4 @@
-"""A dry run of any length, in the memory of a few rows."""
+"""A preview of any length uses the memory of a few rows."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ SENT_BYTES_MAX = 120
 """The same where rows are undertaken as well."""
 
 
-def dry_run(folder: Path, count: int) -> PushReport:
-    """Preview a file of so many creates, of which one in ten is wrong."""
+def preview_creates(folder: Path, count: int) -> PushReport:
+    """Preview a file of so many creates, of which every tenth is invalid."""
     settings = settings_at("http://127.0.0.1:9", folder, "nobody")
-    asked = PushFile("candidates", written(folder, count), "create")
-    (report,) = asyncio.run(push(settings, [asked], PushRunOptions()))
+    push_file = PushFile("candidates", write_creates(folder, count), "create")
+    (report,) = asyncio.run(push(settings, [push_file], PushRunOptions()))
     return report
 
 
-def written(folder: Path, count: int) -> Path:
-    """A file of so many creates, of which one in ten is wrong."""
+def write_creates(folder: Path, count: int) -> Path:
+    """Write a file of so many creates, of which every tenth is invalid."""
     folder.mkdir(exist_ok=True)
     path = folder / f"{count}.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -71,9 +71,10 @@ def written(folder: Path, count: int) -> Path:
     return path
 
 
-def peak_of(work: Callable[[], PushReport]) -> tuple[PushReport, int]:
-    """What the work gives, and how many bytes of its own it held at most. The collector looks at
-    those alone, so that what else the process holds does not keep it from the work's garbage.
+def measure_peak(work: Callable[[], PushReport]) -> tuple[PushReport, int]:
+    """Return the result of the work and the peak of its memory in bytes.
+
+    The garbage collector ignores older objects, so they do not delay collecting the work's own.
     """
     gc.collect()
     gc.freeze()
@@ -85,19 +86,17 @@ def peak_of(work: Callable[[], PushReport]) -> tuple[PushReport, int]:
         gc.unfreeze()
 
 
-def applied(sandbox: Sandbox, folder: Path, count: int) -> PushReport:
-    """Apply such a file, of which one row may be sent after the look at the newest records, and
-    then the budget is spent.
-    """
-    asked = PushFile("candidates", written(folder, count), "create")
+def apply_creates(sandbox: Sandbox, folder: Path, count: int) -> PushReport:
+    """Apply such a file with a budget for the search of existing records and one row."""
+    push_file = PushFile("candidates", write_creates(folder, count), "create")
     manner = PushRunOptions(applies=True, pulls=False)
-    (report,) = asyncio.run(push(settings_of(sandbox, folder), [asked], manner, budget=2))
+    (report,) = asyncio.run(push(settings_of(sandbox, folder), [push_file], manner, budget=2))
     return report
 
 
 @pytest.fixture
-def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is read and kept at once is little, so that what is kept for good is seen."""
+def use_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read small portions, so that memory kept per row becomes visible."""
     for module, name, small in (
         (kept, "MEMORY_BYTES", 4_000),
         (kept, "_LINES_AT_ONCE", 50),
@@ -115,31 +114,34 @@ def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_small_portions")
-def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("use_small_portions")
+def test_a_preview_keeps_no_rows_in_memory(tmp_path: Path) -> None:
     def peak(count: int) -> int:
-        report, peak = peak_of(partial(dry_run, Path(mkdtemp(dir=tmp_path)), count))
+        report, peak = measure_peak(partial(preview_creates, Path(mkdtemp(dir=tmp_path)), count))
 
         assert {"create": count - count // 10, "invalid": count // 10} == report.counts
         # One for each row, and one look at the newest records for all of them.
         assert count - count // 10 + 1 == report.preview.requests
-        assert [(number, "invalid") for number in range(2, count + 2, 10)] == _rows_of(report)
+        assert [(number, "invalid") for number in range(2, count + 2, 10)] == list_row_outcomes(
+            report
+        )
         return peak
 
-    dry_run(tmp_path, 20)
+    preview_creates(tmp_path, 20)
     _assert_growth(peak, GROWTH_BYTES_MAX)
 
 
-def _rows_of(report: PushReport) -> list[tuple[int, str]]:
-    """Each row of the report: its number in the file, and its outcome."""
+def list_row_outcomes(report: PushReport) -> list[tuple[int, str]]:
+    """Return the number and outcome of each row of the report."""
     assert report.file is not None
     with report.file.open(encoding="utf-8-sig", newline="") as file:
         return [(int(row["_row"]), row["_outcome"]) for row in csv.DictReader(file)]
 
 
 def _assert_growth(peak: Callable[[int], int], bytes_max: int) -> None:
-    """A row more takes at most so many bytes more. What else the process does meanwhile can only
-    add to a peak, so the least of up to three is the work's own.
+    """Assert that each additional row takes at most so many bytes.
+
+    Other work of the process can only raise a peak, so the least of up to three counts.
     """
     few, many = peak(FEW), peak(MANY)
     for _ in range(2):
@@ -148,13 +150,13 @@ def _assert_growth(peak: Callable[[int], int], bytes_max: int) -> None:
     assert many - few <= bytes_max * (MANY - FEW), (few, many)
 
 
-def test_a_preview_reports_rows_with_problems_and_all_rows_if_wanted(tmp_path: Path) -> None:
+def test_a_preview_reports_rows_with_problems_or_all_rows_if_requested(tmp_path: Path) -> None:
     settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
-    path = written(tmp_path, 20)
+    path = write_creates(tmp_path, 20)
 
     def preview(path: Path, **options: Any) -> PushReport:
-        asked = PushFile("candidates", path, "create")
-        (report,) = asyncio.run(push(settings, [asked], PushRunOptions(**options)))
+        push_file = PushFile("candidates", path, "create")
+        (report,) = asyncio.run(push(settings, [push_file], PushRunOptions(**options)))
         return report
 
     some, every = preview(path), preview(path, report="all")
@@ -164,21 +166,21 @@ def test_a_preview_reports_rows_with_problems_and_all_rows_if_wanted(tmp_path: P
     none = preview(good)
 
     assert {"create": 18, "invalid": 2} == some.counts == every.counts
-    assert [(2, "invalid"), (12, "invalid")] == _rows_of(some)
-    assert list(range(2, 22)) == [number for number, _ in _rows_of(every)]
+    assert [(2, "invalid"), (12, "invalid")] == list_row_outcomes(some)
+    assert list(range(2, 22)) == [number for number, _ in list_row_outcomes(every)]
     assert (None, {"create": 1}) == (none.file, none.counts)
-    assert [] == _rows_of(preview(good, output=tmp_path / "named.csv"))
+    assert [] == list_row_outcomes(preview(good, output=tmp_path / "named.csv"))
 
 
-def test_a_corrected_report_and_its_file_are_pushed_once_each(tmp_path: Path) -> None:
-    path = written(tmp_path, 20)
+def test_rows_of_a_file_and_its_corrected_report_are_pushed_once(tmp_path: Path) -> None:
+    path = write_creates(tmp_path, 20)
     with Sandbox() as sandbox:
         settings = settings_of(sandbox, tmp_path)
 
         def run(path: Path, **options: Any) -> PushReport:
-            asked = PushFile("candidates", path, "create")
+            push_file = PushFile("candidates", path, "create")
             manner = PushRunOptions(pulls=False, **options)
-            (report,) = asyncio.run(push(settings, [asked], manner))
+            (report,) = asyncio.run(push(settings, [push_file], manner))
             return report
 
         report = run(path).file
@@ -194,7 +196,7 @@ def test_a_corrected_report_and_its_file_are_pushed_once_each(tmp_path: Path) ->
     assert 19 == len(made)
 
 
-def test_the_terminal_shows_the_first_rows_and_each_groups_own_rows(tmp_path: Path) -> None:
+def test_the_terminal_shows_the_first_rows_of_the_file_and_of_each_problem(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     people = [("Ann", "ann"), ("Bo", "bo"), ("Cy", "cy"), ("Di", "di"), ("Bo", "bo"), ("Cy", "cy")]
     lines = [f"{name},Lee,{mail}@a.example,interim" for name, mail in people]
@@ -227,7 +229,7 @@ def test_the_terminal_shows_the_first_rows_and_each_groups_own_rows(tmp_path: Pa
 
 
 @pytest.mark.parametrize("is_workbook", [False, True])
-def test_the_report_of_some_rows_keeps_their_cells(tmp_path: Path, *, is_workbook: bool) -> None:
+def test_the_report_of_invalid_rows_keeps_their_cells(tmp_path: Path, *, is_workbook: bool) -> None:
     settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
     head = ["first_name", "last_name", "email", "date_of_birth", "rating", "employment_type"]
     lines: list[list[Any]] = [
@@ -246,8 +248,8 @@ def test_the_report_of_some_rows_keeps_their_cells(tmp_path: Path, *, is_workboo
     else:
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([head, *lines])
-    asked = PushFile("candidates", path, "create")
-    (report,) = asyncio.run(push(settings, [asked], PushRunOptions()))
+    push_file = PushFile("candidates", path, "create")
+    (report,) = asyncio.run(push(settings, [push_file], PushRunOptions()))
     assert report.file is not None
     there, read = open_table(path), open_table(report.file)
 
@@ -263,37 +265,37 @@ def test_the_report_of_some_rows_keeps_their_cells(tmp_path: Path, *, is_workboo
 
 
 @pytest.mark.slow
-def test_pandas_is_not_imported(tmp_path: Path) -> None:
+def test_a_preview_does_not_import_pandas(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        applied(sandbox, tmp_path / "old", 20)
+        apply_creates(sandbox, tmp_path / "old", 20)
     for name, counts in {
         "new": {"invalid": 2, "create": 18},
         "old": {"invalid": 2, "unchanged": 1, "create": 17},
     }.items():
         command = (
             "import sys; from pathlib import Path; "
-            "from tests.pushes.test_preview import dry_run; "
-            f"counts = dry_run(Path({str(tmp_path / name)!r}), 20).counts; "
+            "from tests.pushes.test_preview import preview_creates; "
+            f"counts = preview_creates(Path({str(tmp_path / name)!r}), 20).counts; "
             f"print(counts == {counts}, 'pandas' in sys.modules)"
         )
-        told = subprocess.check_output([sys.executable, "-c", command], cwd=ROOT, text=True)
-        assert "True False\n" == told
+        output = subprocess.check_output([sys.executable, "-c", command], cwd=ROOT, text=True)
+        assert "True False\n" == output
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_small_portions")
+@pytest.mark.usefixtures("use_small_portions")
 def test_applying_keeps_no_rows_in_memory(tmp_path: Path) -> None:
     def peak(count: int) -> int:
         # A sandbox for each folder: what another folder has created is not created again.
         with Sandbox() as sandbox:
             home = Path(mkdtemp(dir=tmp_path))
-            report, peak = peak_of(partial(applied, sandbox, home, count))
+            report, peak = measure_peak(partial(apply_creates, sandbox, home, count))
             folder = settings_of(sandbox, home).folder
 
         wrong = count // 10
         counts = {"created": 1, "not_sent": count - wrong - 1, "invalid": wrong}
         assert counts == report.counts
-        found = _rows_of(report)
+        found = list_row_outcomes(report)
         assert list(range(2, count + 2)) == [number for number, _ in found]
         assert found == [(row.number, row.outcome) for row in report.results]
         shown = rows(
@@ -305,11 +307,13 @@ def test_applying_keeps_no_rows_in_memory(tmp_path: Path) -> None:
         return peak
 
     with Sandbox() as sandbox:
-        applied(sandbox, tmp_path / "warm", 20)
+        apply_creates(sandbox, tmp_path / "warm", 20)
     _assert_growth(peak, SENT_BYTES_MAX)
 
 
-def test_what_is_put_aside_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spill_file_returns_the_stored_values_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kept, "MEMORY_BYTES", 100)
     values: SpillFile[list[str]] = SpillFile(tmp_path, json.dumps, json.loads)
     wanted = [[f"row {n}", "ü\nü\u2028", '"'] for n in range(1_500)]

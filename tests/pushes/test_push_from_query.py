@@ -20,7 +20,7 @@ IDS = "select id from landing.candidates order by id limit {}"
 
 @dataclass(frozen=True, slots=True)
 class Analyst:
-    """Someone with the published file of a pulled agency, and without models."""
+    """An analyst with the published file of a pulled agency without models."""
 
     sandbox: Sandbox
     folder: Path
@@ -28,7 +28,7 @@ class Analyst:
     def push(
         self, query: str, *options: str, files: Sequence[str] = ("candidates",)
     ) -> CommandResult:
-        """Push candidates, as updates unless the options name another mode."""
+        """Push candidates, as updates unless the options contain another mode."""
         mode = () if "--mode" in options else ("--mode", "update")
         environ = variables(self.sandbox.base_url, self.folder, self.sandbox.key)
         return call(["push", *files, "--query", query, *mode, *options], environ)
@@ -39,7 +39,7 @@ class Analyst:
         return call(["undo", "last", "--apply", "--json"], environ)
 
     def texts(self) -> list[str]:
-        """The files of queries, without reports, the newest last."""
+        """Return the contents of query files without reports, the newest last."""
         found = [p for p in (self.folder / "pushes").iterdir() if ".report" not in p.name]
         return [p.read_text("utf-8-sig") for p in sorted(found, key=lambda p: p.stat().st_mtime)]
 
@@ -54,7 +54,7 @@ def analyst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Analyst]:
         yield Analyst(sandbox, folder)
 
 
-def test_values_arrive_with_their_types_and_nulls_change_nothing(analyst: Analyst) -> None:
+def test_query_values_are_sent_with_their_types_and_nulls_are_skipped(analyst: Analyst) -> None:
     query = """
         select id, date '2027-01-02' as available_from, 1250.50::decimal(9, 2) as current_salary,
             45.125::decimal(9, 3) as expected_day_rate, 0.1::float as current_day_rate,
@@ -86,7 +86,7 @@ def test_values_arrive_with_their_types_and_nulls_change_nothing(analyst: Analys
 
 
 @pytest.mark.slow
-def test_cleared_nulls_empty_their_fields_and_undo_and_resend_work(analyst: Analyst) -> None:
+def test_clear_nulls_empties_fields_and_can_be_undone_and_sent_again(analyst: Analyst) -> None:
     store, id = analyst.sandbox.store, max(analyst.sandbox.store.records("candidates"))
     store.update("candidates", id, {"city": "Leeds", "industry": "Energy"})
     query = (f"select '{id}' as id, null as city, '' as industry", "--clear-nulls", "--apply")
@@ -113,7 +113,7 @@ def test_cleared_nulls_empty_their_fields_and_undo_and_resend_work(analyst: Anal
     assert 1 == analyst.texts().count(f"id,city,industry\n{id},\\N,\n")
 
 
-def test_a_sql_file_and_a_parquet_file_take_the_place_of_the_query(
+def test_a_sql_file_or_a_parquet_file_can_replace_the_query(
     analyst: Analyst, tmp_path: Path
 ) -> None:
     id, sql, parquet = (
@@ -135,7 +135,7 @@ def test_a_sql_file_and_a_parquet_file_take_the_place_of_the_query(
         assert "2026-01-02T09:00:00Z" in analyst.texts()[-1] or path is sql
 
 
-def test_no_rows_is_a_success(analyst: Analyst) -> None:
+def test_a_query_without_rows_succeeds_and_sends_nothing(analyst: Analyst) -> None:
     query = "from landing.candidates select id, city limit 0"
     pushed = analyst.push(query, "--apply")
     shown = analyst.push("select null as id, '' as city", "--json")
@@ -145,7 +145,7 @@ def test_no_rows_is_a_success(analyst: Analyst) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         ("select id\nfrom landing.nobody", "failed at line 2, column 6: Table with name nobody"),
         ("select 'é', id form jobs", "failed at line 1, column 21: syntax error at or near"),
@@ -169,17 +169,19 @@ def test_no_rows_is_a_success(analyst: Analyst) -> None:
         ("from tab", "Table with name tab does not exist! [misused]"),
     ],
 )
-def test_a_query_that_cannot_be_pushed_is_refused(analyst: Analyst, query: str, said: str) -> None:
+def test_an_unusable_query_is_rejected_without_showing_data(
+    analyst: Analyst, query: str, message: str
+) -> None:
     query = query.replace("{folder}", str(analyst.folder)).replace("{c}", "landing.candidates")
     pushed = analyst.push(query)
 
     assert (2, "") == (pushed.status, pushed.out)
-    assert said in pushed.err
+    assert message in pushed.err
     assert "@" not in pushed.err
 
 
 @pytest.mark.parametrize(
-    ("files", "options", "said"),
+    ("files", "options", "message"),
     [
         (("candidates", "x.csv"), (), "FILE and --query are both given: x.csv"),
         (("people",), (), "'people' is not a resource"),
@@ -187,16 +189,16 @@ def test_a_query_that_cannot_be_pushed_is_refused(analyst: Analyst, query: str, 
         (("candidates",), ("--date-format", "dmy"), "--date-format is for files"),
     ],
 )
-def test_options_of_files_are_refused(
-    analyst: Analyst, files: Sequence[str], options: Sequence[str], said: str
+def test_options_of_files_are_rejected_for_a_query(
+    analyst: Analyst, files: Sequence[str], options: Sequence[str], message: str
 ) -> None:
     pushed = analyst.push(IDS.format(1), *options, files=files)
 
     assert 2 == pushed.status
-    assert said in pushed.err
+    assert message in pushed.err
 
 
-def test_nothing_published_and_hashes_are_refused(
+def test_a_query_is_rejected_if_nothing_is_published_or_values_are_hashed(
     analyst: Analyst, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new = Analyst(analyst.sandbox, tmp_path / "data").push(IDS.format(1))
@@ -209,7 +211,7 @@ def test_nothing_published_and_hashes_are_refused(
     assert "column 'first_name' of the query contains hashes of personal fields" in pushed.err
 
 
-def test_old_files_are_deleted(analyst: Analyst) -> None:
+def test_old_files_of_queries_are_deleted(analyst: Analyst) -> None:
     old = analyst.folder / "pushes" / "candidates-0.report.csv"
     old.parent.mkdir(exist_ok=True)
     old.touch()

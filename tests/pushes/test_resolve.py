@@ -1,4 +1,4 @@
-"""What a person decides of a row in doubt, and what lands of what was pushed."""
+"""Rows in doubt are resolved by the user or by a pull, and pushed records are loaded."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
-    convert,
-    create,
-    creates,
-    emails,
-    lead,
-    listed,
-    outcomes,
-    update,
-    writes,
+    create_lead,
+    list_emails,
+    list_rows,
+    list_writes,
+    make_conversion,
+    make_create,
+    make_creates,
+    make_update,
+    map_outcomes,
 )
 from tests.support.agency import differences, published, rows
 from tests.support.clock import work_rows
 from tests.support.command import call, variables
 
 
-def held(pusher: Pusher, *rows: int) -> str:
-    """Push so many rows, all of which are held; the batch."""
+def push_held_rows(pusher: Pusher, *rows: int) -> str:
+    """Push so many rows, all of which are held, and return the batch."""
     for _ in rows:
         pusher.sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES)
-    tasks = [create(number, status="screening") for number in rows]
+    tasks = [make_create(number, status="screening") for number in rows]
     report = pusher.push(tasks)
-    assert dict.fromkeys(rows, "held") == outcomes(report)
+    assert dict.fromkeys(rows, "held") == map_outcomes(report)
     return report.batch
 
 
-def test_a_person_settles_each_row(tmp_path: Path) -> None:
+def test_the_user_resolves_each_held_row(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path, connections=1)
-        batch, given_up = held(pusher, 2, 3, 4), held(pusher, 5, 6)
-        named = sandbox.store.create("candidates", dict(create(4).fields)).record["id"]
+        batch, given_up = push_held_rows(pusher, 2, 3, 4), push_held_rows(pusher, 5, 6)
+        named = sandbox.store.create("candidates", dict(make_create(4).fields)).record["id"]
         with pusher.journal() as journal:
             assert [2, 3, 4, 5, 6] == [row.number for row in journal.in_doubt()]
         environ = variables(sandbox.base_url, pusher.settings.folder, sandbox.key)
@@ -57,28 +57,30 @@ def test_a_person_settles_each_row(tmp_path: Path) -> None:
         pusher.resolve(batch, 3, "resend")
         still = pusher.resolve(batch, 2, "look")
         # What row 2 was waiting for has never come, and a second look says the same.
-        assert "held" == outcomes(still)[2]
+        assert "held" == map_outcomes(still)[2]
         sandbox.apply_delayed_effects()
         report = pusher.resolve(batch, 2, "look")
         made = sandbox.store.records("candidates")
         shown = rows(published(tmp_path), "SELECT number, outcome FROM push.rows")
 
-    decided = outcomes(report) | dict.fromkeys((5, 6), "not_sent")
+    decided = map_outcomes(report) | dict.fromkeys((5, 6), "not_sent")
     assert {row["number"]: row["outcome"] for row in shown} == decided
-    assert dict.fromkeys((2, 3, 4), "created") == outcomes(report)
-    assert [" ".join(map(str, create(n).identity.values())) for n in range(2, 7)] == [
+    assert dict.fromkeys((2, 3, 4), "created") == map_outcomes(report)
+    assert [" ".join(map(str, make_create(n).identity.values())) for n in range(2, 7)] == [
         row["who"] for row in shown_rows
     ]
-    assert named == listed(report)[2].record_id
-    assert ["screening"] * 3 == [made[row.record_id or ""]["status"] for row in listed(report)[:3]]
+    assert named == list_rows(report)[2].record_id
+    assert ["screening"] * 3 == [
+        made[row.record_id or ""]["status"] for row in list_rows(report)[:3]
+    ]
 
 
-def test_a_pull_settles_what_was_lost_and_writes_nothing(tmp_path: Path) -> None:
+def test_a_pull_resolves_rows_in_doubt_without_writing(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path, connections=1)
         for fault in ("later", "none", "later"):
             sandbox.faults.add(Drop(fault), method="POST", path=CANDIDATES)
-        tasks = [create(2), create(3), create(4, status="screening")]
+        tasks = [make_create(2), make_create(3), make_create(4, status="screening")]
         left = pusher.push(tasks, sleep=None, now=pusher.wall)
         with pusher.journal() as journal:
             assert [2, 3, 4] == [row.number for row in journal.in_doubt()]
@@ -93,7 +95,7 @@ def test_a_pull_settles_what_was_lost_and_writes_nothing(tmp_path: Path) -> None
         pusher.time.seconds += 600
         last = pusher.settle()
         again = pusher.settle()
-        before = writes(sandbox)
+        before = list_writes(sandbox)
         ended = pusher.push(tasks, now=pusher.wall)
 
     states = {2: ("applied", "created"), 3: ("settling", "held"), 4: ("planned", "not_applied")}
@@ -109,15 +111,15 @@ def test_a_pull_settles_what_was_lost_and_writes_nothing(tmp_path: Path) -> None
     assert "1 row of earlier pushes unconfirmed. Result of a new search: 1 held" in last
     assert again is None
     assert 3 == len(before)
-    assert {2: "created", 3: "held", 4: "created"} == outcomes(ended)
+    assert {2: "created", 3: "held", 4: "created"} == map_outcomes(ended)
 
 
-def test_what_cannot_be_decided_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_decision_about_a_row_is_rejected(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 1}) as sandbox:
         ((id, base),) = sandbox.store.records("candidates").items()
         pusher = Pusher(sandbox, tmp_path, connections=1)
-        batch = held(pusher, 2)
-        done = pusher.push([create(7), update(8, id, base, phone="1")])
+        batch = push_held_rows(pusher, 2)
+        done = pusher.push([make_create(7), make_update(8, id, base, phone="1")])
         with pytest.raises(Misused, match="is not unconfirmed"):
             pusher.resolve(done.batch, 7, "resend")
         with pytest.raises(Misused, match="was never sent"):
@@ -128,7 +130,7 @@ def test_what_cannot_be_decided_is_refused(tmp_path: Path) -> None:
             pusher.resolve(batch, 2, DeclaredRecord("5d1c0000-0000-4000-8000-000000000000"))
         with pytest.raises(Misused, match="has other values than row 2 in: email"):
             pusher.resolve(batch, 2, DeclaredRecord(id))
-        sandbox.store.convert("leads", lead(sandbox, "ada"))
+        sandbox.store.convert("leads", create_lead(sandbox, "ada"))
         with pusher.journal() as journal:
             assert [(batch, 2)] == [(row.batch, row.number) for row in journal.in_doubt()]
 
@@ -144,10 +146,10 @@ ODD_IDS = {
 }
 
 
-def test_an_odd_id_of_a_record_is_named_and_not_sent(tmp_path: Path) -> None:
+def test_an_invalid_record_id_is_reported_and_not_sent(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 1}) as sandbox:
         pusher = Pusher(sandbox, tmp_path, connections=1)
-        batch = held(pusher, 2)
+        batch = push_held_rows(pusher, 2)
         environ = variables(sandbox.base_url, pusher.settings.folder, sandbox.key)
         requests = len(sandbox.log)
         for id, fault in ODD_IDS.items():
@@ -162,27 +164,31 @@ def test_an_odd_id_of_a_record_is_named_and_not_sent(tmp_path: Path) -> None:
             assert [(batch, 2)] == [(row.batch, row.number) for row in journal.in_doubt()]
 
 
-def test_a_404_of_a_proxy_does_not_say_that_the_record_does_not_exist(tmp_path: Path) -> None:
+def test_a_404_page_of_a_proxy_does_not_count_as_a_missing_record(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 1}) as sandbox:
         (id,) = sandbox.store.records("candidates")
         pusher = Pusher(sandbox, tmp_path, connections=1)
-        batch = held(pusher, 2)
+        batch = push_held_rows(pusher, 2)
         sandbox.faults.add(HtmlPage(404), method="GET", path=f"{CANDIDATES}/{id}")
 
         with pytest.raises(NotFound):
             pusher.resolve(batch, 2, DeclaredRecord(id))
 
 
-def test_answers_land_at_once(tmp_path: Path) -> None:
+def test_written_records_are_loaded_immediately(tmp_path: Path) -> None:
     counts = {"candidates": 3, "content_types": 1, "content_items": 2}
     with Sandbox(counts=counts) as sandbox:
         ((id, base), *_) = sandbox.store.records("candidates").items()
         pusher = Pusher(sandbox, tmp_path, connections=2)
         asyncio.run(pull(pusher.settings))
         sandbox.faults.add(Drop("applied"), method="POST", path=CANDIDATES)
-        rows = [create(2), create(3, status="screening"), update(4, id, base, phone="+44 1")]
+        rows = [
+            make_create(2),
+            make_create(3, status="screening"),
+            make_update(4, id, base, phone="+44 1"),
+        ]
         report = pusher.push(rows, now=pusher.wall)
-        converted = pusher.push([convert(2, lead(sandbox, "ada"))], now=pusher.wall)
+        converted = pusher.push([make_conversion(2, create_lead(sandbox, "ada"))], now=pusher.wall)
         found = work_rows(
             tmp_path,
             "SELECT id, email, phone, status, _hydrated_at IS NOT NULL AS is_whole"
@@ -207,21 +213,21 @@ def test_answers_land_at_once(tmp_path: Path) -> None:
     assert [] == differ
 
 
-def test_a_marker_must_be_able_to_carry_a_mark(tmp_path: Path) -> None:
+def test_a_marker_field_that_cannot_contain_a_marker_is_rejected(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)
-        for name, said in (
+        for name, message in (
             ("rating", "cannot contain a marker"),
             ("email", "cannot contain a marker"),
             ("marker", "is not a field of candidates"),
             ("phone", "row 2 has a value for it"),
         ):
-            with pytest.raises(Misused, match=said):
-                pusher.push(creates(1), PushPolicy(marker_field=name))
+            with pytest.raises(Misused, match=message):
+                pusher.push(make_creates(1), PushPolicy(marker_field=name))
         assert [] == sandbox.log
-        report = pusher.push(creates(2), PushPolicy(marker_field="notes"))
+        report = pusher.push(make_creates(2), PushPolicy(marker_field="notes"))
         made = sandbox.store.records("candidates")
-        assert 2 == len(emails(sandbox)) == len(writes(sandbox))
+        assert 2 == len(list_emails(sandbox)) == len(list_writes(sandbox))
 
     marks = [made[row.record_id or ""]["notes"].split(":") for row in report.rows]
     assert ["import", "import"] == [mark[0] for mark in marks]

@@ -1,4 +1,4 @@
-"""The table of a row's transitions: it is whole, and everything is called by it."""
+"""The table of row transitions is complete, and each state has an outcome."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from connector.ledger.push_states import (
 STATES: tuple[State, ...] = get_args(State)
 
 
-def test_every_state_is_reached_and_every_event_used() -> None:
+def test_every_row_state_is_reachable_and_every_event_is_used() -> None:
     reached = {to for following in TRANSITIONS.values() for to in following.values()}
 
     assert {*STATES} == reached | {"read"}
     assert {*get_args(RowEvent)} == {event for each in TRANSITIONS.values() for event in each}
 
 
-def test_what_may_have_been_sent_is_never_planned_again_by_silence() -> None:
+def test_a_row_in_doubt_is_planned_again_only_after_an_explicit_event() -> None:
     back = {
         event for state in IN_DOUBT for event, to in TRANSITIONS[state].items() if to == "planned"
     }
@@ -35,12 +35,12 @@ def test_what_may_have_been_sent_is_never_planned_again_by_silence() -> None:
     assert {"unsent", "begun", "unapplied", "retried", "resent"} == back
 
 
-def test_an_event_that_a_state_has_not_is_refused() -> None:
+def test_an_event_that_is_not_allowed_in_a_state_raises() -> None:
     with pytest.raises(AssertionError, match="a row that is applied cannot be intended"):
         next_state("applied", "intended")
 
 
-def test_every_state_has_an_outcome_that_people_know() -> None:
+def test_every_row_state_has_a_documented_outcome() -> None:
     named = {
         outcome_of(state, "create", is_begun=begun, is_in_doubt=doubt)
         for state in STATES
@@ -53,14 +53,14 @@ def test_every_state_has_an_outcome_that_people_know() -> None:
     assert {*get_args(RowOutcome)} == named | done
 
 
-def test_a_row_that_was_sent_is_never_called_not_sent() -> None:
+def test_a_sent_row_never_has_the_outcome_not_sent() -> None:
     assert "not_sent" == outcome_of("planned", "create")
     assert "held" == outcome_of("planned", "create", is_in_doubt=True)
     assert "not_applied" == outcome_of("planned", "create", is_begun=True)
     assert {"held"} == {outcome_of(state, "create") for state in IN_DOUBT}
 
 
-def test_a_row_that_follows_is_called_by_what_came_of_the_other() -> None:
+def test_the_outcome_of_a_duplicate_row_follows_the_first_row() -> None:
     called = {outcome: outcome_of_follower(outcome) for outcome in get_args(RowOutcome)}
 
     done = {"created": "unchanged", "updated": "unchanged", "converted": "unchanged"}

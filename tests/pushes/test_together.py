@@ -1,4 +1,4 @@
-"""Files that depend on each other: foreseen as they will be applied."""
+"""Files that reference each other are previewed as they will be applied."""
 
 from __future__ import annotations
 
@@ -43,15 +43,14 @@ BOOKINGS = (
 )
 
 
-def written(folder: Path, name: str, text: str) -> Path:
-    """The file."""
+def write_file(folder: Path, name: str, text: str) -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def told(reports: list[PushReport]) -> dict[str, list[tuple[str, str | None]]]:
-    """By file, each row's outcome and code, in the order in which the files were pushed."""
+def map_results(reports: list[PushReport]) -> dict[str, list[tuple[str, str | None]]]:
+    """Return each row's outcome and code by file, in the order of the push."""
     return {
         each.preview.asked.path.stem: [(row.outcome, row.code) for row in each.results]
         for each in reports
@@ -59,14 +58,16 @@ def told(reports: list[PushReport]) -> dict[str, list[tuple[str, str | None]]]:
 
 
 @pytest.mark.slow
-def test_records_of_earlier_files_are_foreseen(tmp_path: Path) -> None:
+def test_a_preview_of_several_files_expects_records_of_earlier_files(tmp_path: Path) -> None:
     files = [
-        PushFile("bookings", written(tmp_path, "bookings.csv", BOOKINGS), "create"),
-        PushFile("jobs", written(tmp_path, "jobs.csv", JOBS), "create"),
-        PushFile("candidates", written(tmp_path, "people.csv", PEOPLE), "create"),
-        PushFile("candidates", written(tmp_path, "later.csv", LATER), "upsert", match=("email",)),
-        PushFile("candidates", written(tmp_path, "twice.csv", PEOPLE), "create"),
-        PushFile("companies", written(tmp_path, "firms.csv", FIRMS), "create"),
+        PushFile("bookings", write_file(tmp_path, "bookings.csv", BOOKINGS), "create"),
+        PushFile("jobs", write_file(tmp_path, "jobs.csv", JOBS), "create"),
+        PushFile("candidates", write_file(tmp_path, "people.csv", PEOPLE), "create"),
+        PushFile(
+            "candidates", write_file(tmp_path, "later.csv", LATER), "upsert", match=("email",)
+        ),
+        PushFile("candidates", write_file(tmp_path, "twice.csv", PEOPLE), "create"),
+        PushFile("companies", write_file(tmp_path, "firms.csv", FIRMS), "create"),
     ]
     with Sandbox(counts={"jobs": 1}) as sandbox:
         pusher = Pusher(sandbox, tmp_path)
@@ -87,8 +88,8 @@ def test_records_of_earlier_files_are_foreseen(tmp_path: Path) -> None:
         "twice": [("duplicate", "duplicate_in_warehouse")] * 2,
         "bookings": [("create", None)],
     }  # fmt: skip
-    assert expected == told(foreseen)
-    assert list(expected) == list(told(foreseen))
+    assert expected == map_results(foreseen)
+    assert list(expected) == list(map_results(foreseen))
     assert {None} == {row.record_id for each in foreseen for row in each.results}
     # What would change is told to a machine, and in the file to a person.
     changes = foreseen[3].as_json()["changes"]
@@ -100,7 +101,7 @@ def test_records_of_earlier_files_are_foreseen(tmp_path: Path) -> None:
         name: [("created" if outcome == "create" else outcome, code) for outcome, code in rows]
         for name, rows in expected.items()
         if name not in ("later", "twice")
-    } == told(done)
+    } == map_results(done)
     (booking,) = made["bookings"].values()
     assert booking["company_id"] in made["companies"]
     assert booking["job_id"] in made["jobs"]
@@ -113,24 +114,24 @@ def test_records_of_earlier_files_are_foreseen(tmp_path: Path) -> None:
         ("leads", "email,lead_status_id\na@b.example,x\n", ("first_name",)),
     ],
 )
-def test_what_every_row_lacks_is_told_once(
+def test_a_missing_required_column_is_reported_once(
     tmp_path: Path, resource: str, text: str, named: tuple[str, ...]
 ) -> None:
     settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
-    asked = PushFile(resource, written(tmp_path, "rows.csv", text), "create")
-    (report,) = asyncio.run(push(settings, [asked], PushRunOptions()))
+    push_file = PushFile(resource, write_file(tmp_path, "rows.csv", text), "create")
+    (report,) = asyncio.run(push(settings, [push_file], PushRunOptions()))
     columns = report.preview.columns
     assert ({"invalid": 1}, {"column_missing": 1}) == (report.counts, dict(report.summary.codes))
-    said = [", ".join(columns.missing), *(each.heading for each in columns.unmapped)]
-    assert [] == [each for each in named if not any(each in text for text in said)], said
+    messages = [", ".join(columns.missing), *(each.heading for each in columns.unmapped)]
+    assert [] == [each for each in named if not any(each in text for text in messages)], messages
 
 
-def test_what_an_upsert_lacks_is_told_once(tmp_path: Path) -> None:
+def test_a_column_missing_for_creates_of_an_upsert_is_reported_once(tmp_path: Path) -> None:
     text = "email,city\nold@people.example,York\nann@b.example,Rome\nbo@b.example,Bonn\n"
     with Sandbox() as sandbox:
         body = {"first_name": "Al", "last_name": "Old", "email": "old@people.example"}
         sandbox.store.create("candidates", {**body, "employment_type": "permanent"})
-        file = written(tmp_path, "rows.csv", text)
+        file = write_file(tmp_path, "rows.csv", text)
         words = ["push", "candidates", str(file), "--mode", "upsert", "--match", "email", "--apply"]
         done = call(words, variables(sandbox.base_url, tmp_path, sandbox.key))
         (record,) = sandbox.store.records("candidates").values()
@@ -146,20 +147,20 @@ def test_what_an_upsert_lacks_is_told_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pulls", [True, False])
-def test_a_push_waits_for_the_pull_under_way(
+def test_a_push_waits_for_a_running_pull_or_skips_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pulls: bool
 ) -> None:
     monkeypatch.setattr(sys.modules["connector.pushes.push"], "PULL_LOOK_SECONDS", 0.0)
-    said: list[str] = []
+    messages: list[str] = []
     with Sandbox() as sandbox:
         settings = Pusher(sandbox, tmp_path).settings
-        file = PushFile("candidates", written(tmp_path, "people.csv", PEOPLE), "create")
+        file = PushFile("candidates", write_file(tmp_path, "people.csv", PEOPLE), "create")
         with Ledger(settings.folder) as ledger:
             now = datetime.now(UTC)
             ledger.take_lease("pull", LeaseOwner.of_this_process("other", "pull"), now)
 
             def waits(why: str) -> None:
-                said.append(why)
+                messages.append(why)
                 assert [] == sandbox.log
                 asyncio.get_running_loop().call_later(0.05, ledger.release_lease, "pull", "other")
 
@@ -167,13 +168,13 @@ def test_a_push_waits_for_the_pull_under_way(
             reports = asyncio.run(push(settings, [file], manner, waits=waits))
             assert ([] if pulls else ["pull"]) == [each.name for each in ledger.leases()]
 
-    assert [("created", None)] * 2 == told(reports)["people"]
-    assert int(pulls) == len(said)
-    assert all("run other" in each for each in said)
+    assert [("created", None)] * 2 == map_results(reports)["people"]
+    assert int(pulls) == len(messages)
+    assert all("run other" in each for each in messages)
 
 
-def test_what_is_only_read_is_no_push(tmp_path: Path) -> None:
+def test_a_push_of_a_read_only_resource_is_rejected(tmp_path: Path) -> None:
     settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
-    asked = PushFile("content_types", tmp_path / "absent.csv", "create")
+    push_file = PushFile("content_types", tmp_path / "absent.csv", "create")
     with pytest.raises(UnknownName, match="content_types"):
-        asyncio.run(push(settings, [asked], PushRunOptions()))
+        asyncio.run(push(settings, [push_file], PushRunOptions()))

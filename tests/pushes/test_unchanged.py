@@ -1,4 +1,4 @@
-"""Rows that change nothing cost nothing, and each row is checked once."""
+"""Unchanged rows send no write, and each row is checked once."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from connector.spreadsheet.problems import SheetRow
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.pull_commands import Commit, FoundDetail
 from connector.warehouse.warehouse import Warehouse
-from tests.pushes.pushing import CANDIDATES, Pusher, create, writes
+from tests.pushes.pushing import CANDIDATES, Pusher, list_writes, make_create
 
 ROWS, CHANGED = 500, 50
 
 
-def test_of_500_updates_450_change_nothing(tmp_path: Path) -> None:
+def test_updates_without_a_difference_send_no_write(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": ROWS}) as sandbox:
         pusher = Pusher(sandbox, tmp_path)
         landed = sandbox.store.records("candidates")
@@ -45,50 +45,55 @@ def test_of_500_updates_450_change_nothing(tmp_path: Path) -> None:
             for place, (id, each) in enumerate(landed.items()):
                 name = each["last_name"] + ("-Orr" if place % (ROWS // CHANGED) == 0 else "")
                 writer.writerow((id, name, each["employment_type"]))
-        asked = PushFile("candidates", path, "update")
+        push_file = PushFile("candidates", path, "update")
         manner = PushRunOptions(applies=True, pulls=False, reports=False)
-        (report,) = asyncio.run(push(pusher.settings, [asked], manner))
+        (report,) = asyncio.run(push(pusher.settings, [push_file], manner))
 
         assert {"updated": CHANGED, "unchanged": ROWS - CHANGED} == report.counts
         put = {each.path.removeprefix(f"{CANDIDATES}/") for each in sandbox.log}
-        assert (CHANGED, CHANGED) == (len(put), len(writes(sandbox)))
+        assert (CHANGED, CHANGED) == (len(put), len(list_writes(sandbox)))
         assert {"GET": CHANGED, "PUT": CHANGED} == {
             method: sum(each.method == method for each in sandbox.log) for method in ("GET", "PUT")
         }
         assert 2 * CHANGED == len(sandbox.log) == report.preview.requests
 
 
-def test_each_row_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is new to the journal is checked once, after the pull, against what that landed;
-    the same file again once as well, and since all of it is applied, no request is sent at all.
-    """
+def test_each_row_of_a_pushed_file_is_checked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new file is checked after the pull. The same file, once applied, sends no request."""
     checked: list[int] = []
     check_rows = check.check
 
-    def counted(rows: Iterable[SheetRow], *more: Any, **named: Any) -> Iterator[CheckedRow]:
+    def count_checked_rows(
+        rows: Iterable[SheetRow], *more: Any, **named: Any
+    ) -> Iterator[CheckedRow]:
         for row in check_rows(rows, *more, **named):
             checked.append(row.row.number)
             yield row
 
-    monkeypatch.setattr(dry_run, "check", counted)
+    monkeypatch.setattr(dry_run, "check", count_checked_rows)
     path = tmp_path / "people.csv"
     people = [f"Ann,Lee,p{n}@people.example,permanent" for n in range(3)]
     path.write_text("\n".join(("first_name,last_name,email,employment_type", *people, "")))
     with Sandbox() as sandbox:
-        sandbox.store.create("candidates", {**create(9).fields, "email": "p1@people.example"})
-        settings, asked = Pusher(sandbox, tmp_path).settings, PushFile("candidates", path, "create")
+        sandbox.store.create("candidates", {**make_create(9).fields, "email": "p1@people.example"})
+        settings, push_file = (
+            Pusher(sandbox, tmp_path).settings,
+            PushFile("candidates", path, "create"),
+        )
         manner = PushRunOptions(applies=True, reports=False)
-        (first,) = asyncio.run(push(settings, [asked], manner))
+        (first,) = asyncio.run(push(settings, [push_file], manner))
         assert ({"created": 2, "duplicate": 1}, [2, 3, 4]) == (first.counts, checked)
         path.write_text(path.read_text().replace(people[1] + "\n", ""))
-        asyncio.run(push(settings, [asked], manner))
+        asyncio.run(push(settings, [push_file], manner))
         checked.clear()
-        (again,) = asyncio.run(push(settings, [asked], manner))
+        (again,) = asyncio.run(push(settings, [push_file], manner))
 
     assert ({"unchanged": 2}, [2, 3], 0) == (again.counts, checked, again.requests)
 
 
-def test_the_same_letters_in_two_encodings_are_equal() -> None:
+def test_texts_in_different_unicode_normal_forms_are_equal() -> None:
     name = CATALOG["candidates"].field("last_name")
     decomposed = unicodedata.normalize("NFD", "Müller")
 

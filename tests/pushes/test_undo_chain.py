@@ -7,30 +7,34 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.pushes.pushing import creates, listed, update
-from tests.pushes.test_undo import Undoer, found
+from tests.pushes.pushing import list_rows, make_creates, make_update
+from tests.pushes.test_undo import Undoer, map_undo_outcomes
 from tests.support.clock import Time
 from tests.tiers import first_fast
 
 
 @pytest.mark.parametrize("is_edited", first_fast([True, False]))
-def test_batches_go_back_one_after_another(tmp_path: Path, is_edited: bool) -> None:
+def test_batches_about_one_record_are_undone_one_after_another(
+    tmp_path: Path, is_edited: bool
+) -> None:
     time = Time()
     with Sandbox(clock=time.servers) as sandbox:
         undoer = Undoer(sandbox, tmp_path, time)
-        made = undoer.push(creates(1))
-        id = listed(made)[0].record_id
+        made = undoer.push(make_creates(1))
+        id = list_rows(made)[0].record_id
         assert id is not None
         batches = [made.batch]
         for rows in ({"notes": "a"}, {"notes": "b", "city": "Leeds"}):
             time.pass_minutes(1)
-            batches.append(undoer.push([update(2, id, undoer.record(id), **rows)]).batch)
+            batches.append(undoer.push([make_update(2, id, undoer.record(id), **rows)]).batch)
             if is_edited and len(batches) == 2:
                 undoer.edit(id, phone="+44 7")
-        assert {2: "conflict"} == found(undoer.undo(made.batch))
+        assert {2: "conflict"} == map_undo_outcomes(undoer.undo(made.batch))
         time.pass_minutes(1)
 
-        assert {2: "restored"} == found(undoer.undo(batches[2]))
-        assert {2: "restored"} == found(undoer.undo(batches[1]))
-        assert {2: "conflict" if is_edited else "deleted"} == found(undoer.undo(batches[0]))
+        assert {2: "restored"} == map_undo_outcomes(undoer.undo(batches[2]))
+        assert {2: "restored"} == map_undo_outcomes(undoer.undo(batches[1]))
+        assert {2: "conflict" if is_edited else "deleted"} == map_undo_outcomes(
+            undoer.undo(batches[0])
+        )
         assert is_edited == (id in sandbox.store.records("candidates"))

@@ -1,6 +1,4 @@
-"""Updates send what differs and nothing more, and lose nobody else's change; conversions are sent
-once; what the API did not take as it was sent is told.
-"""
+"""Updates send only differences and keep other users' changes; conversions are sent once."""
 
 from __future__ import annotations
 
@@ -18,33 +16,33 @@ from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
-    codes,
-    convert,
-    create,
-    lead,
-    listed,
-    outcomes,
-    update,
-    writes,
+    create_lead,
+    list_rows,
+    list_writes,
+    make_conversion,
+    make_create,
+    make_update,
+    map_codes,
+    map_outcomes,
 )
 
 
-def bodies(pusher: Pusher, batch: str) -> list[dict[str, Any]]:
-    """What was sent, attempt by attempt."""
+def list_bodies(pusher: Pusher, batch: str) -> list[dict[str, Any]]:
+    """Return the request bodies, attempt by attempt."""
     with pusher.journal() as journal:
         return [json.loads(each.body or b"{}") for each in journal.attempts(batch)]
 
 
-def landed(sandbox: Sandbox, count: int) -> dict[str, dict[str, Any]]:
-    """The first records by id, as a pull has just landed them."""
+def load_records(sandbox: Sandbox, count: int) -> dict[str, dict[str, Any]]:
+    """Return the first records by id, as a pull has just loaded them."""
     return dict(sorted(sandbox.store.records("candidates").items())[:count])
 
 
-def test_an_update_sends_the_fields_that_differ(tmp_path: Path) -> None:
+def test_an_update_sends_only_the_fields_that_differ(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 12}) as sandbox:
-        records = landed(sandbox, 12)
+        records = load_records(sandbox, 12)
         rows = [
-            update(n, id, base, phone=f"+44 {n}", last_name=base["last_name"])
+            make_update(n, id, base, phone=f"+44 {n}", last_name=base["last_name"])
             for n, (id, base) in enumerate(records.items(), 2)
         ]
         for task in rows[3:]:
@@ -54,7 +52,7 @@ def test_an_update_sends_the_fields_that_differ(tmp_path: Path) -> None:
             )
         pusher = Pusher(sandbox, tmp_path)
         report = pusher.push(rows)
-        sent = bodies(pusher, report.batch)
+        sent = list_bodies(pusher, report.batch)
 
     assert {"updated": 3, "unchanged": 9} == dict(report.counts)
     assert (0, 12 + 3) == (report.exit_status, report.requests)
@@ -62,20 +60,23 @@ def test_an_update_sends_the_fields_that_differ(tmp_path: Path) -> None:
     assert {"up_to_date"} == {row.code for row in report.rows if row.outcome == "unchanged"}
 
 
-def test_a_field_that_others_changed_is_a_conflict(tmp_path: Path) -> None:
+def test_an_update_of_a_field_changed_by_others_is_a_conflict(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 2}) as sandbox:
-        (one, first), (two, second) = landed(sandbox, 2).items()
-        rows = [update(2, one, first, phone="+44 1"), update(3, two, second, phone="+44 1")]
+        (one, first), (two, second) = load_records(sandbox, 2).items()
+        rows = [
+            make_update(2, one, first, phone="+44 1"),
+            make_update(3, two, second, phone="+44 1"),
+        ]
         sandbox.store.update("candidates", one, {"phone": "+49 7"})
         sandbox.store.update("candidates", two, {"city": "York"})
         pusher = Pusher(sandbox, tmp_path)
         refused = pusher.push(rows)
-        sent = len(writes(sandbox))
+        sent = len(list_writes(sandbox))
         forced = pusher.push(rows, PushPolicy(overwrite=True))
         now = sandbox.store.records("candidates")
 
-    assert {2: "conflict", 3: "updated"} == outcomes(refused)
-    (problem,) = listed(refused)[0].problems
+    assert {2: "conflict", 3: "updated"} == map_outcomes(refused)
+    (problem,) = list_rows(refused)[0].problems
     assert ("changed_elsewhere", "phone", "+44 1", "+49 7") == (
         problem.code,
         problem.field,
@@ -83,33 +84,34 @@ def test_a_field_that_others_changed_is_a_conflict(tmp_path: Path) -> None:
         problem.found,
     )
     assert 1 == sent
-    assert {2: "updated", 3: "unchanged"} == outcomes(forced)
+    assert {2: "updated", 3: "unchanged"} == map_outcomes(forced)
     assert ("+44 1", "+44 1", "York") == (now[one]["phone"], now[two]["phone"], now[two]["city"])
 
 
-def test_the_record_before_an_update_is_kept(tmp_path: Path) -> None:
+def test_the_state_of_a_record_before_an_update_is_kept(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 1}) as sandbox:
-        ((id, base),) = landed(sandbox, 1).items()
+        ((id, base),) = load_records(sandbox, 1).items()
         pusher = Pusher(sandbox, tmp_path)
-        report = pusher.push([update(2, id, base, phone="+44 1")])
+        report = pusher.push([make_update(2, id, base, phone="+44 1")])
         with pusher.journal() as journal:
             (image,) = journal.before_images(report.batch)
         now = sandbox.store.records("candidates")[id]
 
     assert ("first", base) == (image.step, image.record)
-    assert now["updated_at"] == listed(report)[0].updated_at
+    assert now["updated_at"] == list_rows(report)[0].updated_at
 
 
-def test_a_lost_update_is_settled_by_comparing(tmp_path: Path) -> None:
+def test_an_update_without_a_response_is_settled_by_comparison(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 3}) as sandbox:
-        records = landed(sandbox, 3)
+        records = load_records(sandbox, 3)
         rows = [
-            update(n, id, base, phone="+44 1") for n, (id, base) in enumerate(records.items(), 2)
+            make_update(n, id, base, phone="+44 1")
+            for n, (id, base) in enumerate(records.items(), 2)
         ]
         ids = list(records)
 
         def between(_: Any) -> None:
-            if writes(sandbox)[-1:] == [f"PUT {CANDIDATES}/{ids[2]}"]:
+            if list_writes(sandbox)[-1:] == [f"PUT {CANDIDATES}/{ids[2]}"]:
                 sandbox.store.update("candidates", ids[2], {"phone": "+49 7"})
 
         for id, drop in zip(ids, (Drop("applied"), Drop("none"), Drop("none")), strict=True):
@@ -118,58 +120,64 @@ def test_a_lost_update_is_settled_by_comparing(tmp_path: Path) -> None:
         report = Pusher(sandbox, tmp_path, connections=1).push(rows)
         now = {id: each["phone"] for id, each in sandbox.store.records("candidates").items()}
 
-    assert {2: "updated", 3: "updated", 4: "conflict"} == outcomes(report)
-    assert {2: "found_after_doubt", 3: "", 4: "changed_elsewhere"} == codes(report)
+    assert {2: "updated", 3: "updated", 4: "conflict"} == map_outcomes(report)
+    assert {2: "found_after_doubt", 3: "", 4: "changed_elsewhere"} == map_codes(report)
     assert ["+44 1", "+44 1", "+49 7"] == [now[id] for id in ids]
 
 
-def test_a_record_that_is_gone_rejects_its_row(tmp_path: Path) -> None:
+def test_an_update_of_a_deleted_record_is_rejected(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 1}) as sandbox:
-        ((id, base),) = landed(sandbox, 1).items()
+        ((id, base),) = load_records(sandbox, 1).items()
         sandbox.store.delete("candidates", id)
-        report = Pusher(sandbox, tmp_path).push([update(2, id, base, phone="1")])
-        sent = writes(sandbox)
+        report = Pusher(sandbox, tmp_path).push([make_update(2, id, base, phone="1")])
+        sent = list_writes(sandbox)
 
-    assert ({2: "rejected"}, {2: "record_gone"}, []) == (outcomes(report), codes(report), sent)
+    assert ({2: "rejected"}, {2: "record_gone"}, []) == (
+        map_outcomes(report),
+        map_codes(report),
+        sent,
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Alters:
-    """The server takes the row, and makes another value of one field."""
+class Alteration:
+    """Serves the row with another value of one field."""
 
     name: str
     value: Any
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Serve another body."""
+        """Serve the request with the altered body."""
         document = json.loads(exchange.body)
         exchange.body = json.dumps({**document, self.name: self.value}).encode()
         await exchange.send(await exchange.serve())
 
 
-def test_what_was_accepted_and_not_applied_is_told(tmp_path: Path) -> None:
+def test_fields_that_the_api_saved_differently_are_reported(tmp_path: Path) -> None:
     with Sandbox(
         counts={"candidates": 1},
         behaviours={"timestamp_precision": "seconds", "whitespace": "trimmed"},
     ) as sandbox:
-        ((id, base),) = landed(sandbox, 1).items()
-        sandbox.faults.add(Alters("phone", None), method="POST")
-        sandbox.faults.add(Alters("city", "LEEDS"), method="PUT")
+        ((id, base),) = load_records(sandbox, 1).items()
+        sandbox.faults.add(Alteration("phone", None), method="POST")
+        sandbox.faults.add(Alteration("city", "LEEDS"), method="PUT")
         pusher = Pusher(sandbox, tmp_path, connections=1)
         rows = [
-            create(2),
-            update(3, id, base, city="Leeds", expected_salary=50000),
-            create(4, last_name=" Lee ", expected_salary=1, available_from="2026-03-01", city=""),
+            make_create(2),
+            make_update(3, id, base, city="Leeds", expected_salary=50000),
+            make_create(
+                4, last_name=" Lee ", expected_salary=1, available_from="2026-03-01", city=""
+            ),
         ]
         report = pusher.push(rows)
 
-    assert {2: "not_applied", 3: "not_applied", 4: "created"} == outcomes(report)
-    told = [[(p.field, p.received, p.found) for p in row.problems] for row in report.rows]
-    assert [[("phone", "+44 20 0002", "")], [("city", "Leeds", "LEEDS")], []] == told
+    assert {2: "not_applied", 3: "not_applied", 4: "created"} == map_outcomes(report)
+    results = [[(p.field, p.received, p.found) for p in row.problems] for row in report.rows]
+    assert [[("phone", "+44 20 0002", "")], [("city", "Leeds", "LEEDS")], []] == results
     assert all(row.record_id for row in report.rows)
 
 
-def test_content_is_merged_and_never_wiped(tmp_path: Path) -> None:
+def test_an_update_of_content_keeps_its_other_values(tmp_path: Path) -> None:
     with Sandbox(
         counts={"content_types": 1, "content_items": 1}, behaviours={"content_update": "replaced"}
     ) as sandbox:
@@ -188,34 +196,39 @@ def test_content_is_merged_and_never_wiped(tmp_path: Path) -> None:
         report = Pusher(sandbox, tmp_path).push([task])
         now = sandbox.store.records("content_items")[id]
 
-    if listed(report)[0].outcome == "updated":
+    if list_rows(report)[0].outcome == "updated":
         assert {**base["fields"], **task.fields["fields"]} == now["fields"]
     else:
         # The made-up type may want another kind of value: then nothing is lost either.
-        assert ("rejected", base["fields"]) == (listed(report)[0].outcome, now["fields"])
+        assert ("rejected", base["fields"]) == (list_rows(report)[0].outcome, now["fields"])
 
 
-def test_a_conversion_in_doubt_is_read_and_not_repeated(tmp_path: Path) -> None:
-    told = []
+def test_a_conversion_without_a_response_is_checked_and_not_repeated(tmp_path: Path) -> None:
+    results = []
     for kept in ("active", "deleted", "kept"):
         with Sandbox(behaviours={"converted_lead": kept}) as sandbox:
-            id = lead(sandbox, "ada")
+            id = create_lead(sandbox, "ada")
             pusher = Pusher(sandbox, tmp_path / kept)
             sandbox.faults.add(Drop("applied"), method="POST", path="*/convert")
-            report = pusher.push([convert(2, id)])
-            told.append(
-                (kept, listed(report)[0].outcome, listed(report)[0].code, len(writes(sandbox)))
+            report = pusher.push([make_conversion(2, id)])
+            results.append(
+                (
+                    kept,
+                    list_rows(report)[0].outcome,
+                    list_rows(report)[0].code,
+                    len(list_writes(sandbox)),
+                )
             )
             if kept == "kept":
-                again = pusher.push([convert(2, id)])
-                assert ("held", 1) == (listed(again)[0].outcome, len(writes(sandbox)))
+                again = pusher.push([make_conversion(2, id)])
+                assert ("held", 1) == (list_rows(again)[0].outcome, len(list_writes(sandbox)))
                 resent = pusher.resolve(report.batch, 2, "resend")
-                told.append(
+                results.append(
                     (
                         "resent",
-                        listed(resent)[0].outcome,
-                        listed(resent)[0].code,
-                        len(writes(sandbox)),
+                        list_rows(resent)[0].outcome,
+                        list_rows(resent)[0].code,
+                        len(list_writes(sandbox)),
                     )
                 )
 
@@ -224,19 +237,19 @@ def test_a_conversion_in_doubt_is_read_and_not_repeated(tmp_path: Path) -> None:
         ("deleted", "converted", "found_after_doubt", 1),
         ("kept", "held", "not_converted", 1),
         ("resent", "converted", "found_after_doubt", 2),
-    ] == told
+    ] == results
 
 
-def test_rows_about_one_record_follow_each_other(tmp_path: Path) -> None:
+def test_updates_of_the_same_record_are_sent_in_order(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 1}) as sandbox:
-        ((id, base),) = landed(sandbox, 1).items()
-        rows = [update(n, id, base, phone=f"+44 {n}") for n in range(2, 6)]
+        ((id, base),) = load_records(sandbox, 1).items()
+        rows = [make_update(n, id, base, phone=f"+44 {n}") for n in range(2, 6)]
         chained = [
             replace(task, base={"phone": before.fields["phone"]}) for before, task in pairwise(rows)
         ]
         pusher = Pusher(sandbox, tmp_path, connections=4)
         report = pusher.push([rows[0], *chained])
-        sent = [each["phone"] for each in bodies(pusher, report.batch)]
+        sent = [each["phone"] for each in list_bodies(pusher, report.batch)]
 
     assert {"updated": 4} == dict(report.counts)
     assert [f"+44 {n}" for n in range(2, 6)] == sent

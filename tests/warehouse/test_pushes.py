@@ -13,7 +13,15 @@ from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox
 from connector.warehouse.state import last_copied, write_pushes
 from connector.warehouse.warehouse import Warehouse
-from tests.pushes.pushing import CANDIDATES, Pusher, create, creates, file_of, outcomes, update
+from tests.pushes.pushing import (
+    CANDIDATES,
+    Pusher,
+    make_create,
+    make_creates,
+    make_plan,
+    make_update,
+    map_outcomes,
+)
 from tests.support.agency import published, rows
 from tests.support.clock import Time
 
@@ -30,16 +38,16 @@ def everything(path: Path) -> dict[str, list[str]]:
 def pushed(pusher: Pusher) -> BatchReport:
     """A file of which one row is rejected, one held, one created, one an update, one invalid."""
     sandbox = pusher.sandbox
-    body = {**create(9).fields, "email": "old@example.com"}
+    body = {**make_create(9).fields, "email": "old@example.com"}
     old = sandbox.store.create("candidates", body).record
-    tasks = [*creates(3), update(9, old["id"], old, notes="née")]
+    tasks = [*make_creates(3), make_update(9, old["id"], old, notes="née")]
     problems = (
         Problem("bad_email", "no email", column="Email", received="x", fix="Write one."),
         Problem("bad_phone", "no phone", column="Phone", received="4.4E+11"),
     )
     sandbox.faults.add(Status(422), method="POST", path=CANDIDATES, nth=1)
     sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES, nth=1)
-    report = pusher.push(file_of(tasks, RowResult(10, "invalid", problems, "bad_email")))
+    report = pusher.push(make_plan(tasks, RowResult(10, "invalid", problems, "bad_email")))
     assert {"held", "rejected", "created", "updated", "invalid"} == {*report.counts}
     assert None is copy_and_publish(pusher.settings)
     return report
@@ -71,7 +79,7 @@ def assert_same(file: Path, report: BatchReport, pusher: Pusher) -> None:
     counted = Counter(each["outcome"] for each in rows(file, "FROM push.rows"))
     assert dict(report.counts) == dict(counted)
     listed = rows(file, "FROM push.rows ORDER BY number")
-    assert outcomes(report) == {each["number"]: each["outcome"] for each in listed}
+    assert map_outcomes(report) == {each["number"]: each["outcome"] for each in listed}
     assert len(report.rows) == len(listed)
     (batch,) = rows(file, "FROM push.batches")
     assert (report.batch, report.outcome) == (batch["batch"], batch["outcome"])

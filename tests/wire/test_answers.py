@@ -148,15 +148,15 @@ REQUESTS = (LIST, GET, CREATE, DELETE)
 
 
 @pytest.mark.parametrize("found", NOT_THE_APIS, ids=lambda each: repr(each.body[:20]))
-@pytest.mark.parametrize("request", REQUESTS, ids=lambda each: each.operation)
+@pytest.mark.parametrize("api_request", REQUESTS, ids=lambda each: each.operation)
 def test_an_unreadable_success_fails_a_read_and_leaves_a_write_in_doubt(
-    request: Request, found: Response
+    api_request: Request, found: Response
 ) -> None:
-    expected = UnreadableAnswer if request.is_read else InDoubt
+    expected = UnreadableAnswer if api_request.is_read else InDoubt
     with pytest.raises(expected) as caught:
-        READERS[request.operation](request, found)
+        READERS[api_request.operation](api_request, found)
 
-    assert 1 == str(caught.value).count(request.path_of)
+    assert 1 == str(caught.value).count(api_request.path_of)
 
 
 @pytest.mark.parametrize("data", [None, {}, {"title": "A"}])

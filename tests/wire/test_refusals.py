@@ -77,14 +77,14 @@ def test_every_error_status_of_a_read_has_its_error_class(
     assert expected is type(error_of(GET, Response(status, {}, HTML)))
 
 
-@pytest.mark.parametrize("request", WRITES, ids=lambda each: each.operation)
-def test_only_a_rejection_by_the_api_proves_that_nothing_was_written(request: Request) -> None:
+@pytest.mark.parametrize("api_request", WRITES, ids=lambda each: each.operation)
+def test_only_a_rejection_by_the_api_proves_that_nothing_was_written(api_request: Request) -> None:
     for status in range(300, 600):
         by_a_page = RateLimited if status == 429 else InDoubt
         by_the_api = DOCUMENTED.get(status, by_a_page)
 
-        assert by_the_api is type(make_error(request, status, SAID)), status
-        assert by_a_page is type(error_of(request, Response(status, {}, HTML))), status
+        assert by_the_api is type(make_error(api_request, status, SAID)), status
+        assert by_a_page is type(error_of(api_request, Response(status, {}, HTML))), status
 
 
 @pytest.mark.parametrize("status", [*DOCUMENTED, 500, 418])

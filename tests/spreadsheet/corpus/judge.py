@@ -16,7 +16,7 @@ from typing import Any
 from connector.errors import ConnectorError
 from connector.pushes.dry_run import Preview, preview
 from connector.pushes.options import PushOptions
-from tests.pushes.pushing import prepared
+from tests.pushes.pushing import prepare_data_folder
 from tests.spreadsheet.corpus.cases import corpus
 from tests.spreadsheet.corpus.files import SKIP, File, Record
 from tests.support.agency import settings_at
@@ -50,7 +50,7 @@ def previewed(file: File, folder: Path, answer: Mapping[str, Any]) -> Preview | 
     try:
         asked = PushOptions("create", **said).push_file(file.resource, file.put(folder))
         settings = settings_at("http://127.0.0.1:9", folder, "nobody")
-        shutil.copytree(prepared(), settings.folder)
+        shutil.copytree(prepare_data_folder(), settings.folder)
         return preview(settings, asked, keeps_tasks=True)
     except ConnectorError as error:
         return error

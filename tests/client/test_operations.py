@@ -20,7 +20,7 @@ from connector.errors_api import Forbidden, NotFound, Unauthorized, ValidationFa
 from connector.sandbox.server import Sandbox
 from tests.client.calls import get_endpoint
 from tests.faults.network_faults import EditedResponse
-from tests.sandbox.world import COUNTS, ServedSandbox, opened
+from tests.sandbox.world import COUNTS, ServedSandbox, open_sandbox
 
 NAMES = tuple(CATALOG)
 WRITABLE = tuple(name for name, each in CATALOG.items() if "create" in each.operations)
@@ -29,7 +29,7 @@ WRITABLE = tuple(name for name, each in CATALOG.items() if "create" in each.oper
 @pytest.fixture(scope="module")
 def world() -> Iterator[ServedSandbox]:
     """Small agency that these tests may change; each test creates the records that it changes."""
-    with opened(counts=COUNTS) as world:
+    with open_sandbox(counts=COUNTS) as world:
         yield world
 
 

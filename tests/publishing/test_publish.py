@@ -138,11 +138,11 @@ def test_a_prepared_draft_is_published_once_without_a_new_build(agency: Publishi
 
     first, watch = agency.publish(prepared=made.publication), Follower()
     counts = agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
-    publish_in_thread = agency.publish(prepared=made.publication, watch=watch)
+    second_outcome = agency.publish(prepared=made.publication, watch=watch)
 
     assert (None, [{"n": 2}]) == (first.built, counts)
     assert made.publication == first.publication.publication
-    assert made.publication != publish_in_thread.publication.publication
+    assert made.publication != second_outcome.publication.publication
     assert "fct_jobs" in watch.rebuilt
     assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
 

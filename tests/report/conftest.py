@@ -1,4 +1,4 @@
-"""One published file for all tests of the report, built once from worlds made by hand."""
+"""A published file for all tests of the report, built once from small made-up worlds."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ Change = Callable[[duckdb.DuckDBPyConnection], object]
 
 
 def render(file: Path, period: str = "last-month", compare: Sequence[str] = ()) -> ReportPage:
-    with open_published(file) as published:
+    with open_published(file) as published_file:
         return make_page(
-            published, written_at=WRITTEN_AT, account="acme", period=period, compare=compare
+            published_file, written_at=WRITTEN_AT, account="acme", period=period, compare=compare
         )
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _same_charts_are_drawn_once() -> Iterator[None]:
-    """Pages of these tests differ in words and not in charts, and drawing is most of their cost."""
+def _cache_drawn_charts() -> Iterator[None]:
+    """Cache drawn charts: pages of these tests mostly differ in text."""
     drawn: dict[str, str] = {}
 
     def draw_once(chart: Chart) -> str:
@@ -57,8 +57,8 @@ def _same_charts_are_drawn_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file that was published the real way: candidates, jobs, contracts and leads."""
+def published_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file published by `publish`: candidates, jobs, contracts and leads."""
     folder = tmp_path_factory.mktemp("report")
     world = ModelWorld(folder)
     with world.warehouse.keep_open():
@@ -78,8 +78,8 @@ PEOPLE = {"u1": MARKUP.replace('"', '""'), "u2": "Ben"}
 
 
 @pytest.fixture(scope="session")
-def page(published: Path) -> ReportPage:
-    return render(published)
+def page(published_file: Path) -> ReportPage:
+    return render(published_file)
 
 
 @pytest.fixture(scope="session")
@@ -88,12 +88,12 @@ def document(page: ReportPage) -> Document:
 
 
 @pytest.fixture
-def changed(published: Path, tmp_path: Path) -> Callable[[Change], Path]:
-    """A copy of the file, changed by what is given."""
+def change_file(published_file: Path, tmp_path: Path) -> Callable[[Change], Path]:
+    """Return a function that copies the file and applies a change."""
 
     def change(what: Change) -> Path:
         copy = tmp_path / "recruitment.duckdb"
-        shutil.copyfile(published, copy)
+        shutil.copyfile(published_file, copy)
         with duckdb.connect(str(copy)) as connection:
             what(connection)
         return copy
@@ -103,7 +103,7 @@ def changed(published: Path, tmp_path: Path) -> Callable[[Change], Path]:
 
 @pytest.fixture(scope="session")
 def empty_page(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
-    """The page of a file with every mart and nothing landed."""
+    """The page of a file with all marts and no records."""
     file = tmp_path_factory.mktemp("empty") / "recruitment.duckdb"
     with duckdb.connect(str(file)) as connection:
         complete_tables(connection, str(file))

@@ -1,4 +1,4 @@
-"""A page of HTML as the tests read it: a tree of elements, with their texts."""
+"""A parser of HTML pages into a tree of elements and texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _VOID = frozenset(("meta", "link", "input", "br", "wbr", "img"))
 
 @dataclass
 class Element:
-    """One element: its attributes, and its children, which are elements and texts."""
+    """An HTML element with attributes and children, which are elements and texts."""
 
     tag: str
     attributes: dict[str, str]
@@ -19,7 +19,7 @@ class Element:
 
     @property
     def text(self) -> str:
-        """All text in it, with blanks made one."""
+        """All text in the element, with whitespace collapsed."""
         return " ".join(" ".join(self._texts()).split())
 
     def _texts(self) -> Iterator[str]:
@@ -30,7 +30,7 @@ class Element:
                 yield from child._texts()
 
     def all(self, *tags: str) -> Iterator[Element]:
-        """Every element below it, or those with one of these tags, in the page's order."""
+        """Return all elements below, or those with one of these tags, in document order."""
         for child in self.children:
             if isinstance(child, Element):
                 if not tags or child.tag in tags:
@@ -38,13 +38,13 @@ class Element:
                 yield from child.all(*tags)
 
     def one(self, id: str) -> Element:
-        """The element below it with this id."""
+        """Return the element with this id."""
         (found,) = (each for each in self.all() if each.attributes.get("id") == id)
         return found
 
 
 class Document(HTMLParser):
-    """The page, parsed; every element must be closed where it was opened."""
+    """The parsed page; every element must be closed where it was opened."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Document(HTMLParser):
 
     @classmethod
     def of(cls, html: str) -> Document:
-        """The document of this text."""
+        """Parse the text as a document."""
         made = cls()
         made.feed(html)
         made.close()
@@ -61,14 +61,14 @@ class Document(HTMLParser):
         return made
 
     def begin(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin an element."""
+        """Open an element."""
         element = Element(tag, {name: value or "" for name, value in attrs})
         self._open[-1].children.append(element)
         if tag not in _VOID:
             self._open.append(element)
 
     def take_empty(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """An element without children."""
+        """Add an element without children."""
         self._open[-1].children.append(Element(tag, {n: v or "" for n, v in attrs}))
 
     def end(self, tag: str) -> None:
@@ -89,7 +89,7 @@ class Document(HTMLParser):
         return found
 
     def table(self, caption: str) -> list[list[str]]:
-        """The body of the table with this caption, cell by cell."""
+        """Return the body cells of the table with this caption, row by row."""
         (found,) = (
             each for each in self.root.all("table") if next(each.all("caption")).text == caption
         )
@@ -97,7 +97,7 @@ class Document(HTMLParser):
         return [[cell.text for cell in row.all("th", "td")] for row in body.all("tr")]
 
     def key_figures(self) -> dict[str, tuple[str, str]]:
-        """The key figures: each label's value, and the lines below it with a bar between them."""
+        """Return each label's value, and the lines below it joined by a bar."""
         found = {}
         for each in self.root.all("li"):
             if each.attributes.get("class") == "key":

@@ -1,4 +1,4 @@
-"""The page in a real browser, opened from the disk: it asks for nothing and fits every screen."""
+"""The page in a real browser: it sends no request and fits every screen."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _CLOSE = """() => {
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """The system's own browser, with nothing remembered."""
+    """The system's browser with an empty profile."""
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         yield opened
@@ -75,34 +75,34 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def address(page: ReportPage, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page as a file on the disk."""
+    """The page as a file URL."""
     file = tmp_path_factory.mktemp("browser") / "recruitment.html"
     file.write_text(page.html, encoding="utf-8")
     return file.as_uri()
 
 
-def told(opened: Page) -> list[str]:
+def collect_messages(opened: Page) -> list[str]:
     """Collect the requests and the errors of the page."""
-    heard: list[str] = []
-    opened.on("request", lambda asked: heard.append(f"request {asked.url}"))
-    opened.on("console", lambda said: heard.append(f"console {said.text}"))
-    opened.on("pageerror", lambda error: heard.append(f"error {error}"))
-    return heard
+    messages: list[str] = []
+    opened.on("request", lambda request: messages.append(f"request {request.url}"))
+    opened.on("console", lambda entry: messages.append(f"console {entry.text}"))
+    opened.on("pageerror", lambda error: messages.append(f"error {error}"))
+    return messages
 
 
-def rgb(colour: str) -> str:
-    """A colour as browsers write it."""
+def format_rgb(colour: str) -> str:
+    """Format a colour as browsers do."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return f"rgb({red}, {green}, {blue})"
 
 
-def test_page_opens_from_the_disk_and_fits(browser: Browser, address: str) -> None:
+def test_the_page_opens_as_a_file_and_fits_the_window(browser: Browser, address: str) -> None:
     for theme, width in product(THEMES, (375, 1440)):
         opened = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
-        heard = told(opened)
+        messages = collect_messages(opened)
         opened.goto(address)
 
-        assert [f"request {address}"] == heard
+        assert [f"request {address}"] == messages
         assert 0 == opened.evaluate(_OVERFLOW), (theme, width)
         assert [] == opened.evaluate(_OUTSIDE), (theme, width)
         assert [] == opened.evaluate(_CUT), (theme, width)
@@ -110,11 +110,11 @@ def test_page_opens_from_the_disk_and_fits(browser: Browser, address: str) -> No
         assert 1 == opened.get_by_role("heading", level=1).count()
         assert 10 == opened.get_by_role("heading", level=2).count()
         paper = opened.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert rgb(getattr(PALETTE["paper"], theme)) == paper
+        assert format_rgb(getattr(PALETTE["paper"], theme)) == paper
         opened.close()
 
 
-def test_no_chart_cuts_off_its_text(browser: Browser) -> None:
+def test_no_text_of_a_chart_is_cut_off(browser: Browser) -> None:
     long = "WWWWWWWWWW and WWWWWWWWWWWWWW"
     rows = [
         {
@@ -145,7 +145,7 @@ def test_no_chart_cuts_off_its_text(browser: Browser) -> None:
     opened.close()
 
 
-def test_labels_stay_distinct(browser: Browser) -> None:
+def test_shortened_chart_labels_stay_distinct(browser: Browser) -> None:
     begins = "The Northern Recruitment and Staffing Company of"
     names = ["Acme", "Acme", *(f"{begins} {place} Holdings Limited" for place in ("Leeds", "York"))]
     names += [f"{begins} Leeds Holdings {kind}" for kind in ("LLP", "GmbH", "LLP")]
@@ -166,7 +166,7 @@ def test_labels_stay_distinct(browser: Browser) -> None:
     opened.close()
 
 
-def test_only_tables_slide_sideways_and_say_so(browser: Browser, address: str) -> None:
+def test_only_tables_scroll_sideways_and_show_a_hint(browser: Browser, address: str) -> None:
     opened = browser.new_page(viewport={"width": 375, "height": 900})
     opened.goto(address)
     opened.locator("details").evaluate_all("all => all.forEach(each => each.open = true)")
@@ -184,7 +184,7 @@ def test_only_tables_slide_sideways_and_say_so(browser: Browser, address: str) -
     opened.close()
 
 
-def test_grid_has_no_holes(browser: Browser, address: str) -> None:
+def test_rows_of_cards_have_no_gaps(browser: Browser, address: str) -> None:
     opened = browser.new_page()
     opened.goto(address)
     for screen in (375, 640, 900, 1440):
@@ -204,7 +204,7 @@ def test_grid_has_no_holes(browser: Browser, address: str) -> None:
     opened.close()
 
 
-def test_reader_chooses_a_theme_and_unfolds_numbers(browser: Browser, address: str) -> None:
+def test_the_reader_can_choose_a_theme_and_open_the_numbers(browser: Browser, address: str) -> None:
     opened = browser.new_page(color_scheme="light")
     opened.goto(address)
     opened.keyboard.press("Tab")
@@ -213,11 +213,11 @@ def test_reader_chooses_a_theme_and_unfolds_numbers(browser: Browser, address: s
     assert opened.locator(".skip").bounding_box()["y"] >= 0  # type: ignore[index] # it is shown
     opened.get_by_label("Dark").check()
     colours = "getComputedStyle(document.body)"
-    assert rgb(PALETTE["ink"].dark) == opened.evaluate(f"{colours}.color")
+    assert format_rgb(PALETTE["ink"].dark) == opened.evaluate(f"{colours}.color")
     bar = opened.evaluate(
         "getComputedStyle(document.querySelector('svg [fill=\"var(--first)\"]')).fill"
     )
-    assert rgb(PALETTE["first"].dark) == bar
+    assert format_rgb(PALETTE["first"].dark) == bar
     figure = opened.locator("article[aria-labelledby=stages]")
     assert not figure.locator("table").is_visible()
     figure.locator("summary").press("Enter")
@@ -225,13 +225,13 @@ def test_reader_chooses_a_theme_and_unfolds_numbers(browser: Browser, address: s
     opened.close()
 
 
-def pages(printed: bytes) -> list[str]:
-    """The text of each printed page, with blanks made one."""
+def read_pages(printed: bytes) -> list[str]:
+    """Return the text of each printed page, with whitespace collapsed."""
     with closing(PdfDocument(printed)) as document:
         return [" ".join(each.get_textpage().get_text_range().split()) for each in document]
 
 
-def test_first_printed_page_is_whole(
+def test_the_first_printed_page_contains_the_whole_summary(
     browser: Browser, changed: Callable[[Change], Path], tmp_path: Path
 ) -> None:
     def lengthen(connection: duckdb.DuckDBPyConnection) -> None:
@@ -262,7 +262,7 @@ def test_first_printed_page_is_whole(
         file.write_text(page.html, encoding="utf-8")
         opened = browser.new_page()
         opened.goto(file.as_uri())
-        first, second, *_ = pages(opened.pdf(prefer_css_page_size=True))
+        first, second, *_ = read_pages(opened.pdf(prefer_css_page_size=True))
 
         assert first.startswith("Recruitment report acme As of")
         assert first.endswith("no change is shown then.")
@@ -271,8 +271,8 @@ def test_first_printed_page_is_whole(
         opened.close()
 
 
-def lowest_lines(printed: bytes) -> list[str]:
-    """The line of text that stands lowest on each printed page."""
+def find_lowest_lines(printed: bytes) -> list[str]:
+    """Return the lowest line of text on each printed page."""
     found = []
     with closing(PdfDocument(printed)) as document:
         for page in document:
@@ -282,7 +282,7 @@ def lowest_lines(printed: bytes) -> list[str]:
     return found
 
 
-def test_headings_are_printed_with_their_charts(browser: Browser, address: str) -> None:
+def test_headings_are_printed_on_the_page_of_their_charts(browser: Browser, address: str) -> None:
     opened = browser.new_page()
     opened.goto(address)
     headings = opened.locator("h2, h3, caption, .finding").all_inner_texts()
@@ -290,7 +290,7 @@ def test_headings_are_printed_with_their_charts(browser: Browser, address: str) 
     opened.locator(".about").evaluate_all("all => all.forEach(p => p.append(` ${p.textContent}`))")
     about = opened.locator(".about").all_inner_texts()
     for height in range(297, 217, -16):
-        printed = lowest_lines(opened.pdf(width="210mm", height=f"{height}mm"))
+        printed = find_lowest_lines(opened.pdf(width="210mm", height=f"{height}mm"))
 
         assert len(printed) > 5
         assert all(printed)
@@ -301,7 +301,9 @@ def test_headings_are_printed_with_their_charts(browser: Browser, address: str) 
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_axe_finds_nothing_serious(browser: Browser, address: str, theme: Theme) -> None:
+def test_axe_finds_no_serious_accessibility_problem(
+    browser: Browser, address: str, theme: Theme
+) -> None:
     for width in (375, 1440):
         context = browser.new_context(
             bypass_csp=True, color_scheme=theme, viewport={"width": width, "height": 900}
@@ -319,13 +321,19 @@ def test_axe_finds_nothing_serious(browser: Browser, address: str, theme: Theme)
         context.close()
 
 
-def test_page_prints_in_light_with_every_number(browser: Browser, address: str) -> None:
+def test_the_page_prints_in_light_colours_with_all_tables_open(
+    browser: Browser, address: str
+) -> None:
     opened = browser.new_page(viewport={"width": 700, "height": 1000}, color_scheme="dark")
     opened.goto(address)
     opened.emulate_media(media="print", color_scheme="dark")
 
-    assert rgb("#ffffff") == opened.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert rgb(PALETTE["ink"].light) == opened.evaluate("getComputedStyle(document.body).color")
+    assert format_rgb("#ffffff") == opened.evaluate(
+        "getComputedStyle(document.body).backgroundColor"
+    )
+    assert format_rgb(PALETTE["ink"].light) == opened.evaluate(
+        "getComputedStyle(document.body).color"
+    )
     assert 0 == opened.evaluate(_OVERFLOW)
     assert [] == opened.evaluate(_CUT)
     tables = opened.locator("table")

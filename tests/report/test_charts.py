@@ -1,4 +1,4 @@
-"""What charts leave room for: long waits beside short medians, and labels of two lines."""
+"""Layout of charts: long waits next to short medians, and labels of two lines."""
 
 from __future__ import annotations
 
@@ -11,42 +11,46 @@ from connector.report.figure import Chart
 NAMES = ("10", "25", "50", "75", "90")
 
 
-def stay(stage: str, median: float | None, so_far: float | None) -> dict[str, Any]:
-    """A stage as the mart has it, with percentiles around the median."""
+def make_stage(stage: str, median: float | None, so_far: float | None) -> dict[str, Any]:
+    """Return a row of a stage, with percentiles around the median."""
     around = {f"p{name}_days": median and median * int(name) / 50 for name in NAMES}
     return {"stage": stage, **around, "current_p50_days": so_far}
 
 
-def axis_end(chart: Chart) -> float:
-    """The last number on the axis of days."""
+def read_axis_end(chart: Chart) -> float:
+    """Return the last number on the axis of days."""
     first = chart.specification["layer"][0]["encoding"]["x"]
     end = first["scale"]["domain"][1]
     assert isinstance(end, float)
     return end
 
 
-def test_a_long_wait_does_not_squeeze_the_medians() -> None:
-    rows = [stay("screening", 5, 4), stay("interviewing", 11, 8), stay("on hold", None, 312)]
+def test_a_long_wait_does_not_extend_the_axis_of_the_medians() -> None:
+    rows = [
+        make_stage("screening", 5, 4),
+        make_stage("interviewing", 11, 8),
+        make_stage("on hold", None, 312),
+    ]
 
     chart = charts.range_chart(rows, "stage", unit="stays")
 
     # The 90th percentile of interviewing is 19.8.
-    assert 19.8 == axis_end(chart)
+    assert 19.8 == read_axis_end(chart)
     *_, on_hold = chart.specification["data"]["values"]
     assert {"place": 2, "current_p50_days": 19.8, "beyond": "312 days"} == on_hold
     assert "on hold median not known, still in the stage 312.0" in chart.alternative
 
 
-def test_waits_alone_make_the_axis_if_no_median_is_known() -> None:
-    rows = [stay("screening", None, 40), stay("on hold", None, 312)]
+def test_the_axis_ends_at_the_longest_wait_if_no_median_is_known() -> None:
+    rows = [make_stage("screening", None, 40), make_stage("on hold", None, 312)]
 
     chart = charts.range_chart(rows, "stage", unit="stays")
 
-    assert 312 == axis_end(chart)
+    assert 312 == read_axis_end(chart)
     assert not any("beyond" in each for each in chart.specification["data"]["values"])
 
 
-def test_bars_are_further_apart_where_a_label_takes_two_lines() -> None:
+def test_bars_are_further_apart_if_a_label_has_two_lines() -> None:
     def step(*names: str) -> int:
         rows = [{"name": name, "number": 1} for name in names]
         chart = charts.bar_chart(rows, "name", "number", unit="jobs")
@@ -57,7 +61,7 @@ def test_bars_are_further_apart_where_a_label_takes_two_lines() -> None:
     assert step("Acme", "Beta") + 6 == step("Acme", "O'Malley and Sons Holdings plc")
 
 
-def test_a_long_label_is_cut_between_words() -> None:
+def test_a_long_label_is_shortened_between_words() -> None:
     name = "Northgate Logistics International Holdings plc"
 
     assert ["Northgate", "…Holdings plc"] == charts.split_label(name, 130)

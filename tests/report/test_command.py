@@ -1,4 +1,4 @@
-"""`connector report`: where the page goes, who may read it, and what is said without one."""
+"""`connector report`: the path and permissions of the page, and errors without data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from connector.report.page import REPORT_FILE
 from tests.support.command import call, variables
 
 
-def test_page_is_written_beside_the_published_file(published: Path) -> None:
+def test_the_report_is_written_next_to_the_published_file(published: Path) -> None:
     folder = published.parent
     page = folder / REPORT_FILE
     page.write_text("an old page", encoding="utf-8")
@@ -27,7 +27,7 @@ def test_page_is_written_beside_the_published_file(published: Path) -> None:
     assert before == {each.name for each in folder.iterdir()}
 
 
-def test_json_has_path_and_key_figures(
+def test_report_json_has_the_path_and_the_key_figures(
     published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[str] = []
@@ -52,7 +52,7 @@ def test_json_has_path_and_key_figures(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "expected"),
     [
         (["--period", "2026-13"], "'2026-13' is not a period."),
         (["--period", "2026-04"], "April 2026 has not begun: the data ends on 2026-03-06"),
@@ -61,8 +61,8 @@ def test_json_has_path_and_key_figures(
         (["--compare", "2025-01", "--compare", "2025-02", "--compare", "2025-03"], "3 periods are"),
     ],
 )
-def test_periods_that_cannot_be_shown_are_refused(
-    published: Path, tmp_path: Path, options: list[str], said: str
+def test_invalid_periods_are_rejected_and_no_page_is_written(
+    published: Path, tmp_path: Path, options: list[str], expected: str
 ) -> None:
     out = tmp_path / "page.html"
 
@@ -71,12 +71,12 @@ def test_periods_that_cannot_be_shown_are_refused(
     )
 
     assert 2 == called.status
-    assert said in called.object["error"]["message"]
+    assert expected in called.object["error"]["message"]
     assert called.object["error"]["action"]
     assert not out.exists()
 
 
-def test_nothing_published_is_told(tmp_path: Path) -> None:
+def test_a_report_without_a_published_file_fails_and_suggests_a_pull(tmp_path: Path) -> None:
     called = call(["report", "--json"], variables(None, tmp_path / "data", None))
 
     assert 1 == called.status
@@ -85,7 +85,7 @@ def test_nothing_published_is_told(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
-def test_file_without_marts_is_told(tmp_path: Path) -> None:
+def test_a_report_of_a_file_without_marts_fails_and_names_the_setting(tmp_path: Path) -> None:
     duckdb.connect(str(tmp_path / "recruitment.duckdb")).close()
 
     called = call(["report", "--json"], variables(None, tmp_path, None))
@@ -96,7 +96,7 @@ def test_file_without_marts_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / REPORT_FILE).exists()
 
 
-def test_page_that_cannot_be_written_leaves_nothing(published: Path, tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_leaves_no_file(published: Path, tmp_path: Path) -> None:
     out = tmp_path / "gone" / "page.html"
 
     called = call(["report", "--out", str(out)], variables(None, published.parent, None))

@@ -1,4 +1,4 @@
-"""The first page: its figures are the marts' of the period, and what nobody knows is said so."""
+"""The first page: its figures equal the marts of the period, and unknown ones are explained."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.report.document import Document
 TODAY = date(2026, 3, 6)
 
 
-def value(file: Path, sql: str) -> Any:
+def query_value(file: Path, sql: str) -> Any:
     return query(file, sql).rows[0][0]
 
 
@@ -36,13 +36,15 @@ def value(file: Path, sql: str) -> Any:
         ("2024", "2024-01-01", "2024-12-31", "2024"),
     ],
 )
-def test_periods_are_read_as_they_are_written(text: str, begins: str, ends: str, name: str) -> None:
+def test_periods_are_parsed_with_begin_end_and_name(
+    text: str, begins: str, ends: str, name: str
+) -> None:
     period = read_period(text, TODAY)
 
     assert (begins, ends, name) == (str(period.begins), str(period.ends), period.name)
 
 
-def test_compared_are_as_long_as_the_period() -> None:
+def test_compared_periods_are_as_long_as_the_elapsed_period() -> None:
     unfinished = read_period("2026-03", TODAY)
     names = [each.name for each in read_compared((), unfinished, TODAY)]
     year = read_compared(("previous", "year-before", "2023"), read_period("2025", TODAY), TODAY)
@@ -52,9 +54,9 @@ def test_compared_are_as_long_as_the_period() -> None:
     assert "2026-02-28" == str(ReportPeriod(date(2026, 2, 1), 1, days=31).ends)
 
 
-def test_flows_are_the_marts_of_the_days(published: Path) -> None:
+def test_figures_of_a_period_equal_the_counts_in_the_marts(published: Path) -> None:
     page = render(published, "2026-Q1", ("previous",))
-    told = {each.question.key: each for each in page.front.figures}
+    results = {each.question.key: each for each in page.front.figures}
     days = {"now": "'2026-01-01' AND '2026-03-06'", "before": "'2025-10-01' AND '2025-12-04'"}
     counted = {
         "placements": "marts.fct_placements WHERE placed_on",
@@ -66,34 +68,34 @@ def test_flows_are_the_marts_of_the_days(published: Path) -> None:
     for key, sql in counted.items():
         what = "DISTINCT job_id" if key == "jobs_opened" else "*"
         now, before = (
-            value(published, f"SELECT count({what}) FROM {sql} BETWEEN {each}")
+            query_value(published, f"SELECT count({what}) FROM {sql} BETWEEN {each}")
             for each in days.values()
         )
-        (other,) = told[key].compared
-        assert now == told[key].reading.value, key
+        (other,) = results[key].compared
+        assert now == results[key].reading.value, key
         assert other.reading.value in (before, None), key
-    assert (told["placements"].reading.value or 0) > 0
+    assert (results["placements"].reading.value or 0) > 0
 
 
-def test_today_is_the_marts_of_today(published: Path) -> None:
-    told = {
+def test_figures_of_today_equal_the_counts_in_the_marts(published: Path) -> None:
+    results = {
         each.question.key: each.reading for each in render(published, "this-month").front.figures
     }
 
-    assert told["open_jobs"].value == value(
+    assert results["open_jobs"].value == query_value(
         published, "SELECT count(*) FROM marts.fct_pipeline_jobs"
     )
-    assert told["active_candidates"].value == value(
+    assert results["active_candidates"].value == query_value(
         published, "SELECT count(*) FROM marts.fct_pipeline_candidates WHERE is_active"
     )
-    assert told["contractors"].value == value(
+    assert results["contractors"].value == query_value(
         published,
         "SELECT count(DISTINCT candidate_id) FROM marts.fct_contractors_ending "
         "WHERE contract_state = 'running'",
     )
 
 
-def test_change_is_told_beside_what_it_is_a_change_of(changed: Callable[[Change], Path]) -> None:
+def test_a_change_is_shown_with_the_compared_value(changed: Callable[[Change], Path]) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("UPDATE marts.fct_bookings SET created_date = '2020-01-01'")
         connection.execute("CREATE TABLE one AS FROM marts.fct_placements LIMIT 1")
@@ -106,9 +108,9 @@ def test_change_is_told_beside_what_it_is_a_change_of(changed: Callable[[Change]
             )
 
     page = render(changed(change))
-    value, lines = Document.of(page.html).key_figures()["Placements agreed"]
+    current, lines = Document.of(page.html).key_figures()["Placements agreed"]
 
-    assert "24" == value
+    assert "24" == current
     assert "Jan 2026 20 +4, +20% | Feb 2025 29 −5, −17%" in lines  # noqa: RUF001 # a minus sign
     assert (
         "no placement has a known fee"
@@ -116,7 +118,9 @@ def test_change_is_told_beside_what_it_is_a_change_of(changed: Callable[[Change]
     )
 
 
-def test_what_nobody_can_know_is_said_and_never_changed(changed: Callable[[Change], Path]) -> None:
+def test_unknown_figures_are_explained_and_show_no_change(
+    changed: Callable[[Change], Path],
+) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("UPDATE marts.fct_bookings SET created_date = '2026-01-10'")
         connection.execute(
@@ -142,7 +146,7 @@ def test_what_nobody_can_know_is_said_and_never_changed(changed: Callable[[Chang
     assert {"–"} == {shown for shown, _ in before.key_figures().values()}  # noqa: RUF001
 
 
-def test_fees_are_never_added_without_a_rate(changed: Callable[[Change], Path]) -> None:
+def test_fees_without_an_exchange_rate_are_not_added(changed: Callable[[Change], Path]) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("CREATE TABLE one AS FROM marts.fct_placements LIMIT 1")
         connection.execute("DELETE FROM marts.fct_placements")
@@ -175,7 +179,7 @@ def test_fees_are_never_added_without_a_rate(changed: Callable[[Change], Path]) 
     )
 
 
-def test_lists_have_the_most_urgent_first(published: Path, page: ReportPage) -> None:
+def test_lists_are_sorted_by_urgency(published: Path, page: ReportPage) -> None:
     counts = (
         "fct_contractors_ending WHERE ends_within_30_days AND next_booking_id IS NULL "
         "AND NOT is_replaced",
@@ -185,11 +189,11 @@ def test_lists_have_the_most_urgent_first(published: Path, page: ReportPage) -> 
     )
     for (_, rows, more), sql in zip(page.front.lists, counts, strict=True):
         source = sql if sql.startswith("(") else f"marts.{sql}"
-        assert len(rows) + more == value(published, f"SELECT count(*) FROM {source}")
+        assert len(rows) + more == query_value(published, f"SELECT count(*) FROM {source}")
     assert any(rows for _, rows, _ in page.front.lists)
 
 
-def test_moments_are_by_the_accounts_clock(changed: Callable[[Change], Path]) -> None:
+def test_timestamps_are_in_the_time_zone_of_the_account(changed: Callable[[Change], Path]) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("UPDATE sync.publications SET time_zone = 'America/New_York'")
 
@@ -202,18 +206,18 @@ def test_moments_are_by_the_accounts_clock(changed: Callable[[Change], Path]) ->
     assert " UTC" not in document.root.text
 
 
-def test_ages_that_no_job_has_are_shown(page: ReportPage) -> None:
+def test_age_bands_without_jobs_are_shown(page: ReportPage) -> None:
     bands = Document.of(page.html).table("Open jobs by age in days")
 
     assert ["0-14", "15-30", "31-60", "61-90", "over 90"] == [row[0] for row in bands]
     assert {"0"} < {row[3] for row in bands}
 
 
-def test_no_table_is_named_on_the_first_page(page: ReportPage) -> None:
+def test_the_first_page_names_no_database_table(page: ReportPage) -> None:
     document = Document.of(page.html)
     front = next(e for e in document.root.all() if e.attributes.get("class") == "front")
-    told = ("finding", "coverage", "about")
-    sentences = [e.text for e in document.root.all("p") if e.attributes.get("class") in told]
+    classes = ("finding", "coverage", "about")
+    sentences = [e.text for e in document.root.all("p") if e.attributes.get("class") in classes]
 
     assert "_" not in front.text
     assert len(sentences) > 20

@@ -39,8 +39,8 @@ _COUNT = re.compile(
 )
 
 
-def counts(document: Document) -> Iterator[tuple[str, int, str]]:
-    """The counts of a page: noun, number and where it stands."""
+def find_counts(document: Document) -> Iterator[tuple[str, int, str]]:
+    """Return the counts of a page: noun, number and context."""
     for each in document.root.all("p", "dd", "span", "div"):
         text = each.text if each.tag != "div" else each.attributes.get("aria-label", "")
         for number, noun in _COUNT.findall(text):
@@ -59,22 +59,24 @@ def counts(document: Document) -> Iterator[tuple[str, int, str]]:
                     yield noun[1].lower(), int(cell.text.replace(",", "")), f"{caption}: {head}"
 
 
-def too_many(file: Path, document: Document) -> tuple[set[str], list[tuple[str, int, str]]]:
-    """The nouns that are counted, and the counts that exceed their number."""
+def find_excessive_counts(
+    file: Path, document: Document
+) -> tuple[set[str], list[tuple[str, int, str]]]:
+    """Return the counted nouns, and the counts above their total number."""
     known = {noun: int(query(file, sql).rows[0][0]) for noun, sql in NOUNS.items()}
-    found = list(counts(document))
+    found = list(find_counts(document))
     return {noun for noun, _, _ in found}, [each for each in found if each[1] > known[each[0]]]
 
 
 @pytest.mark.parametrize("period", ["2026", "2026-01", "this-month"])
-def test_no_count_exceeds_the_number_of_its_noun(published: Path, period: str) -> None:
-    nouns, wrong = too_many(published, Document.of(render(published, period).html))
+def test_no_count_exceeds_the_total_of_its_noun(published: Path, period: str) -> None:
+    nouns, wrong = find_excessive_counts(published, Document.of(render(published, period).html))
 
     assert [] == wrong
     assert {"candidate", "job", "placement", "interview", "lead", "client", "offer"} <= nouns
 
 
-def test_a_job_opened_twice_is_one_job(published: Path) -> None:
+def test_a_job_opened_twice_counts_as_one_job(published: Path) -> None:
     with open_published(published) as file:
         page = make_page(file, written_at=WRITTEN_AT, period="2026", compare=("2025",))
     (figure,) = (each for each in page.front.figures if each.question.key == "jobs_opened")
@@ -102,7 +104,7 @@ def test_candidates_who_skipped_stages_count_once(published: Path, document: Doc
     assert int(skipped[1]) <= int(skipped[2]) == everybody
 
 
-def test_contractors_at_work_leave_out_completed_contracts(
+def test_completed_contracts_are_not_counted_as_contractors_at_work(
     changed: Callable[[Change], Path],
 ) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:

@@ -1,4 +1,4 @@
-"""A name with an odd character is drawn and shown: it ends neither the process nor the page."""
+"""Control characters in names do not break charts or the page."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ FORBIDDEN = [
 """Those of them that XML forbids."""
 
 
-def drawn(name: str) -> list[Chart]:
-    """Every kind of chart, with that name wherever a text is drawn."""
+def make_charts(name: str) -> list[Chart]:
+    """Return a chart of every kind with the name as each of its texts."""
     row: dict[str, Any] = {"label": name, "value": 3, "current_p50_days": 2}
     rows = [{**row, **{f"p{part}_days": part for part in (10, 25, 50, 75, 90)}}]
     return [
@@ -42,8 +42,8 @@ def drawn(name: str) -> list[Chart]:
 
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda each: f"u{ord(each):04x}")
-def test_no_chart_holds_an_odd_character(odd: str) -> None:
-    for chart in drawn(f"Acme{odd}Ltd"):
+def test_charts_contain_no_control_characters(odd: str) -> None:
+    for chart in make_charts(f"Acme{odd}Ltd"):
         texts = json.dumps(chart.specification, ensure_ascii=False)
         escaped = json.dumps(odd)[1:-1]
         if odd != "\n":
@@ -52,12 +52,12 @@ def test_no_chart_holds_an_odd_character(odd: str) -> None:
 
 
 @pytest.mark.parametrize("odd", FORBIDDEN, ids=lambda each: f"u{ord(each):04x}")
-def test_a_chart_of_an_odd_name_is_drawn(odd: str) -> None:
-    assert "Acme" in charts.draw(drawn(f"Acme{odd}Ltd")[0])
+def test_a_chart_with_a_control_character_in_its_name_is_drawn(odd: str) -> None:
+    assert "Acme" in charts.draw(make_charts(f"Acme{odd}Ltd")[0])
 
 
-def _fields(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
-    """The texts of marts that the report reads and that people write."""
+def find_text_fields(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+    """Return the text columns of marts that the report reads and users fill in."""
     read = {mart for section in SECTIONS for each in section.figures for mart in each.marts}
     words = ("name", "title", "about", "source_group", "currency")
     rows = connection.execute(
@@ -68,11 +68,13 @@ def _fields(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("odd", first_fast(["\x01", "\x1b", "\uffff"]))
-def test_every_field_may_hold_an_odd_character(changed: Callable[[Change], Any], odd: str) -> None:
+def test_the_page_renders_with_control_characters_in_every_text_field(
+    changed: Callable[[Change], Any], odd: str
+) -> None:
     fields: list[tuple[str, str]] = []
 
     def change(connection: duckdb.DuckDBPyConnection) -> None:
-        fields.extend(_fields(connection))
+        fields.extend(find_text_fields(connection))
         for mart, column in fields:
             if (mart, column) != ("sum_offer_acceptance", "group_name"):
                 connection.execute(

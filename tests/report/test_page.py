@@ -1,4 +1,4 @@
-"""The page: its figures are the marts', its words the file's, and it needs nothing but itself."""
+"""The page: its figures equal the marts, and it loads no external resource."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.report.document import Document
 FIGURES = [figure for section in SECTIONS for figure in section.figures]
 
 
-def whole(value: Any) -> str:
-    """A figure as the page has it, but for days and shares; null is a dash."""
+def format_figure(value: Any) -> str:
+    """Format a figure as the page does, except days and shares; null is a dash."""
     return "\u2013" if value is None else f"{value:,.0f}"
 
 
-def in_days(value: Any) -> str:
-    """Days: with a decimal below ten."""
+def format_days(value: Any) -> str:
+    """Format days with one decimal below ten."""
     if value is None:
         return "\u2013"
     return f"{value:.1f}".removesuffix(".0") if value < 10 else f"{value:,.0f}"
@@ -55,18 +55,18 @@ TABLES = {
 
 
 @pytest.mark.parametrize("caption", TABLES)
-def test_table_is_the_mart(published: Path, document: Document, caption: str) -> None:
+def test_each_table_equals_its_mart(published: Path, document: Document, caption: str) -> None:
     found = rows(published, TABLES[caption])
     shown = [row[: len(found[0])] for row in document.table(caption)]
 
     assert any(row[1] for row in found)
     assert shown == [
-        [name, *(in_days(v) if isinstance(v, float) else whole(v) for v in values)]
+        [name, *(format_days(v) if isinstance(v, float) else format_figure(v) for v in values)]
         for name, *values in found
     ]
 
 
-def test_unnamed_status_of_leads_is_told(document: Document) -> None:
+def test_leads_with_an_unmapped_status_are_reported(document: Document) -> None:
     figure = document.figure("lead_statuses").text
 
     assert ["New", "Lost", "Won", "unmapped"] == [
@@ -76,7 +76,7 @@ def test_unnamed_status_of_leads_is_told(document: Document) -> None:
     assert "1 of 8 leads (12%) have a status without a name." in figure
 
 
-def test_content_is_the_mart(document: Document) -> None:
+def test_the_table_of_content_items_equals_its_mart(document: Document) -> None:
     assert [
         ["Posts", "yes", "3", "2", "1", "2 February 2026", "5 February 2026"],
         ["pages", "no", "0", "0", "0", *["\u2013"] * 2],
@@ -84,7 +84,9 @@ def test_content_is_the_mart(document: Document) -> None:
     assert "2 of 3 content items (67%) are published." in document.figure("content_items").text
 
 
-def test_openings_that_wait_are_told_beside_those_filled(changed: Callable[[Change], Path]) -> None:
+def test_open_openings_are_mentioned_next_to_the_filled_ones(
+    changed: Callable[[Change], Path],
+) -> None:
     file = changed(
         lambda connection: connection.execute(
             "UPDATE marts.sum_time_to_fill SET openings_open = 12, open_p50_days = 90 "
@@ -92,14 +94,14 @@ def test_openings_that_wait_are_told_beside_those_filled(changed: Callable[[Chan
         )
     )
 
-    told = "12 more openings are still open and not included: median 90 days so far"
-    assert told in Document.of(render(file).html).figure("time-to-fill").text
+    message = "12 more openings are still open and not included: median 90 days so far"
+    assert message in Document.of(render(file).html).figure("time-to-fill").text
 
 
 @pytest.mark.parametrize(
     ("caption", "end"), [("Filled openings by days", "fill"), ("Placements by days", "hire")]
 )
-def test_bands_hold_everything_measured(
+def test_the_bands_of_days_contain_all_measured_records(
     published: Path, document: Document, caption: str, end: str
 ) -> None:
     summary, facts, column = f"sum_time_to_{end}", f"fct_time_to_{end}", f"days_to_{end}"
@@ -116,7 +118,7 @@ def test_bands_hold_everything_measured(
         )
 
 
-def test_forecast_is_the_mart_and_adds_no_currencies(published: Path, document: Document) -> None:
+def test_the_fee_forecast_equals_its_mart_per_currency(published: Path, document: Document) -> None:
     found = rows(
         published,
         "SELECT strftime(month_start, '%B %Y'), currency, placements, placements_with_fee, "
@@ -132,15 +134,21 @@ def test_forecast_is_the_mart_and_adds_no_currencies(published: Path, document: 
     )
 
     assert [
-        [month, currency or "\u2013", whole(all), whole(with_fee), whole(fee)]
+        [
+            month,
+            currency or "\u2013",
+            format_figure(all),
+            format_figure(with_fee),
+            format_figure(fee),
+        ]
         for month, currency, all, with_fee, fee in found
     ] == [[row[0], row[1], row[2], row[3], row[5]] for row in table]
     assert len({row[1] for row in table}) > 1
-    told = ", ".join(text for (text,) in ahead)
-    assert f"Fees from this month on: {told}" in document.figure("forecast").text
+    amounts = ", ".join(text for (text,) in ahead)
+    assert f"Fees from this month on: {amounts}" in document.figure("forecast").text
 
 
-def test_currencies_are_not_ranked_and_none_is_left_out(changed: Callable[[Change], Path]) -> None:
+def test_all_currencies_are_shown_in_alphabetical_order(changed: Callable[[Change], Path]) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         for place, code in enumerate(("'ZAR'", "'JPY'", "'CHF'", "'AUD'", "'NOK'", "NULL")):
             connection.execute(
@@ -162,17 +170,21 @@ def test_currencies_are_not_ranked_and_none_is_left_out(changed: Callable[[Chang
     assert "have a fee in an unknown currency" in figure.text
 
 
-def test_open_jobs_are_worth_what_rates_convert(published: Path, document: Document) -> None:
-    ((whole,),) = rows(published, "SELECT sum(reporting_value) FROM marts.fct_pipeline_jobs")
+def test_possible_fees_include_currencies_with_an_exchange_rate(
+    published: Path, document: Document
+) -> None:
+    ((total,),) = rows(published, "SELECT sum(reporting_value) FROM marts.fct_pipeline_jobs")
     currencies = rows(published, "SELECT DISTINCT currency FROM marts.fct_pipeline_jobs")
 
-    told = f"GBP {whole:,.0f} possible fees, for currencies with an exchange rate."
-    assert told in document.figure("worth").text
+    message = f"GBP {total:,.0f} possible fees, for currencies with an exchange rate."
+    assert message in document.figure("worth").text
     table = document.table("Possible fees of open jobs, by currency")
     assert {row[0] for row in table} == {code or "\u2013" for (code,) in currencies}
 
 
-def test_who_waits_is_told_beside_the_slowest_stage(changed: Callable[[Change], Path]) -> None:
+def test_waiting_candidates_are_mentioned_next_to_the_slowest_stage(
+    changed: Callable[[Change], Path],
+) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(
             "UPDATE marts.sum_time_in_stage SET p50_days = 10 WHERE stage = 'interviewing'; "
@@ -186,7 +198,9 @@ def test_who_waits_is_told_beside_the_slowest_stage(changed: Callable[[Change], 
     assert "Offer made waits longest: median 194 days so far (189 candidates)." in figure
 
 
-def test_empty_months_stay_and_what_has_none_is_apart(changed: Callable[[Change], Path]) -> None:
+def test_months_without_offers_are_shown_and_undated_offers_are_separate(
+    changed: Callable[[Change], Path],
+) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         for month in ("2025-10", "not_observed"):
             connection.execute(
@@ -198,15 +212,15 @@ def test_empty_months_stay_and_what_has_none_is_apart(changed: Callable[[Change]
     page = Document.of(render(changed(change)).html)
     figure = page.figure("offers")
     (picture,) = (each for each in figure.all() if each.attributes.get("role") == "img")
-    told = picture.attributes["aria-label"]
+    label = picture.attributes["aria-label"]
 
-    assert all(month in told for month in ("Oct 25", "Nov 25 0", "Dec 25 0", "Feb 26", "Mar 26 0"))
+    assert all(month in label for month in ("Oct 25", "Nov 25 0", "Dec 25 0", "Feb 26", "Mar 26 0"))
     assert "1 of 3 offers (33%) were made before the first pull and have no month." in figure.text
     named = {row[0] for row in page.table("Offers by the month in which they were made")}
     assert {"October 2025", "February 2026", "Before the first pull", "All months"} <= named
 
 
-def test_a_deleted_client_is_marked(changed: Callable[[Change], Path]) -> None:
+def test_a_deleted_client_is_marked_as_deleted(changed: Callable[[Change], Path]) -> None:
     document = Document.of(
         render(
             changed(
@@ -221,7 +235,9 @@ def test_a_deleted_client_is_marked(changed: Callable[[Change], Path]) -> None:
     assert ["Beta (deleted)"] == [row[0] for row in clients if row[0].startswith("Beta")]
 
 
-def test_checks_and_moment_are_told(published: Path, document: Document) -> None:
+def test_failed_checks_and_the_time_of_the_data_are_shown(
+    published: Path, document: Document
+) -> None:
     ((checks, failed),) = rows(
         published,
         "SELECT checks, failed_checks FROM sync.publications ORDER BY started_at DESC LIMIT 1",
@@ -231,8 +247,8 @@ def test_checks_and_moment_are_told(published: Path, document: Document) -> None
     assert checks > len(failed) > len(money) > 0
     warns = "warns" if len(failed) == 1 else "warn"
     concerns = "concerns" if len(money) == 1 else "concern"
-    told = f"{len(failed)} of {checks} checks {warns}; {len(money)} {concerns} money."
-    assert told in document.root.one("main").text
+    message = f"{len(failed)} of {checks} checks {warns}; {len(money)} {concerns} money."
+    assert message in document.root.one("main").text
     assert not any(name in document.root.text for name in failed)
     assert "As of 6 March 2026, 00:00 UTC" in document.root.text
     assert "the data were 2 days old" in document.root.text
@@ -242,7 +258,7 @@ def test_checks_and_moment_are_told(published: Path, document: Document) -> None
     ("proven", "shown"),
     [("'2026-03-01 06:00:00+00'", "1 March 2026, 06:00 UTC"), ("NULL", "not yet")],
 )
-def test_verified_is_what_every_loaded_resource_is(
+def test_the_verified_time_is_the_earliest_of_all_loaded_resources(
     changed: Callable[[Change], Path], proven: str, shown: str
 ) -> None:
     """Other resources were verified five days later."""
@@ -261,13 +277,13 @@ def test_verified_is_what_every_loaded_resource_is(
 # -- its words are the file's ---------------------------------------------------------------------
 
 
-def test_definitions_are_the_files_own(changed: Callable[[Change], Path]) -> None:
-    told = "Definition: counted <so>.\\nGrain: one row.\\nNumerator: the upper.".replace(
+def test_definitions_come_from_the_comments_of_the_file(changed: Callable[[Change], Path]) -> None:
+    comment = "Definition: counted <so>.\\nGrain: one row.\\nNumerator: the upper.".replace(
         "\\n", "\n"
     )
 
     def change(connection: duckdb.DuckDBPyConnection) -> None:
-        connection.execute(f"COMMENT ON TABLE marts.sum_coverage IS '{told}'")
+        connection.execute(f"COMMENT ON TABLE marts.sum_coverage IS '{comment}'")
         connection.execute("COMMENT ON COLUMN marts.sum_coverage.missing IS 'What is not there.'")
 
     figure = Document.of(render(changed(change)).html).root.one("how-coverage").text
@@ -277,14 +293,14 @@ def test_definitions_are_the_files_own(changed: Callable[[Change], Path]) -> Non
     assert "Missing What is not there." in figure
 
 
-def test_every_figure_is_defined(document: Document) -> None:
+def test_every_figure_has_a_definition_and_names_its_marts(document: Document) -> None:
     for figure in FIGURES:
         text = document.root.one(f"how-{figure.key}").text
         assert "Definition" in text, figure.key
         assert all(f"marts.{mart}" in text for mart in figure.marts), figure.key
 
 
-def test_contract_reads_parts() -> None:
+def test_a_table_comment_is_parsed_into_its_parts() -> None:
     read = read_contract("Definition: one\n  and two.\nTrap: beware: this.\n")
 
     assert {"Definition": "one and two.", "Trap": "beware: this."} == read
@@ -295,7 +311,7 @@ def test_contract_reads_parts() -> None:
 # -- what there is not ----------------------------------------------------------------------------
 
 
-def test_nothing_landed_is_said_in_words(empty_page: ReportPage) -> None:
+def test_a_page_without_records_explains_each_empty_figure(empty_page: ReportPage) -> None:
     document = Document.of(empty_page.html)
 
     assert [] == list(document.root.all("svg"))
@@ -306,7 +322,9 @@ def test_nothing_landed_is_said_in_words(empty_page: ReportPage) -> None:
     assert "No data was pulled yet" in document.root.text
 
 
-def test_missing_mart_is_said_where_it_was_needed(changed: Callable[[Change], Path]) -> None:
+def test_a_missing_mart_is_reported_at_each_figure_that_needs_it(
+    changed: Callable[[Change], Path],
+) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("DROP TABLE marts.fct_job_ageing")
         connection.execute("ALTER TABLE marts.sum_lead_conversion DROP COLUMN lost")
@@ -325,7 +343,7 @@ def test_missing_mart_is_said_where_it_was_needed(changed: Callable[[Change], Pa
 # -- it needs nothing but itself, and gives nobody away -------------------------------------------
 
 
-def test_text_is_escaped_everywhere(page: ReportPage, document: Document) -> None:
+def test_markup_in_data_is_escaped(page: ReportPage, document: Document) -> None:
     assert MARKUP in {
         cell for row in document.table("Activity of the last twelve months") for cell in row
     }
@@ -334,7 +352,7 @@ def test_text_is_escaped_everywhere(page: ReportPage, document: Document) -> Non
     assert "<img src=x" not in page.html
 
 
-def test_page_is_whole_in_itself(page: ReportPage, document: Document) -> None:
+def test_the_page_loads_no_external_resource(page: ReportPage, document: Document) -> None:
     text = page.html.replace("&lt;img src=x", "")
 
     assert [] == re.findall(r"https?:|//\w|@import|url\(|\bsrc\s*=|<script|javascript:", text)
@@ -343,7 +361,7 @@ def test_page_is_whole_in_itself(page: ReportPage, document: Document) -> None:
     assert "default-src 'none'" in page.html
 
 
-def test_nobody_but_consultants_is_named(published: Path, page: ReportPage) -> None:
+def test_the_page_names_no_candidate(published: Path, page: ReportPage) -> None:
     columns = ("full_name", "email", "phone", "candidate_id::VARCHAR")
     for column in columns:
         for (value,) in rows(
@@ -355,7 +373,7 @@ def test_nobody_but_consultants_is_named(published: Path, page: ReportPage) -> N
 # -- anybody can read it --------------------------------------------------------------------------
 
 
-def test_structure_is_complete(document: Document) -> None:
+def test_headings_ids_and_links_of_the_page_are_valid(document: Document) -> None:
     elements = list(document.root.all())
     levels = [int(each.tag[1]) for each in elements if re.fullmatch("h[1-6]", each.tag)]
     ids = [each.attributes["id"] for each in elements if "id" in each.attributes]
@@ -376,7 +394,7 @@ def test_structure_is_complete(document: Document) -> None:
     assert all(len(each.attributes["aria-label"]) > 20 for each in pictures)
 
 
-def test_every_chart_has_its_numbers_beside_it(document: Document) -> None:
+def test_every_chart_has_a_table_of_its_numbers(document: Document) -> None:
     for figure in document.root.all("article"):
         if any(figure.all("svg")):
             assert any(figure.all("table")), figure.attributes

@@ -1,4 +1,4 @@
-"""The colours: text and drawings stand out from what they are on, in both themes."""
+"""Text and chart colours have enough contrast in both themes."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from connector.report.charts import PALETTE, SERIES, SURFACES, TEXTS
 from connector.report.page import ReportPage
 
 
-def luminance(colour: str) -> float:
-    """The relative luminance of #rrggbb, from 0 to 1."""
+def compute_luminance(colour: str) -> float:
+    """Return the relative luminance of #rrggbb, from 0 to 1."""
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
+def compute_contrast(one: str, other: str) -> float:
     """Return the contrast of two colours, from 1 to 21."""
-    low, high = sorted((luminance(one), luminance(other)))
+    low, high = sorted((compute_luminance(one), compute_luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
-def test_contrast_is_computed_as_it_is_defined() -> None:
-    assert 21 == round(contrast("#000000", "#ffffff"), 6)
-    assert 1 == contrast("#0e4f7d", "#0e4f7d")
-    assert 4.54 == round(contrast("#767676", "#ffffff"), 2)
+def test_the_contrast_of_known_colours_is_computed_correctly() -> None:
+    assert 21 == round(compute_contrast("#000000", "#ffffff"), 6)
+    assert 1 == compute_contrast("#0e4f7d", "#0e4f7d")
+    assert 4.54 == round(compute_contrast("#767676", "#ffffff"), 2)
 
 
 @pytest.mark.parametrize("theme", [0, 1])
-def test_text_stands_out(theme: int) -> None:
+def test_text_has_a_contrast_of_at_least_4_5(theme: int) -> None:
     for text, surface in product(TEXTS, SURFACES):
-        found = contrast(PALETTE[text][theme], PALETTE[surface][theme])
+        found = compute_contrast(PALETTE[text][theme], PALETTE[surface][theme])
         assert found >= 4.5, (text, surface, found)
 
 
 @pytest.mark.parametrize("theme", [0, 1])
-def test_drawings_stand_out(theme: int) -> None:
+def test_chart_colours_contrast_with_the_card_and_each_other(theme: int) -> None:
     for name in SERIES:
-        assert contrast(PALETTE[name][theme], PALETTE["card"][theme]) >= 3, name
+        assert compute_contrast(PALETTE[name][theme], PALETTE["card"][theme]) >= 3, name
     for one, other in combinations(SERIES, 2):
-        assert contrast(PALETTE[one][theme], PALETTE[other][theme]) >= 1.25, (one, other)
+        assert compute_contrast(PALETTE[one][theme], PALETTE[other][theme]) >= 1.25, (one, other)
 
 
-def test_page_uses_declared_colours_alone(page: ReportPage) -> None:
+def test_the_page_uses_only_declared_colours(page: ReportPage) -> None:
     declared = {colour for shade in PALETTE.values() for colour in shade}
     used = set(re.findall(r"var\(--(\w+)\)", page.html))
 

@@ -1,4 +1,4 @@
-"""One check for each switch on lists, values, errors and headers: `check(open, value)`."""
+"""Checks of behaviours of lists, values, errors and headers: `check(open, value)`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MANY = {"candidates": 130}
 NEVER = "never in anybody's data"
 
 
-def per_page_over(open: Open, value: str) -> None:
-    """Answer to a `per_page` above 100."""
+def check_per_page_over(open: Open, value: str) -> None:
+    """Response to a `per_page` above 100."""
     answer = open(counts=MANY).get("/candidates", per_page=101)
     if value in ("422", "400"):
         assert int(value) == answer.status_code
@@ -30,7 +30,7 @@ def per_page_over(open: Open, value: str) -> None:
     assert expected == len(answer.json()["data"]) == answer.json()["pagination"]["per_page"]
 
 
-def per_page_max(open: Open, value: str) -> None:
+def check_per_page_max(open: Open, value: str) -> None:
     """Largest number of records on a page."""
     world = open(counts=MANY)
     answer = world.get("/candidates", per_page=100).json()
@@ -39,7 +39,7 @@ def per_page_max(open: Open, value: str) -> None:
     assert min(20, int(value)) == world.get("/candidates").json()["pagination"]["per_page"]
 
 
-def page_invalid(open: Open, value: str) -> None:
+def check_page_invalid(open: Open, value: str) -> None:
     """A page of zero."""
     answer = open(counts=MANY).get("/candidates", page=0, per_page="x")
     if value == "refused":
@@ -49,7 +49,7 @@ def page_invalid(open: Open, value: str) -> None:
         assert (1, 20) == (pagination["page"], pagination["per_page"])
 
 
-def page_past_end(open: Open, value: str) -> None:
+def check_page_past_end(open: Open, value: str) -> None:
     """The eighth page of seven."""
     world = open(counts=MANY)
     answer = world.get("/candidates", page=8)
@@ -61,13 +61,13 @@ def page_past_end(open: Open, value: str) -> None:
         assert world.get("/candidates", page=7).json() == answer.json()
 
 
-def pages_of_nothing(open: Open, value: str) -> None:
-    """The pages of an empty list."""
+def check_pages_of_nothing(open: Open, value: str) -> None:
+    """Pages of an empty list."""
     assert int(value) == open().get("/jobs").json()["pagination"]["total_pages"]
 
 
-def total(open: Open, value: str) -> None:
-    """A record that is made while a list is answered."""
+def check_total(open: Open, value: str) -> None:
+    """Total after a record is created during the list request."""
 
     def between(store: Store) -> None:
         # A hook that lists is not interrupted by itself.
@@ -84,16 +84,16 @@ def total(open: Open, value: str) -> None:
         assert expected == answer["pagination"]["total"]
 
 
-def sorting(open: Open, value: str) -> None:
-    """A sort that is honoured differs from the default order."""
+def check_sorting(open: Open, value: str) -> None:
+    """A sort order that differs from the default order."""
     world = open(counts=MANY)
     plain = world.ids("/candidates")
     sorted_ = world.ids("/candidates", sort="last_name", order="asc")
     assert (value == "ignored") == (plain == sorted_)
 
 
-def unknown_sort(open: Open, value: str) -> None:
-    """A sort, and an order, that nobody listed."""
+def check_unknown_sort(open: Open, value: str) -> None:
+    """An undocumented sort field and order."""
     world = open(counts=MANY)
     for name, query in (("sort", {"sort": "phone"}), ("order", {"order": "sideways"})):
         answer = world.get("/candidates", **query)
@@ -103,8 +103,8 @@ def unknown_sort(open: Open, value: str) -> None:
             assert world.get("/candidates").json() == answer.json()
 
 
-def content_type_sort(open: Open, value: str) -> None:
-    """A sort where the API has none."""
+def check_content_type_sort(open: Open, value: str) -> None:
+    """A sort of content types, which the API does not document."""
     world = open(counts={"content_types": 4})
     answer = world.get("/content-types", sort="name", order="desc")
     if value == "refused":
@@ -113,8 +113,8 @@ def content_type_sort(open: Open, value: str) -> None:
         assert world.get("/content-types").json() == answer.json()
 
 
-def ties(open: Open, value: str) -> None:
-    """Records that one import made, read twice."""
+def check_ties(open: Open, value: str) -> None:
+    """Records created by one import, read twice."""
     world = open()
     stamp = datetime(2025, 1, 2, tzinfo=UTC)
     for _ in range(30):
@@ -124,8 +124,8 @@ def ties(open: Open, value: str) -> None:
     assert (value == "stable") == (first == second)
 
 
-def unknown_filter_value(open: Open, value: str) -> None:
-    """A status that no candidate can have."""
+def check_unknown_filter_value(open: Open, value: str) -> None:
+    """A status that does not exist for candidates."""
     answer = open(counts=MANY).get("/candidates", status=NEVER)
     if value == "refused":
         assert (422, ["status"]) == (answer.status_code, list(answer.json()["errors"]))
@@ -134,8 +134,8 @@ def unknown_filter_value(open: Open, value: str) -> None:
         assert expected == answer.json()["pagination"]["total"]
 
 
-def unknown_parameter(open: Open, value: str) -> None:
-    """A parameter that the endpoint does not have."""
+def check_unknown_parameter(open: Open, value: str) -> None:
+    """A parameter that the endpoint does not document."""
     world = open(counts=MANY)
     answer = world.get("/candidates", updated_since="2024-01-01")
     if value == "refused":
@@ -147,8 +147,8 @@ def unknown_parameter(open: Open, value: str) -> None:
     assert 200 == world.get("/candidates", **every).status_code
 
 
-def search(open: Open, value: str) -> None:
-    """A name, an email, a note and a key, each searched for."""
+def check_search(open: Open, value: str) -> None:
+    """Searches for a name, an email, a note and a key."""
     world = open()
     record = {"first_name": "Quentin", "email": "q@z.example", "notes": "likes zebras"}
     world.store.insert("candidates", record)
@@ -163,7 +163,7 @@ def search(open: Open, value: str) -> None:
     assert 0 == found("first_name")
 
 
-def _three_bookings(open: Open) -> Callable[..., str]:
+def create_three_bookings(open: Open) -> Callable[..., str]:
     world = open()
     for number, (start, end) in enumerate(((10, 12), (11, 14), (12, 16))):
         world.store.insert(
@@ -183,9 +183,9 @@ def _three_bookings(open: Open) -> Callable[..., str]:
     return found
 
 
-def booking_dates(open: Open, value: str) -> None:
-    """Three bookings and bounds that tell the fields apart."""
-    found = _three_bookings(open)
+def check_booking_dates(open: Open, value: str) -> None:
+    """Three bookings whose dates reveal which field is filtered."""
+    found = create_three_bookings(open)
     assert ("01" if value == "start_datetime" else "") == found("2026-05-10", "2026-05-11")
     expected = {"start_datetime": "2", "end_datetime": "01", "each": "", "created_at": ""}
     assert expected[value] == found("2026-05-12", "2026-05-14")
@@ -197,10 +197,10 @@ def booking_dates(open: Open, value: str) -> None:
     }[value]
 
 
-def booking_bounds(open: Open, value: str) -> None:
+def check_booking_bounds(open: Open, value: str) -> None:
     """Whether a filter includes its first and last day."""
     expected = {"inclusive": "012", "exclusive": "1"}[value]
-    assert expected == _three_bookings(open)("2026-05-10", "2026-05-12")
+    assert expected == create_three_bookings(open)("2026-05-10", "2026-05-12")
     world = open()
     first = datetime(2026, 5, 10, tzinfo=UTC)
     for moment in (first, first + timedelta(days=1, microseconds=-1)):
@@ -211,7 +211,7 @@ def booking_bounds(open: Open, value: str) -> None:
     assert 0 == len(world.ids("/bookings", start_date="2026-05-11"))
 
 
-def content_type_items(open: Open, value: str) -> None:
+def check_content_type_items(open: Open, value: str) -> None:
     """`updated_at` in the list of content types."""
     world = open(counts={"content_types": 2})
     item = world.get("/content-types").json()["data"][0]
@@ -220,8 +220,8 @@ def content_type_items(open: Open, value: str) -> None:
         assert each == world.store.records("content_types")[item["id"]][name]
 
 
-def timestamp_precision(open: Open, value: str) -> None:
-    """The digits of every timestamp, also of those that clients send."""
+def check_timestamp_precision(open: Open, value: str) -> None:
+    """Digits of every timestamp, including those sent by clients."""
     world = open(counts=MANY, clock=Clock(MORNING))
     digits = {"microseconds": ".654321", "milliseconds": ".654", "seconds": ""}[value]
     body = {**world.body("bookings"), "start_datetime": "2026-05-04T09:30:00.654321Z"}
@@ -238,7 +238,7 @@ def timestamp_precision(open: Open, value: str) -> None:
     assert expected == world.ids("/candidates")[:2]
 
 
-def timestamp_suffix(open: Open, value: str) -> None:
+def check_timestamp_suffix(open: Open, value: str) -> None:
     """The end of every timestamp."""
     world = open(counts={"jobs": 3})
     end = {"Z": "Z", "offset": "+00:00", "none": ""}[value]
@@ -247,7 +247,7 @@ def timestamp_suffix(open: Open, value: str) -> None:
         assert world.get(f"/jobs/{item['id']}").json()["data"]["updated_at"][26:] == end
 
 
-def nulls(open: Open, value: str) -> None:
+def check_nulls(open: Open, value: str) -> None:
     """A field without a value, in a detail and in a list item."""
     world = open()
     id = world.call("POST", "/jobs", json=world.body("jobs")).json()["data"]["id"]
@@ -257,8 +257,8 @@ def nulls(open: Open, value: str) -> None:
     assert value == "absent" or shown["department"] is None is item["salary_min"]
 
 
-def extra_fields(open: Open, value: str) -> None:
-    """A field that the API does not list."""
+def check_extra_fields(open: Open, value: str) -> None:
+    """A field that the API does not document."""
     world = open(counts={"jobs": 1})
     item = world.get("/jobs").json()["data"][0]
     shown = world.get(f"/jobs/{item['id']}").json()["data"]
@@ -267,7 +267,7 @@ def extra_fields(open: Open, value: str) -> None:
     assert expected == set(item) - set(CATALOG["jobs"].fields)
 
 
-def _bodies_of_errors(world: ServedSandbox) -> list[tuple[int, Any]]:
+def collect_error_bodies(world: ServedSandbox) -> list[tuple[int, Any]]:
     stranger = {"Authorization": "Bearer nobody"}
     answers: list[httpx.Response] = [
         world.call("POST", "/jobs", content=b"["),
@@ -278,19 +278,19 @@ def _bodies_of_errors(world: ServedSandbox) -> list[tuple[int, Any]]:
     return [(each.status_code, each.json()) for each in answers]
 
 
-def error_bodies(open: Open, value: str) -> None:
-    """The bodies of errors that are no validation failures; those of 422 stay as shown."""
+def check_error_bodies(open: Open, value: str) -> None:
+    """Bodies of errors except 422, which stay as documented."""
     world = open()
     expected = {"full": ["error", "message"], "message": ["message"], "empty": []}[value]
-    bodies = _bodies_of_errors(world)
+    bodies = collect_error_bodies(world)
     assert [400, 401, 404, 405] == [status for status, _ in bodies]
     assert all(expected == list(body) for _, body in bodies)
     refused = world.call("POST", "/jobs", json={}).json()
     assert ["error", "message", "errors"] == list(refused)
 
 
-def unknown_paths(open: Open, value: str) -> None:
-    """A path that is not the API's; a record that is not there is another matter."""
+def check_unknown_paths(open: Open, value: str) -> None:
+    """A path that the API does not have; missing records are a separate case."""
     world = open()
     answer = world.http.get("/api/v2/jobs")
     assert 404 == answer.status_code
@@ -299,8 +299,8 @@ def unknown_paths(open: Open, value: str) -> None:
     assert "not_found" == world.get(f"/jobs/{ABSENT_ID}").json()["error"]
 
 
-def rate_window(open: Open, value: str) -> None:
-    """Three requests a minute, at :07 and :37 past, and when there are more again."""
+def check_rate_window(open: Open, value: str) -> None:
+    """Three requests a minute at :07 and :37, and the time of the next allowed ones."""
     clock = Clock(datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC))
     world = open(clock=clock, rate_limit=3)
 
@@ -322,8 +322,8 @@ def rate_window(open: Open, value: str) -> None:
     assert after[value] == figures()
 
 
-def rate_headers(open: Open, value: str) -> None:
-    """Which answers carry the three headers."""
+def check_rate_headers(open: Open, value: str) -> None:
+    """Responses that carry the three headers."""
     world = open()
     names = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
     for answer, shown in (
@@ -334,8 +334,8 @@ def rate_headers(open: Open, value: str) -> None:
         assert [shown] * 3 == [name in answer.headers for name in names]
 
 
-def month_reset(open: Open, value: str) -> None:
-    """The reset that is shown once the month is spent."""
+def check_month_reset(open: Open, value: str) -> None:
+    """Reset time shown when the month is spent."""
     clock = Clock(datetime(2026, 12, 30, 23, 59, 30, tzinfo=UTC))
     world = open(clock=clock, monthly_limit=2)
     assert [200, 200, 429] == [world.get("/jobs").status_code for _ in range(3)]
@@ -345,8 +345,8 @@ def month_reset(open: Open, value: str) -> None:
     assert "0" == headers["x-ratelimit-remaining"]
 
 
-def retry_after(open: Open, value: str) -> None:
-    """The header that the API does not mention."""
+def check_retry_after(open: Open, value: str) -> None:
+    """A header that the API does not document."""
     clock = Clock(datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC))
     world = open(clock=clock, rate_limit=1)
     assert "retry-after" not in world.get("/jobs").headers
@@ -355,7 +355,7 @@ def retry_after(open: Open, value: str) -> None:
     assert expected == world.get("/jobs").headers.get("retry-after")
 
 
-def date_header(open: Open, value: str) -> None:
+def check_date_header(open: Open, value: str) -> None:
     """The server's own clock."""
     headers = open(clock=Clock(MORNING)).get("/jobs").headers
     expected = {"shown": "Wed, 04 Mar 2026 05:06:07 GMT", "missing": None}[value]
@@ -363,12 +363,44 @@ def date_header(open: Open, value: str) -> None:
 
 
 CHECKS: dict[str, Check] = {
-    each.__name__: each
+    each.__name__.removeprefix("check_"): each
     for each in (
-        *(per_page_over, per_page_max, page_invalid, page_past_end, pages_of_nothing, total),
-        *(sorting, unknown_sort, content_type_sort, ties, unknown_filter_value),
-        *(unknown_parameter, search, booking_dates, booking_bounds, content_type_items),
-        *(timestamp_precision, timestamp_suffix, nulls, extra_fields, error_bodies),
-        *(unknown_paths, rate_window, rate_headers, month_reset, retry_after, date_header),
+        *(
+            check_per_page_over,
+            check_per_page_max,
+            check_page_invalid,
+            check_page_past_end,
+            check_pages_of_nothing,
+            check_total,
+        ),
+        *(
+            check_sorting,
+            check_unknown_sort,
+            check_content_type_sort,
+            check_ties,
+            check_unknown_filter_value,
+        ),
+        *(
+            check_unknown_parameter,
+            check_search,
+            check_booking_dates,
+            check_booking_bounds,
+            check_content_type_items,
+        ),
+        *(
+            check_timestamp_precision,
+            check_timestamp_suffix,
+            check_nulls,
+            check_extra_fields,
+            check_error_bodies,
+        ),
+        *(
+            check_unknown_paths,
+            check_rate_window,
+            check_rate_headers,
+            check_month_reset,
+            check_retry_after,
+            check_date_header,
+        ),
     )
 }

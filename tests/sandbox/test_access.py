@@ -37,13 +37,13 @@ REQUESTS = [
 ]
 
 
-def as_key(key: str) -> dict[str, str]:
-    """The header that carries the key."""
+def make_key_header(key: str) -> dict[str, str]:
+    """Return the header with the API key."""
     return {"Authorization": f"Bearer {key}"}
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer wrong", "{key}", "Basic {key}"])
-def test_missing_or_invalid_key_is_401(world: ServedSandbox, header: str | None) -> None:
+def test_a_missing_or_invalid_key_gives_401(world: ServedSandbox, header: str | None) -> None:
     with httpx.Client(base_url=world.sandbox.base_url) as http:
         given = (header or "").format(key=world.sandbox.key)
         headers = {} if header is None else {"Authorization": given}
@@ -53,7 +53,7 @@ def test_missing_or_invalid_key_is_401(world: ServedSandbox, header: str | None)
 
 
 @pytest.mark.parametrize(("resource", "method", "path"), REQUESTS)
-def test_each_operation_needs_its_own_scope(
+def test_each_operation_requires_its_own_scope(
     open_world: Open, resource: str, method: str, path: str
 ) -> None:
     verb = "read" if method == "GET" else "write"
@@ -62,18 +62,22 @@ def test_each_operation_needs_its_own_scope(
     keys = {"own": (own,), "rest": tuple(rest)}
     world = open_world(counts={"content_types": 1}, keys=keys)
 
-    refused = world.call(method, path, headers=as_key("rest"), json={})
+    refused = world.call(method, path, headers=make_key_header("rest"), json={})
     assert (403, "forbidden") == (refused.status_code, refused.json()["error"])
     assert own in refused.json()["message"]
-    assert world.call(method, path, headers=as_key("own"), json={}).status_code in (200, 404, 422)
+    assert world.call(method, path, headers=make_key_header("own"), json={}).status_code in (
+        200,
+        404,
+        422,
+    )
 
 
-def test_first_key_is_the_sandboxs(open_world: Open) -> None:
+def test_the_first_configured_key_is_the_default_key(open_world: Open) -> None:
     world = open_world(keys={"one": ("*",), "two": ("jobs.read",)})
 
     assert "one" == world.sandbox.key
     assert 200 == world.get("/leads").status_code
-    assert 403 == world.call("GET", "/leads", headers=as_key("two")).status_code
+    assert 403 == world.call("GET", "/leads", headers=make_key_header("two")).status_code
 
 
 @pytest.mark.parametrize(
@@ -84,28 +88,30 @@ def test_first_key_is_the_sandboxs(open_world: Open) -> None:
         *(("GET", "/"), ("GET", "/api/v2/jobs"), ("DELETE", "/api/v1"), ("GET", "/api/v1/jobs/")),
     ],
 )
-def test_every_answer_carries_the_headers(world: ServedSandbox, method: str, path: str) -> None:
+def test_every_response_has_the_date_and_rate_limit_headers(
+    world: ServedSandbox, method: str, path: str
+) -> None:
     for headers in ({}, {"Authorization": ""}):
         answer = world.http.request(method, path, headers=headers, content=b"{")
         assert [True] * 4 == [name in answer.headers for name in HEADERS]
         assert answer.status_code >= 400 or method in ("GET", "HEAD")
 
 
-def test_head_has_no_body(world: ServedSandbox) -> None:
+def test_a_head_response_has_no_body(world: ServedSandbox) -> None:
     answer = world.call("HEAD", "/jobs")
 
     assert (200, b"") == (answer.status_code, answer.content)
     assert str(len(world.get("/jobs").content)) == answer.headers["content-length"]
 
 
-def test_date_is_the_servers_time(world: ServedSandbox) -> None:
+def test_the_date_header_is_the_time_of_the_server(world: ServedSandbox) -> None:
     before = datetime.now(UTC).replace(microsecond=0)
     date = parsedate_to_datetime(world.get("/jobs").headers["date"])
 
     assert before <= date <= datetime.now(UTC)
 
 
-def test_window_is_the_minute_of_the_clock(open_world: Open) -> None:
+def test_the_rate_limit_window_is_the_minute_of_the_clock(open_world: Open) -> None:
     clock = Clock(MORNING)
     world = open_world(clock=clock, rate_limit=3)
     minute = int(datetime(2026, 3, 4, 5, 7, tzinfo=UTC).timestamp())
@@ -126,18 +132,18 @@ def test_window_is_the_minute_of_the_clock(open_world: Open) -> None:
     assert (200, 3, 2, minute + 60) == figures(world.get("/jobs"))
 
 
-def test_limits_belong_to_the_workspace(open_world: Open) -> None:
+def test_all_keys_share_the_rate_limits(open_world: Open) -> None:
     keys = {"one": ("*",), "two": ("*",)}
     world = open_world(clock=Clock(MORNING), rate_limit=2, keys=keys)
 
     def status(key: str, path: str = "/api/v1/jobs") -> int:
-        return world.http.get(path, headers=as_key(key)).status_code
+        return world.http.get(path, headers=make_key_header(key)).status_code
 
     assert [401, 401, 404, 404] == [status("x"), status("x"), status("one", "/"), status("x", "/")]
     assert [200, 200, 429, 429] == [status(k) for k in ("one", "two", "one", "two")]
 
 
-def test_month_is_spent_and_begins_anew(open_world: Open) -> None:
+def test_a_spent_monthly_quota_is_renewed_next_month(open_world: Open) -> None:
     clock = Clock(datetime(2026, 1, 31, 23, 58, 30, tzinfo=UTC))
     world = open_world(clock=clock, monthly_limit=2, rate_limit=60)
 
@@ -151,7 +157,7 @@ def test_month_is_spent_and_begins_anew(open_world: Open) -> None:
     assert [200, 200, 429] == [world.get("/jobs").status_code for _ in range(3)]
 
 
-def test_log_has_every_request_and_no_key(open_world: Open) -> None:
+def test_the_log_has_every_request_but_no_key(open_world: Open) -> None:
     world = open_world(keys={"very-secret": ("*",)})
     world.get("/jobs", page=2)
     world.call("POST", "/jobs", json={})
@@ -168,7 +174,7 @@ def test_log_has_every_request_and_no_key(open_world: Open) -> None:
     assert "very-secret" not in repr(log)
 
 
-def test_between_comes_between_every_two_requests(open_world: Open) -> None:
+def test_the_between_hook_runs_between_two_requests(open_world: Open) -> None:
     seen: list[int] = []
 
     def between(store: Store) -> None:
@@ -183,13 +189,13 @@ def test_between_comes_between_every_two_requests(open_world: Open) -> None:
     assert 3 == world.get("/jobs").json()["pagination"]["total"]
 
 
-def test_failure_within_is_a_500_and_is_raised_in_the_end() -> None:
+def test_an_internal_error_gives_500_and_is_raised_on_exit() -> None:
     def between(store: Store) -> None:
         raise RuntimeError("the hook's own fault")
 
     with pytest.raises(RuntimeError, match="the hook's own fault"):  # noqa: SIM117, PT012  # order
         with Sandbox(between=between) as sandbox:
-            headers = as_key(sandbox.key)
+            headers = make_key_header(sandbox.key)
             answers = [
                 httpx.get(f"{sandbox.base_url}/api/v1/jobs", headers=headers) for _ in range(2)
             ]
@@ -198,7 +204,7 @@ def test_failure_within_is_a_500_and_is_raised_in_the_end() -> None:
             assert all(name in answers[1].headers for name in HEADERS)
 
 
-def test_port_that_is_taken_is_refused_in_a_sentence(world: ServedSandbox) -> None:
+def test_a_port_in_use_is_rejected_with_a_message(world: ServedSandbox) -> None:
     port = httpx.URL(world.sandbox.base_url).port
     assert port is not None
 
@@ -207,7 +213,7 @@ def test_port_that_is_taken_is_refused_in_a_sentence(world: ServedSandbox) -> No
     assert "another port" in error.value.action
 
 
-def test_stopped_sandbox_is_unreachable_and_starts_again(open_world: Open) -> None:
+def test_a_stopped_sandbox_is_unreachable_until_it_starts_again(open_world: Open) -> None:
     world = open_world(counts={"jobs": 3})
     before = world.get("/jobs").json()
     world.sandbox.stop()
@@ -215,17 +221,19 @@ def test_stopped_sandbox_is_unreachable_and_starts_again(open_world: Open) -> No
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{world.sandbox.base_url}/api/v1/jobs")
     world.sandbox.start()
-    with httpx.Client(base_url=world.sandbox.base_url, headers=as_key(world.sandbox.key)) as http:
+    with httpx.Client(
+        base_url=world.sandbox.base_url, headers=make_key_header(world.sandbox.key)
+    ) as http:
         assert before == http.get("/api/v1/jobs").json()
 
 
-def test_requests_at_the_same_time_are_all_served(open_world: Open) -> None:
+def test_parallel_requests_are_all_served(open_world: Open) -> None:
     world = open_world(counts=COUNTS)
     answers: list[int] = []
 
     def write(number: int) -> None:
         with httpx.Client(
-            base_url=world.sandbox.base_url, headers=as_key(world.sandbox.key)
+            base_url=world.sandbox.base_url, headers=make_key_header(world.sandbox.key)
         ) as own:
             for step in range(5):
                 body: dict[str, Any] = {**world.body("jobs"), "title": f"{number}-{step}"}

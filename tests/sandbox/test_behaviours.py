@@ -1,4 +1,4 @@
-"""Every value of every behaviour switch, over a socket: one check per switch."""
+"""Every value of every behaviour over a socket, with one check per behaviour."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ CHECKS: dict[str, Callable[[Open, str], None]] = {**list_switches.CHECKS, **writ
 @pytest.mark.parametrize(
     ("name", "value"), [(each.name, v) for each in BEHAVIOURS.values() for v in each.values]
 )
-def test_every_value_does_what_it_says(open_world: Open, name: str, value: str) -> None:
+def test_every_behaviour_value_has_its_effect(open_world: Open, name: str, value: str) -> None:
     def open_with(**options: Any) -> ServedSandbox:
         return open_world(**{"behaviours": {name: value}, **options})
 
     CHECKS[name](open_with, value)
 
 
-def test_every_switch_has_one_check() -> None:
+def test_every_behaviour_has_one_check() -> None:
     assert set(BEHAVIOURS) == set(CHECKS)
 
 
-def test_defaults_are_first_and_are_what_a_plain_sandbox_does() -> None:
+def test_the_first_value_of_each_behaviour_is_the_default() -> None:
     plain = Behaviours()
 
     for each in BEHAVIOURS.values():
@@ -41,7 +41,7 @@ def test_defaults_are_first_and_are_what_a_plain_sandbox_does() -> None:
         assert each.section
 
 
-def test_unknown_names_and_values_say_what_is_allowed() -> None:
+def test_unknown_behaviours_and_values_are_rejected_with_the_allowed_ones() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'delete'") as error:
         Sandbox(behaviours={"delet": "204"})
     assert set(BEHAVIOURS) == set(error.value.allowed)
@@ -50,7 +50,7 @@ def test_unknown_names_and_values_say_what_is_allowed() -> None:
     assert ("204", "message") == error.value.allowed
 
 
-def test_settings_are_name_and_value() -> None:
+def test_behaviours_are_parsed_from_name_and_value() -> None:
     read = Behaviours.parse(("delete=message", "nulls=absent", "delete=204"))
 
     assert Behaviours(nulls="absent") == read

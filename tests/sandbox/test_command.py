@@ -1,4 +1,4 @@
-"""`connector sandbox` as a process of its own, and its page in the manual."""
+"""`connector sandbox` as a separate process, and its documentation."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ class RunningSandbox:
     url: str
 
     def total(self, path: str, key: str = KEY_DEFAULT) -> int | str:
-        """The total of a list, or the `error` that it was answered with."""
+        """Return the total of a list, or the `error` of the response."""
         headers = {"Authorization": f"Bearer {key}"}
         body = httpx.get(f"{self.url}/api/v1{path}", headers=headers).json()
         total: int | str = body["pagination"]["total"] if "pagination" in body else body["error"]
         return total
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
-        """The exit status after that signal, and what else was written to stdout and stderr."""
+        """Send the signal, and return exit status and further output to stdout and stderr."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=20)
         return self.process.returncode, out, err
 
 
 @contextmanager
-def started(*arguments: str) -> Iterator[RunningSandbox]:
-    """The command with these arguments, on a free port, once it has said that it is ready."""
+def start_sandbox(*arguments: str) -> Iterator[RunningSandbox]:
+    """Start the command on a free port, and yield when it reports that it is ready."""
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", RUN, "--port", "0", *arguments],
         stdout=subprocess.PIPE,
@@ -77,8 +77,8 @@ def started(*arguments: str) -> Iterator[RunningSandbox]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_command_says_ready_once_serves_and_ends_quietly(number: signal.Signals) -> None:
-    with started(*FEW) as one:
+def test_the_command_reports_ready_serves_and_exits_on_a_signal(number: signal.Signals) -> None:
+    with start_sandbox(*FEW) as one:
         assert 25 == one.total("/candidates")
         assert [2, 2, 2, 2, 2] == [
             one.total(f"/{n}") for n in ("jobs", "companies", "bookings", "leads", "content-types")
@@ -91,11 +91,11 @@ def test_command_says_ready_once_serves_and_ends_quietly(number: signal.Signals)
         ) == one.end(number)
 
 
-def test_options_reach_the_sandbox(tmp_path: Path) -> None:
+def test_command_options_configure_the_sandbox(tmp_path: Path) -> None:
     data = tmp_path / "agency.sqlite"
     options = (*FEW, "--data", str(data), "--behaviour", "delete=message")
     keys = ("--api-key", "all", "--api-key", "some=jobs.read,leads.read")
-    with started(*options, *keys, "--rate-limit", "60", "--monthly-limit", "5") as one:
+    with start_sandbox(*options, *keys, "--rate-limit", "60", "--monthly-limit", "5") as one:
         assert "forbidden" == one.total("/candidates", "some")
         assert "unauthorized" == one.total("/candidates")
         jobs = httpx.get(f"{one.url}/api/v1/jobs", headers={"Authorization": "Bearer all"})
@@ -106,22 +106,22 @@ def test_options_reach_the_sandbox(tmp_path: Path) -> None:
         assert ["message"] == list(deleted.json())
         assert [1, 1, "rate_limit_exceeded"] == [one.total("/jobs", "some") for _ in range(3)]
         assert (0, "", "") == one.end()
-    with started(*options) as again:
+    with start_sandbox(*options) as again:
         assert 1 == again.total("/jobs")
         status, out, err = again.end()
         assert (0, "") == (status, out)
         assert f"{data} already has records" in err
 
 
-def test_key_may_have_no_scope() -> None:
-    with started(*FEW, "--api-key", "all", "--api-key", "none=") as one:
+def test_a_key_without_scopes_is_forbidden_everywhere() -> None:
+    with start_sandbox(*FEW, "--api-key", "all", "--api-key", "none=") as one:
         assert "forbidden" == one.total("/candidates", "none")
         assert 25 == one.total("/candidates", "all")
 
 
-def test_data_file_is_one_sandboxs(tmp_path: Path) -> None:
+def test_a_data_file_in_use_is_rejected(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "agency.sqlite"))
-    with started(*FEW, *data) as one:
+    with start_sandbox(*FEW, *data) as one:
         result = CliRunner().invoke(command, ["--port", "0", *FEW, *data])
         assert 2 == result.exit_code
         assert "another sandbox" in result.stderr
@@ -150,11 +150,11 @@ FAULTS = {
 }
 
 
-def test_every_fault_can_be_had_from_the_command() -> None:
+def test_every_fault_can_be_set_with_a_command_option() -> None:
     assert {each.partition(" ")[0] for each in FAULTS} == {*KINDS}
     options = [("--fault", f"{each} method=GET path=/api/v1/jobs") for each in FAULTS]
     found: list[int | None] = []
-    with started(*FEW, *itertools.chain(*options)) as one:
+    with start_sandbox(*FEW, *itertools.chain(*options)) as one:
         for _ in FAULTS:
             assert 2 == one.total("/leads")
             with suppress(httpx.TransportError):
@@ -168,8 +168,8 @@ def test_every_fault_can_be_had_from_the_command() -> None:
     assert [*FAULTS.values()] == found
 
 
-def test_what_was_put_off_comes_at_a_signal() -> None:
-    with started(*FEW, "--fault", "drop effect=later method=DELETE") as one:
+def test_delayed_effects_are_applied_at_a_signal() -> None:
+    with start_sandbox(*FEW, "--fault", "drop effect=later method=DELETE") as one:
         (first, _) = httpx.get(f"{one.url}/api/v1/jobs", headers=KEY).json()["data"]
         with pytest.raises(httpx.TransportError):
             httpx.delete(f"{one.url}/api/v1/jobs/{first['id']}", headers=KEY)
@@ -181,8 +181,8 @@ def test_what_was_put_off_comes_at_a_signal() -> None:
         assert 1 == one.total("/jobs")
 
 
-def test_port_in_use_is_exit_1_and_a_sentence() -> None:
-    with started(*FEW) as one:
+def test_a_port_in_use_exits_with_1_and_a_message() -> None:
+    with start_sandbox(*FEW) as one:
         port = one.url.rsplit(":", 1)[1]
         second = subprocess.run(
             [sys.executable, "-c", RUN, "--port", port, *FEW],
@@ -218,14 +218,16 @@ def test_port_in_use_is_exit_1_and_a_sentence() -> None:
         (["--nonsense"], "No such option"),
     ],
 )
-def test_wrong_usage_is_exit_2_with_what_is_allowed(arguments: list[str], expected: str) -> None:
+def test_wrong_usage_exits_with_2_and_the_allowed_values(
+    arguments: list[str], expected: str
+) -> None:
     result = CliRunner().invoke(command, ["--port", "0", *FEW[:2], *arguments])
 
     assert (2, "") == (result.exit_code, result.stdout)
     assert expected in result.stderr
 
 
-def test_file_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
+def test_an_unusable_data_file_exits_with_a_message(tmp_path: Path) -> None:
     path = tmp_path / "letter.txt"
     path.write_text("Dear reader, " * 100)
 
@@ -235,7 +237,7 @@ def test_file_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
     assert str(path) in result.stderr
 
 
-def test_help_lists_every_behaviour_and_resource() -> None:
+def test_the_help_lists_every_behaviour_and_resource() -> None:
     text = CliRunner().invoke(command, ["--help"]).output
 
     for each in BEHAVIOURS.values():
@@ -246,10 +248,10 @@ def test_help_lists_every_behaviour_and_resource() -> None:
     assert "Example:" in text
 
 
-def test_manual_has_the_registry() -> None:
+def test_the_sandbox_page_has_the_table_of_behaviours() -> None:
     assert table() in PAGE, f"Put this into docs/SANDBOX.md:\n{table()}"
 
 
-def test_manual_names_every_option() -> None:
+def test_the_sandbox_page_names_every_option() -> None:
     for parameter in command.params:
         assert parameter.opts[0] in PAGE

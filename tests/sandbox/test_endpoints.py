@@ -11,7 +11,9 @@ from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, Served
 
 
 @pytest.mark.parametrize("resource", CATALOG)
-def test_list_has_envelope_and_exact_item_shape(world: ServedSandbox, resource: str) -> None:
+def test_a_list_has_its_envelope_and_exactly_the_declared_fields(
+    world: ServedSandbox, resource: str
+) -> None:
     answer = world.get(world.path(resource))
 
     assert 200 == answer.status_code
@@ -22,7 +24,7 @@ def test_list_has_envelope_and_exact_item_shape(world: ServedSandbox, resource: 
 
 
 @pytest.mark.parametrize("resource", CATALOG)
-def test_list_holds_every_record_once(world: ServedSandbox, resource: str) -> None:
+def test_a_list_contains_every_record_once(world: ServedSandbox, resource: str) -> None:
     path = world.path(resource)
     type = path.rsplit("/", 1)[-1] if resource == "content_items" else None
 
@@ -30,7 +32,7 @@ def test_list_holds_every_record_once(world: ServedSandbox, resource: str) -> No
 
 
 @pytest.mark.parametrize("resource", CATALOG)
-def test_items_and_details_are_what_is_stored(world: ServedSandbox, resource: str) -> None:
+def test_items_and_details_equal_the_stored_records(world: ServedSandbox, resource: str) -> None:
     path, records = world.path(resource), world.store.records(resource)
     for item in world.get(path).json()["data"]:
         detail = records[item["id"]]
@@ -44,7 +46,7 @@ def test_items_and_details_are_what_is_stored(world: ServedSandbox, resource: st
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 @pytest.mark.parametrize("resource", CHANGEABLE)
-def test_unknown_id_is_404(world: ServedSandbox, resource: str, method: str) -> None:
+def test_an_unknown_id_gives_404(world: ServedSandbox, resource: str, method: str) -> None:
     answer = world.call(method, f"{world.path(resource)}/{ABSENT_ID}", json={})
 
     assert 404 == answer.status_code
@@ -53,7 +55,7 @@ def test_unknown_id_is_404(world: ServedSandbox, resource: str, method: str) -> 
 
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
-def test_create_then_get_update_delete(
+def test_a_record_can_be_created_read_updated_and_deleted(
     open_world: Callable[..., ServedSandbox], resource: str
 ) -> None:
     world = open_world(counts=COUNTS)
@@ -88,17 +90,17 @@ def test_every_accepted_field_is_stored(
     path = world.path(resource)
     sent = world.full_body(resource)
     id = world.call("POST", path, json=sent).json()["data"]["id"]
-    _assert_stored(world, resource, id, sent)
+    assert_stored(world, resource, id, sent)
 
     if resource not in CHANGEABLE:
         return
     sent = world.full_body(resource, "update")
     answer = world.call("PUT", f"{path}/{id}", json=sent)
     assert 200 == answer.status_code, answer.text
-    _assert_stored(world, resource, id, sent)
+    assert_stored(world, resource, id, sent)
 
 
-def _assert_stored(world: ServedSandbox, resource: str, id: str, sent: dict[str, object]) -> None:
+def assert_stored(world: ServedSandbox, resource: str, id: str, sent: dict[str, object]) -> None:
     shown = world.get(f"{world.path(resource)}/{id}").json()["data"]
     write_only = {n for n, f in CATALOG[resource].fields.items() if f.write_only}
 
@@ -110,7 +112,7 @@ def _assert_stored(world: ServedSandbox, resource: str, id: str, sent: dict[str,
 
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
-def test_update_leaves_the_rest_alone(
+def test_an_update_keeps_the_fields_it_does_not_contain(
     open_world: Callable[..., ServedSandbox], resource: str
 ) -> None:
     world = open_world(counts=COUNTS)
@@ -129,7 +131,7 @@ def test_update_leaves_the_rest_alone(
     assert before["updated_at"] < after["updated_at"]
 
 
-def test_convert_answers_with_active_and_keeps_the_lead(
+def test_a_converted_lead_becomes_active_and_stays_in_the_list(
     open_world: Callable[..., ServedSandbox],
 ) -> None:
     world = open_world(counts=COUNTS)
@@ -145,7 +147,9 @@ def test_convert_answers_with_active_and_keeps_the_lead(
     assert 404 == world.call("POST", f"/leads/{ABSENT_ID}/convert").status_code
 
 
-def test_content_is_reached_by_slug_and_by_id(open_world: Callable[..., ServedSandbox]) -> None:
+def test_content_items_are_found_by_slug_and_id_of_their_type(
+    open_world: Callable[..., ServedSandbox],
+) -> None:
     world = open_world(counts=COUNTS)
     type = next(iter(world.store.records("content_types").values()))
 
@@ -156,7 +160,7 @@ def test_content_is_reached_by_slug_and_by_id(open_world: Callable[..., ServedSa
     assert 200 == world.get(f"/content/{type['slug']}/{id}").status_code
 
 
-def test_content_item_belongs_to_its_type_alone(world: ServedSandbox) -> None:
+def test_a_content_item_is_not_found_under_another_type(world: ServedSandbox) -> None:
     first, second, *_ = world.store.records("content_types")
     id = world.ids(f"/content/{first}")[0]
 
@@ -175,31 +179,35 @@ def test_content_types_are_read_only(world: ServedSandbox) -> None:
     assert 404 == world.call("POST", f"/jobs/{id}/convert").status_code
 
 
-def test_server_fills_in_what_clients_do_not_send(open_world: Callable[..., ServedSandbox]) -> None:
+def test_the_server_fills_in_fields_that_clients_do_not_send(
+    open_world: Callable[..., ServedSandbox],
+) -> None:
     world = open_world(counts=COUNTS)
 
-    def create(path: str, body: dict[str, object]) -> dict[str, object]:
+    def create_record(path: str, body: dict[str, object]) -> dict[str, object]:
         id = world.call("POST", path, json=body).json()["data"]["id"]
         shown: dict[str, object] = world.get(f"{path}/{id}").json()["data"]
         return shown
 
-    job = create("/jobs", {**world.body("jobs"), "title": "Été & Co", "status": "published"})
+    job = create_record("/jobs", {**world.body("jobs"), "title": "Été & Co", "status": "published"})
     assert f"ete-co-{str(job['id'])[:8]}" == job["slug"]
     assert job["created_at"] == job["published_at"]
-    assert "draft" == create("/jobs", world.body("jobs"))["status"]
-    assert "new_lead" == create("/candidates", world.body("candidates"))["status"]
-    assert "prospect" == create("/companies", world.body("companies"))["status"]
-    assert "lead" == create("/leads", world.body("leads"))["status"]
-    item = create(world.path("content_items"), world.body("content_items"))
+    assert "draft" == create_record("/jobs", world.body("jobs"))["status"]
+    assert "new_lead" == create_record("/candidates", world.body("candidates"))["status"]
+    assert "prospect" == create_record("/companies", world.body("companies"))["status"]
+    assert "lead" == create_record("/leads", world.body("leads"))["status"]
+    item = create_record(world.path("content_items"), world.body("content_items"))
     assert ("draft", "hello", None) == (item["status"], item["slug"], item["published_at"])
     meeting = {**world.body("bookings"), "meeting_platform": "<meeting_platform_2>"}
-    booking = create("/bookings", meeting)
+    booking = create_record("/bookings", meeting)
     assert "draft" == booking["status"]
     assert str(booking["meeting_join_url"]).endswith(str(booking["meeting_id"]))
     assert booking["meeting_password"]
 
 
-def test_publishing_later_dates_it_then(open_world: Callable[..., ServedSandbox]) -> None:
+def test_publishing_a_job_later_sets_its_publication_date(
+    open_world: Callable[..., ServedSandbox],
+) -> None:
     world = open_world(counts=COUNTS)
     id = world.call("POST", "/jobs", json=world.body("jobs")).json()["data"]["id"]
 
@@ -209,13 +217,13 @@ def test_publishing_later_dates_it_then(open_world: Callable[..., ServedSandbox]
     assert published["published_at"] == closed["published_at"]
 
 
-def test_counters_follow_jobs_and_bookings_and_date_nothing(
+def test_company_counters_change_without_a_new_updated_at(
     open_world: Callable[..., ServedSandbox],
 ) -> None:
     world = open_world(counts=COUNTS)
     id = world.call("POST", "/companies", json=world.body("companies")).json()["data"]["id"]
 
-    def counters() -> tuple[int, int, int]:
+    def read_counters() -> tuple[int, int, int]:
         shown = world.get(f"/companies/{id}").json()["data"]
         assert created["updated_at"] == shown["updated_at"]
         item = next(i for i in world.get("/companies").json()["data"] if i["id"] == id)
@@ -224,12 +232,12 @@ def test_counters_follow_jobs_and_bookings_and_date_nothing(
         return shown["jobs_count"], shown["active_jobs_count"], shown["placements_count"]
 
     created = world.get(f"/companies/{id}").json()["data"]
-    assert (0, 0, 0) == counters()
+    assert (0, 0, 0) == read_counters()
     job = {**world.body("jobs"), "company_id": id}
     first = world.call("POST", "/jobs", json=job).json()["data"]["id"]
-    assert (1, 0, 0) == counters()
+    assert (1, 0, 0) == read_counters()
     world.call("PUT", f"/jobs/{first}", json={"status": "published"})
-    assert (1, 1, 0) == counters()
+    assert (1, 1, 0) == read_counters()
     placement = {
         "booking_type": "permanent",
         "start_datetime": "2026-05-04T09:30:00Z",
@@ -239,6 +247,6 @@ def test_counters_follow_jobs_and_bookings_and_date_nothing(
         "company_id": id,
     }
     world.call("POST", "/bookings", json=placement)
-    assert (1, 1, 1) == counters()
+    assert (1, 1, 1) == read_counters()
     world.call("DELETE", f"/jobs/{first}")
-    assert (0, 0, 1) == counters()
+    assert (0, 0, 1) == read_counters()

@@ -1,4 +1,4 @@
-"""Every fault, as a client meets it on a socket; and which requests meet it."""
+"""Every fault as a client observes it on a socket, and the requests that it affects."""
 
 from __future__ import annotations
 
@@ -24,64 +24,66 @@ RATE_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset
 
 @pytest.fixture
 def world(open_world: Open) -> ServedSandbox:
-    """A world with two jobs, whose clock stands still."""
+    """A world with two jobs and a stopped clock."""
     return open_world(counts={"jobs": 2}, clock=Clock(MORNING))
 
 
-def create(world: ServedSandbox, **options: Any) -> httpx.Response:
-    """A write, to see whether it has an effect."""
+def create_job(world: ServedSandbox, **options: Any) -> httpx.Response:
+    """Create a job, to test whether the write has an effect."""
     return world.call("POST", "/jobs", json=world.body("jobs"), **options)
 
 
-def jobs(world: ServedSandbox) -> int:
+def count_jobs(world: ServedSandbox) -> int:
     return len(world.store.records("jobs"))
 
 
-def test_latency_delays_an_answer_that_is_whole(world: ServedSandbox) -> None:
+def test_latency_delays_a_complete_response(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.Latency(0.05))
 
-    assert 201 == create(world).status_code
-    assert 3 == jobs(world)
+    assert 201 == create_job(world).status_code
+    assert 3 == count_jobs(world)
 
 
-def test_effect_comes_although_the_client_has_gone(world: ServedSandbox) -> None:
+def test_a_write_is_applied_although_the_client_disconnected(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.Latency(60))
 
     with pytest.raises(httpx.ReadTimeout):
-        create(world, timeout=0.1)
+        create_job(world, timeout=0.1)
     # Each request is a turn of the server, in which it may notice that the client has gone.
     turns = (world.http.get("/nowhere") for _ in range(1000))
-    assert any(jobs(world) == 3 for _ in turns)
+    assert any(count_jobs(world) == 3 for _ in turns)
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 404, 401])
 @pytest.mark.parametrize(("when", "effect"), [("before", 0), ("after", 1)])
-def test_status_comes_before_or_after_the_effect(
+def test_an_error_status_is_sent_before_or_after_the_effect(
     world: ServedSandbox, status: int, when: faults.When, effect: int
 ) -> None:
     world.sandbox.faults.add(faults.Status(status, when))
 
-    answer = create(world)
+    answer = create_job(world)
 
     assert status == answer.status_code
     assert ["error", "message"] == list(answer.json())
-    assert 2 + effect == jobs(world)
+    assert 2 + effect == count_jobs(world)
     assert all(name in answer.headers for name in RATE_HEADERS)
 
 
 @pytest.mark.parametrize(("when", "effect"), [("before", 0), ("after", 1)])
-def test_html_page_is_a_proxys(world: ServedSandbox, when: faults.When, effect: int) -> None:
+def test_an_html_page_looks_like_one_of_a_proxy(
+    world: ServedSandbox, when: faults.When, effect: int
+) -> None:
     world.sandbox.faults.add(faults.HtmlPage(502, when))
 
-    answer = create(world)
+    answer = create_job(world)
 
     assert (502, "text/html; charset=utf-8") == (answer.status_code, answer.headers["content-type"])
     assert answer.text.startswith("<!doctype html>")
     assert not any(name in answer.headers for name in RATE_HEADERS)
-    assert 2 + effect == jobs(world)
+    assert 2 + effect == count_jobs(world)
 
 
-def test_not_json_has_the_right_status(world: ServedSandbox) -> None:
+def test_a_body_that_is_not_json_keeps_the_status(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.NotJson(b"OK"))
 
     answer = world.get("/jobs")
@@ -94,29 +96,29 @@ def test_not_json_has_the_right_status(world: ServedSandbox) -> None:
 
 
 @pytest.mark.parametrize(("effect", "expected"), [("none", 2), ("applied", 3), ("later", 2)])
-def test_dropped_connection_leaves_the_effect_open(
+def test_a_dropped_connection_applies_the_effect_now_later_or_never(
     world: ServedSandbox, effect: Any, expected: int
 ) -> None:
     world.sandbox.faults.add(faults.Drop(effect))
 
     with pytest.raises(httpx.RemoteProtocolError):
-        create(world)
+        create_job(world)
 
-    assert expected == jobs(world)
+    assert expected == count_jobs(world)
     assert (int(effect == "later"), 3 if effect != "none" else 2) == (
         world.sandbox.apply_delayed_effects(),
-        jobs(world),
+        count_jobs(world),
     )
     assert 0 == world.sandbox.apply_delayed_effects()
     assert None is world.sandbox.log[-1].status
 
 
-def test_late_effect_is_dated_when_it_comes(world: ServedSandbox) -> None:
+def test_a_delayed_effect_is_dated_when_it_is_applied(world: ServedSandbox) -> None:
     clock = world.store.clock
     assert isinstance(clock, Clock)
     world.sandbox.faults.add(faults.Drop("later"))
     with pytest.raises(httpx.RemoteProtocolError):
-        create(world)
+        create_job(world)
     clock.pass_time(seconds=90)
 
     world.sandbox.apply_delayed_effects()
@@ -124,16 +126,16 @@ def test_late_effect_is_dated_when_it_comes(world: ServedSandbox) -> None:
     assert "2026-03-04T05:07:37.654321Z" == world.get("/jobs").json()["data"][0]["created_at"]
 
 
-def test_truncated_body_breaks_off_after_the_effect(world: ServedSandbox) -> None:
+def test_a_truncated_body_ends_after_the_effect(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.Truncated())
 
     with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
-        create(world)
-    assert 3 == jobs(world)
+        create_job(world)
+    assert 3 == count_jobs(world)
     assert 201 == world.sandbox.log[-1].status
 
 
-def test_endless_body_goes_on_until_the_client_leaves(world: ServedSandbox) -> None:
+def test_an_endless_body_continues_until_the_client_disconnects(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.Endless())
     received = 0
     with world.http.stream("GET", "/api/v1/jobs") as answer:
@@ -146,8 +148,8 @@ def test_endless_body_goes_on_until_the_client_leaves(world: ServedSandbox) -> N
 
 
 @pytest.mark.parametrize("fault", [faults.Endless(), faults.Drip(60), faults.Latency(60)])
-def test_nothing_under_way_keeps_the_sandbox_from_ending(fault: Fault) -> None:
-    with Sandbox(counts={"jobs": 2}) as sandbox:
+def test_the_sandbox_ends_despite_open_requests(fault: Fault) -> None:
+    with Sandbox(counts={"count_jobs": 2}) as sandbox:
         sandbox.faults.add(fault)
         url = httpx.URL(sandbox.base_url)
         request = f"GET /api/v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {sandbox.key}"
@@ -161,7 +163,7 @@ def test_nothing_under_way_keeps_the_sandbox_from_ending(fault: Fault) -> None:
     assert "sandbox" not in [each.name for each in threading.enumerate()]
 
 
-def test_drip_comes_in_parts_and_whole(world: ServedSandbox) -> None:
+def test_a_dripping_response_arrives_in_parts_and_complete(world: ServedSandbox) -> None:
     expected = world.get("/jobs").content
     world.sandbox.faults.add(faults.Drip(0.005))
 
@@ -174,18 +176,20 @@ def test_drip_comes_in_parts_and_whole(world: ServedSandbox) -> None:
 @pytest.mark.parametrize(
     ("reset", "seconds"), [("right", 53), ("far", 20 * 24 * 3600), ("past", -60)]
 )
-def test_limited_claims_a_reset(world: ServedSandbox, reset: Any, seconds: int) -> None:
+def test_a_429_has_the_configured_reset_time(
+    world: ServedSandbox, reset: Any, seconds: int
+) -> None:
     world.sandbox.faults.add(faults.Limited(reset))
 
-    answer = create(world)
+    answer = create_job(world)
 
-    assert (429, 2) == (answer.status_code, jobs(world))
+    assert (429, 2) == (answer.status_code, count_jobs(world))
     assert "0" == answer.headers["x-ratelimit-remaining"]
     now = int(world.store.clock().timestamp())
     assert seconds == int(answer.headers["x-ratelimit-reset"]) - now
 
 
-def test_limited_in_seconds_or_without_headers(world: ServedSandbox) -> None:
+def test_a_429_can_have_seconds_or_no_headers(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.Limited("seconds"))
     world.sandbox.faults.add(faults.Limited("missing"))
 
@@ -195,7 +199,7 @@ def test_limited_in_seconds_or_without_headers(world: ServedSandbox) -> None:
     assert not any(name in silent.headers for name in RATE_HEADERS)
 
 
-def test_rate_headers_are_missing_or_claim_anything(world: ServedSandbox) -> None:
+def test_rate_limit_headers_can_be_missing_or_invalid(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.WrongRateHeaders())
     world.sandbox.faults.add(faults.WrongRateHeaders({"X-RateLimit-Remaining": "many"}))
 
@@ -207,18 +211,22 @@ def test_rate_headers_are_missing_or_claim_anything(world: ServedSandbox) -> Non
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_redirect_points_elsewhere_without_effect(world: ServedSandbox, status: int) -> None:
+def test_a_redirect_has_its_target_and_no_effect(world: ServedSandbox, status: int) -> None:
     target = "https://elsewhere.example/api/v1/jobs"
     world.sandbox.faults.add(faults.Redirect(target, status))
 
-    answer = create(world)
+    answer = create_job(world)
 
-    assert (status, target, 2) == (answer.status_code, answer.headers["location"], jobs(world))
+    assert (status, target, 2) == (
+        answer.status_code,
+        answer.headers["location"],
+        count_jobs(world),
+    )
 
 
-def test_late_commit_is_dated_before_it_is_visible(world: ServedSandbox) -> None:
+def test_a_late_commit_is_dated_before_it_becomes_visible(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.LateCommit(30))
-    late = create(world).json()["data"]
+    late = create_job(world).json()["data"]
     id = late["id"]
 
     assert "2026-03-04T05:05:37.654321Z" == late["created_at"] == late["updated_at"]
@@ -227,20 +235,20 @@ def test_late_commit_is_dated_before_it_is_visible(world: ServedSandbox) -> None
     assert "2026-03-04T05:05:47.654321Z" == changed["updated_at"]
 
 
-def test_date_skew_is_in_the_header_alone(world: ServedSandbox) -> None:
+def test_a_date_skew_changes_only_the_date_header(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.DateSkew(-3600))
 
-    answer = create(world)
+    answer = create_job(world)
 
     shown = parsedate_to_datetime(answer.headers["date"])
     assert datetime(2026, 3, 4, 4, 6, 7, tzinfo=UTC) == shown
     assert "2026-03-04T05:06:07.654321Z" == answer.json()["data"]["created_at"]
 
 
-def test_sandbox_may_have_a_clock_of_its_own(open_world: Open) -> None:
+def test_a_sandbox_uses_the_given_clock(open_world: Open) -> None:
     clock = Clock(datetime(2031, 1, 1, tzinfo=UTC))
     world = open_world(clock=clock)
-    answer = create(world)
+    answer = create_job(world)
 
     assert "2031-01-01T00:00:00.000000Z" == answer.json()["data"]["updated_at"]
     assert "Wed, 01 Jan 2031 00:00:00 GMT" == answer.headers["date"]
@@ -248,8 +256,8 @@ def test_sandbox_may_have_a_clock_of_its_own(open_world: Open) -> None:
     assert clock.now + timedelta(seconds=60) == reset
 
 
-def statuses(world: ServedSandbox, *requests: tuple[str, str]) -> list[int]:
-    """The statuses of requests below `/api/v1`."""
+def request_statuses(world: ServedSandbox, *requests: tuple[str, str]) -> list[int]:
+    """Send requests below `/api/v1` and return their statuses."""
     return [world.call(*each).status_code for each in requests]
 
 
@@ -258,40 +266,40 @@ def test_faults_match_method_and_path(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.Status(503), method="GET", path="/api/v1/jobs/*", times=None)
 
     requests = (("GET", "/jobs"), ("GET", f"/jobs/{id}"), ("DELETE", f"/jobs/{id}"))
-    assert [200, 503, 204] == statuses(world, *requests)
+    assert [200, 503, 204] == request_statuses(world, *requests)
 
 
-def test_faults_count_and_end(world: ServedSandbox) -> None:
+def test_faults_occur_the_given_number_of_times(world: ServedSandbox) -> None:
     twice = world.sandbox.faults.add(faults.Status(500), times=2)
     third = world.sandbox.faults.add(faults.Status(502), nth=3)
 
-    assert [500, 500, 200, 200, 502, 200] == statuses(world, *[("GET", "/jobs")] * 6)
+    assert [500, 500, 200, 200, 502, 200] == request_statuses(world, *[("GET", "/jobs")] * 6)
     assert (2, 1) == (twice.hits, third.hits)
     world.sandbox.faults.add(faults.Status(503), times=None)
-    assert [503] == statuses(world, ("GET", "/jobs"))
+    assert [503] == request_statuses(world, ("GET", "/jobs"))
     world.sandbox.faults.clear()
-    assert [200] == statuses(world, ("GET", "/jobs"))
+    assert [200] == request_statuses(world, ("GET", "/jobs"))
 
 
-def test_probability_is_the_seeds(open_world: Open) -> None:
-    def met(seed: int) -> list[int]:
+def test_random_faults_are_reproducible_with_the_seed(open_world: Open) -> None:
+    def run_with_seed(seed: int) -> list[int]:
         world = open_world(seed=seed)
         world.sandbox.faults.add(faults.Status(500), probability=0.5, times=None)
-        return statuses(world, *[("GET", "/jobs")] * 30)
+        return request_statuses(world, *[("GET", "/jobs")] * 30)
 
-    first = met(1)
+    first = run_with_seed(1)
     assert {200, 500} == set(first)
-    assert first == met(1)
-    assert first != met(2)
+    assert first == run_with_seed(1)
+    assert first != run_with_seed(2)
 
 
-def test_crossed_answer_shows_another_record_after_the_effect(world: ServedSandbox) -> None:
+def test_a_crossed_response_shows_another_record_after_the_effect(world: ServedSandbox) -> None:
     one, other = world.store.records("jobs")
     world.sandbox.faults.add(faults.Crossed(), times=None)
 
     read = world.call("GET", f"/jobs/{one}")
     changed = world.call("PUT", f"/jobs/{one}", json={"title": "Changed"})
-    made, listed = create(world), world.call("GET", "/jobs")
+    made, listed = create_job(world), world.call("GET", "/jobs")
     gone = world.call("DELETE", f"/jobs/{one}")
 
     answers = [read, changed, made, gone]
@@ -302,21 +310,21 @@ def test_crossed_answer_shows_another_record_after_the_effect(world: ServedSandb
 
 
 @pytest.mark.parametrize("status", [200, 201])
-def test_merged_create_has_no_effect_and_shows_an_existing_record(
+def test_a_merged_create_has_no_effect_and_shows_an_existing_record(
     world: ServedSandbox, status: int
 ) -> None:
     world.sandbox.faults.add(faults.Merged(status), times=None)
     oldest, other = world.store.records("jobs")
     world.store.touch("jobs", other, {"reference_code": "R-1"})
 
-    first = create(world)
+    first = create_job(world)
     second = world.call("POST", "/jobs", json={**world.body("jobs"), "reference_code": "R-1"})
 
-    assert ([status] * 2, 2) == ([first.status_code, second.status_code], jobs(world))
+    assert ([status] * 2, 2) == ([first.status_code, second.status_code], count_jobs(world))
     assert [oldest, other] == [each.json()["data"]["id"] for each in (first, second)]
 
 
-def test_huge_total_is_in_the_numbers_alone(world: ServedSandbox) -> None:
+def test_a_huge_total_changes_only_the_pagination(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.TotalHuge(1e300))
 
     answer = world.call("GET", "/jobs").json()
@@ -325,7 +333,7 @@ def test_huge_total_is_in_the_numbers_alone(world: ServedSandbox) -> None:
     assert 2 == len(answer["data"])
 
 
-def test_same_page_comes_under_every_number(world: ServedSandbox) -> None:
+def test_the_same_page_is_returned_for_every_page_number(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.SamePage(), times=None)
 
     first, seventh = (world.call("GET", f"/jobs?per_page=1&page={page}").json() for page in (1, 7))

@@ -22,8 +22,8 @@ BEGINNING = "T00:00:00.000000Z"
 
 
 @pytest.mark.parametrize("per_page", [1, 7, 20, 99, 100])
-def test_pagination_arithmetic(world: ServedSandbox, per_page: int) -> None:
-    """`total_pages` is the total over the page's size, rounded up; the last page has the rest."""
+def test_pagination_has_the_total_pages_rounded_up(world: ServedSandbox, per_page: int) -> None:
+    """The last page has the remaining records."""
     answer = world.get("/candidates", per_page=per_page).json()
     total = len(world.store.records("candidates"))
     pages = -(-total // per_page)
@@ -36,7 +36,7 @@ def test_pagination_arithmetic(world: ServedSandbox, per_page: int) -> None:
     assert pages == last["pagination"]["page"]
 
 
-def test_defaults_are_page_1_of_20_newest_first(world: ServedSandbox) -> None:
+def test_a_list_shows_page_1_of_20_newest_first_by_default(world: ServedSandbox) -> None:
     plain = world.get("/jobs").json()
     explicit = world.get("/jobs", page=1, per_page=20, sort="created_at", order="desc").json()
 
@@ -46,7 +46,7 @@ def test_defaults_are_page_1_of_20_newest_first(world: ServedSandbox) -> None:
 
 
 @pytest.mark.parametrize("page", [8, 9, 1_000_000_000, 2**63 - 1])
-def test_page_past_the_end_is_empty(world: ServedSandbox, page: int) -> None:
+def test_a_page_past_the_end_is_empty(world: ServedSandbox, page: int) -> None:
     answer = world.get("/candidates", page=page).json()
 
     assert [] == answer["data"]
@@ -54,7 +54,7 @@ def test_page_past_the_end_is_empty(world: ServedSandbox, page: int) -> None:
     assert expected == answer["pagination"]
 
 
-def test_empty_list_has_no_pages(open_world: Callable[..., ServedSandbox]) -> None:
+def test_an_empty_list_has_zero_pages(open_world: Callable[..., ServedSandbox]) -> None:
     world = open_world()
 
     answer = world.get("/jobs").json()
@@ -62,19 +62,21 @@ def test_empty_list_has_no_pages(open_world: Callable[..., ServedSandbox]) -> No
 
 
 @pytest.mark.parametrize(("resource", "sort"), SORTS)
-def test_every_sortable_field_sorts(world: ServedSandbox, resource: str, sort: str) -> None:
+def test_every_sortable_field_sorts_in_both_orders(
+    world: ServedSandbox, resource: str, sort: str
+) -> None:
     path = world.path(resource)
     records = world.store.records(resource)
     ascending = world.ids(path, sort=sort, order="asc")
 
-    keys = [_order_of(records[id][sort]) for id in ascending]
+    keys = [make_sort_key(records[id][sort]) for id in ascending]
     assert sorted(keys) == keys
     assert ascending[::-1] == world.ids(path, sort=sort, order="desc")
     assert ascending[::-1] == world.ids(path, sort=sort)
 
 
-def _order_of(value: Any) -> tuple[int, Any]:
-    """SQLite's order: nulls, then numbers, then texts without regard to ASCII case."""
+def make_sort_key(value: Any) -> tuple[int, Any]:
+    """Return the sort key of SQLite: nulls, numbers, texts without regard to ASCII case."""
     if value is None:
         return (0, 0)
     if isinstance(value, str):
@@ -83,7 +85,9 @@ def _order_of(value: Any) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize(("resource", "by"), FILTERS)
-def test_every_filter_narrows_to_its_value(world: ServedSandbox, resource: str, by: Filter) -> None:
+def test_every_filter_returns_only_records_with_its_value(
+    world: ServedSandbox, resource: str, by: Filter
+) -> None:
     path = world.path(resource)
     type = path.rsplit("/", 1)[-1] if resource == "content_items" else None
     records = world.store.records(resource, type=type)
@@ -99,7 +103,9 @@ def test_every_filter_narrows_to_its_value(world: ServedSandbox, resource: str, 
 
 
 @pytest.mark.parametrize(("resource", "by"), [each for each in FILTERS if each[1].values])
-def test_every_documented_value_filters(world: ServedSandbox, resource: str, by: Filter) -> None:
+def test_every_documented_filter_value_is_accepted_and_others_rejected(
+    world: ServedSandbox, resource: str, by: Filter
+) -> None:
     path = world.path(resource)
     for value in by.values:
         assert 200 == world.get(path, **{by.name: value}).status_code
@@ -108,7 +114,7 @@ def test_every_documented_value_filters(world: ServedSandbox, resource: str, by:
 
 
 @pytest.mark.parametrize("source", ["LinkedIn", "linkedin"])
-def test_filters_distinguish_case(world: ServedSandbox, source: str) -> None:
+def test_filters_are_case_sensitive(world: ServedSandbox, source: str) -> None:
     records = world.store.records("leads")
     expected = {id for id, each in records.items() if each["source"] == source}
 
@@ -116,12 +122,12 @@ def test_filters_distinguish_case(world: ServedSandbox, source: str) -> None:
     assert expected == set(world.ids("/leads", source=source))
 
 
-def test_content_types_come_as_they_were_made(world: ServedSandbox) -> None:
+def test_content_types_are_listed_in_order_of_creation(world: ServedSandbox) -> None:
     assert list(world.store.records("content_types")) == world.ids("/content-types")
 
 
-def test_filters_combine(world: ServedSandbox) -> None:
-    """Several filters narrow together, and an empty one is none."""
+def test_filters_are_combined_with_and(world: ServedSandbox) -> None:
+    """An empty filter is ignored."""
     records = world.store.records("bookings").values()
     expected = {
         each["id"]
@@ -134,7 +140,7 @@ def test_filters_combine(world: ServedSandbox) -> None:
     assert expected
 
 
-def test_booking_dates_are_inclusive_days_of_the_start(world: ServedSandbox) -> None:
+def test_date_filters_of_bookings_include_both_days_of_the_start(world: ServedSandbox) -> None:
     records = world.store.records("bookings")
     starts = sorted(each["start_datetime"] for each in records.values())
     first, last = starts[20][:10], starts[80][:10]
@@ -148,20 +154,20 @@ def test_booking_dates_are_inclusive_days_of_the_start(world: ServedSandbox) -> 
 
 
 @pytest.mark.parametrize("value", ["2024-13-01", "yesterday", "2024-01-01T00:00:00Z", "9999-12-32"])
-def test_malformed_dates_are_refused(world: ServedSandbox, value: str) -> None:
+def test_malformed_dates_are_rejected_with_422(world: ServedSandbox, value: str) -> None:
     answer = world.get("/bookings", start_date=value)
 
     assert (422, ["start_date"]) == (answer.status_code, list(answer.json()["errors"]))
 
 
-def test_farthest_dates_are_no_failure(world: ServedSandbox) -> None:
+def test_the_earliest_and_latest_dates_are_accepted(world: ServedSandbox) -> None:
     total = len(world.store.records("bookings"))
 
     found = world.get("/bookings", start_date="0001-01-01", end_date="9999-12-31").json()
     assert total == found["pagination"]["total"]
 
 
-def test_search_finds_every_word_in_listed_texts(world: ServedSandbox) -> None:
+def test_a_search_finds_all_words_in_listed_text_fields(world: ServedSandbox) -> None:
     records = world.store.records("candidates")
     one = next(each for each in records.values() if each["first_name"].isascii())
     text = f"{one['first_name'].upper()} {one['last_name'][:3]}"
@@ -176,7 +182,7 @@ def test_search_finds_every_word_in_listed_texts(world: ServedSandbox) -> None:
     assert [] == world.ids("/candidates", search="no such person anywhere")
 
 
-def test_search_takes_wildcards_literally(world: ServedSandbox) -> None:
+def test_a_search_treats_wildcards_as_text(world: ServedSandbox) -> None:
     for text in ("%", "_", "\\", "'", "a%b_c\\d'e\"f;--"):
         answer = world.get("/leads", search=text, per_page=100)
         assert 200 == answer.status_code
@@ -184,7 +190,7 @@ def test_search_takes_wildcards_literally(world: ServedSandbox) -> None:
             assert any(text in str(value) for value in item.values())
 
 
-def test_filter_values_are_parameters_and_no_sql(world: ServedSandbox) -> None:
+def test_filter_values_cannot_inject_sql(world: ServedSandbox) -> None:
     answer = world.get("/leads", source="x' OR '1'='1")
 
     assert (200, 0) == (answer.status_code, answer.json()["pagination"]["total"])
@@ -192,23 +198,25 @@ def test_filter_values_are_parameters_and_no_sql(world: ServedSandbox) -> None:
 
 @pytest.mark.parametrize("name", ["page", "per_page"])
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", "99999999999999999999", "²"])
-def test_page_must_be_a_positive_integer(world: ServedSandbox, name: str, value: str) -> None:
+def test_page_numbers_that_are_not_positive_are_rejected(
+    world: ServedSandbox, name: str, value: str
+) -> None:
     answer = world.get("/jobs", **{name: value})
 
     assert (422, [name]) == (answer.status_code, list(answer.json()["errors"]))
 
 
 @pytest.mark.parametrize("resource", [n for n, each in CATALOG.items() if not each.lists_cursor])
-def test_lists_hide_updated_at(world: ServedSandbox, resource: str) -> None:
+def test_lists_do_not_show_updated_at(world: ServedSandbox, resource: str) -> None:
     assert all("updated_at" not in i for i in world.get(world.path(resource)).json()["data"])
 
 
-def test_deep_pages_agree_with_shallow_ones(world: ServedSandbox) -> None:
-    def pages(size: int) -> Iterator[str]:
+def test_all_page_sizes_give_the_same_order(world: ServedSandbox) -> None:
+    def iterate_ids(size: int) -> Iterator[str]:
         for page in range(1, -(-130 // size) + 1):
             answer = world.get("/candidates", per_page=size, page=page, sort="updated_at")
             yield from (each["id"] for each in answer.json()["data"])
 
-    whole = list(pages(100))
+    whole = list(iterate_ids(100))
     assert 130 == len(set(whole))
-    assert whole == list(pages(1)) == list(pages(9)) == list(pages(64))
+    assert whole == list(iterate_ids(1)) == list(iterate_ids(9)) == list(iterate_ids(64))

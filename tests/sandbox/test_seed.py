@@ -1,4 +1,4 @@
-"""What the made-up agency promises: it is whole, believable, awkward, old enough, repeatable."""
+"""The seeded agency is complete, plausible, difficult, old enough and reproducible."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TEXTS = ("é", "'", '"', "\n", "🙂", ",", "\t", "\\", "王", "=")
 Records = dict[str, dict[str, Any]]
 
 
-def made(seed: int = 7, clock: Clock = CLOCK, counts: dict[str, int] = COUNTS) -> Store:
+def make_store(seed: int = 7, clock: Clock = CLOCK, counts: dict[str, int] = COUNTS) -> Store:
     store = Store(clock=clock, random=random.Random(seed))
     seed_store(store, counts, seed=seed)
     return store
@@ -44,8 +44,8 @@ def made(seed: int = 7, clock: Clock = CLOCK, counts: dict[str, int] = COUNTS) -
 
 @pytest.fixture(scope="module")
 def store() -> Store:
-    """A store that is only read."""
-    return made()
+    """A store that tests only read."""
+    return make_store()
 
 
 @pytest.fixture(scope="module")
@@ -54,18 +54,22 @@ def agency(store: Store) -> dict[str, Records]:
     return {name: store.records(name) for name in CATALOG}
 
 
-def test_counts_are_those_asked_for(agency: dict[str, Records]) -> None:
+def test_a_seeded_store_has_the_requested_counts(agency: dict[str, Records]) -> None:
     assert COUNTS == {name: len(agency[name]) for name in COUNTS}
-    few = made(counts={"jobs": 3})
+    few = make_store(counts={"jobs": 3})
     assert [3, 0] == [few.count(name) for name in ("jobs", "candidates")]
 
 
-def test_same_seed_makes_the_same_agency() -> None:
+def test_the_same_seed_makes_the_same_agency() -> None:
     later = Clock(CLOCK.now + timedelta(hours=3))
     few = {name: number // 10 for name, number in COUNTS.items()} | {"content_types": 2}
     first, again, other = (
         {name: store.records(name) for name in CATALOG}
-        for store in (made(counts=few), made(clock=later, counts=few), made(seed=8, counts=few))
+        for store in (
+            make_store(counts=few),
+            make_store(clock=later, counts=few),
+            make_store(seed=8, counts=few),
+        )
     )
 
     assert first == again
@@ -73,7 +77,9 @@ def test_same_seed_makes_the_same_agency() -> None:
 
 
 @pytest.mark.parametrize("resource", CATALOG)
-def test_records_are_as_declared(agency: dict[str, Records], resource: str) -> None:
+def test_seeded_records_match_the_declared_fields(
+    agency: dict[str, Records], resource: str
+) -> None:
     declaration = CATALOG[resource]
     for record in agency[resource].values():
         assert [f.name for f in declaration.detail_fields] == list(record)
@@ -109,25 +115,30 @@ def test_bookings_agree_with_their_job(agency: dict[str, Records]) -> None:
 
 
 @pytest.mark.parametrize("resource", CATALOG)
-def test_everything_is_older_than_an_hour(agency: dict[str, Records], resource: str) -> None:
+def test_seeded_records_are_between_one_hour_and_two_years_old(
+    agency: dict[str, Records], resource: str
+) -> None:
     for record in agency[resource].values():
         created, updated = (read_datetime(record[n]) for n in ("created_at", "updated_at"))
         assert CLOCK.now - timedelta(days=732) <= created <= updated
         assert updated <= CLOCK.now - timedelta(hours=1)
 
 
-def test_everything_is_old_enough_just_after_midnight() -> None:
+def test_seeded_records_are_an_hour_old_even_just_after_midnight() -> None:
     clock = Clock(datetime.fromisoformat("2026-03-04T00:10:00+00:00"))
-    for record in made(clock=clock, counts={"candidates": 700}).records("candidates").values():
+    for record in (
+        make_store(clock=clock, counts={"candidates": 700}).records("candidates").values()
+    ):
         assert read_datetime(record["updated_at"]) <= clock.now - timedelta(hours=1)
 
 
-def test_the_day_of_the_seed_begins_an_hour_late() -> None:
+def test_the_seeded_agency_changes_daily_at_one_o_clock() -> None:
     before = Clock(datetime.fromisoformat("2026-03-03T23:50:00+00:00"))
     after = Clock(datetime.fromisoformat("2026-03-04T00:10:00+00:00"))
     next_day = Clock(datetime.fromisoformat("2026-03-04T01:00:00+00:00"))
     first, second, third = (
-        made(clock=clock, counts={"jobs": 5}).records("jobs") for clock in (before, after, next_day)
+        make_store(clock=clock, counts={"jobs": 5}).records("jobs")
+        for clock in (before, after, next_day)
     )
 
     assert first == second
@@ -141,13 +152,17 @@ def test_timestamps_are_spread_over_two_years(agency: dict[str, Records]) -> Non
 
 
 @pytest.mark.parametrize("resource", ["jobs", "candidates", "bookings", "leads"])
-def test_imports_share_their_stamps(agency: dict[str, Records], resource: str) -> None:
+def test_some_seeded_records_share_their_timestamps(
+    agency: dict[str, Records], resource: str
+) -> None:
     stamps = Counter((r["created_at"], r["updated_at"]) for r in agency[resource].values())
 
     assert stamps.most_common(1)[0][1] > 100
 
 
-def test_bulk_edits_share_a_change(agency: dict[str, Records]) -> None:
+def test_some_seeded_records_share_a_change_but_not_their_creation(
+    agency: dict[str, Records],
+) -> None:
     changed: dict[str, set[str]] = {}
     for record in agency["candidates"].values():
         changed.setdefault(record["updated_at"], set()).add(record["created_at"])
@@ -159,7 +174,7 @@ def test_bulk_edits_share_a_change(agency: dict[str, Records]) -> None:
     ("resource", "name"),
     [(n, f.name) for n, each in CATALOG.items() for f in each.detail_fields if f.values],
 )
-def test_every_documented_value_occurs(
+def test_every_documented_value_occurs_in_seeded_records(
     agency: dict[str, Records], resource: str, name: str
 ) -> None:
     values = Counter(record[name] for record in agency[resource].values())
@@ -170,7 +185,9 @@ def test_every_documented_value_occurs(
 
 
 @pytest.mark.parametrize("resource", ["jobs", "candidates", "companies", "bookings", "leads"])
-def test_texts_are_awkward(agency: dict[str, Records], resource: str) -> None:
+def test_seeded_texts_contain_difficult_characters(
+    agency: dict[str, Records], resource: str
+) -> None:
     texts = "".join(json.dumps(r, ensure_ascii=False) for r in agency[resource].values())
     plain = "".join(str(v) for r in agency[resource].values() for v in r.values())
     expected = [each for each in TEXTS if each != "王" or resource in ("candidates", "leads")]
@@ -182,7 +199,9 @@ def test_texts_are_awkward(agency: dict[str, Records], resource: str) -> None:
 
 
 @pytest.mark.parametrize("resource", ["jobs", "candidates", "companies", "bookings", "leads"])
-def test_values_are_missing_in_every_way(agency: dict[str, Records], resource: str) -> None:
+def test_seeded_values_include_null_empty_and_false(
+    agency: dict[str, Records], resource: str
+) -> None:
     values = [v for record in agency[resource].values() for v in record.values()]
 
     assert None in values
@@ -192,7 +211,9 @@ def test_values_are_missing_in_every_way(agency: dict[str, Records], resource: s
         assert {True, False, None} == {record[name] for record in agency[resource].values()}
 
 
-def test_every_field_has_a_value_somewhere(agency: dict[str, Records], store: Store) -> None:
+def test_every_field_has_a_value_in_some_seeded_record(
+    agency: dict[str, Records], store: Store
+) -> None:
     for name, declaration in CATALOG.items():
         for declared in declaration.detail_fields:
             assert any(r[declared.name] is not None for r in agency[name].values()), declared.name
@@ -224,14 +245,14 @@ def test_content_values_fit_their_fields(store: Store, agency: dict[str, Records
             assert ({}, item["fields"]) == (errors, values)
 
 
-def test_some_people_share_an_address(agency: dict[str, Records]) -> None:
+def test_some_seeded_candidates_share_an_email(agency: dict[str, Records]) -> None:
     emails = Counter(record["email"] for record in agency["candidates"].values())
 
     assert 1 < max(emails.values())
     assert len(emails) > 0.95 * len(agency["candidates"])
 
 
-def test_counters_are_those_of_jobs_and_bookings(agency: dict[str, Records]) -> None:
+def test_seeded_company_counters_match_jobs_and_bookings(agency: dict[str, Records]) -> None:
     jobs = Counter(job["company_id"] for job in agency["jobs"].values())
     active = Counter(
         job["company_id"] for job in agency["jobs"].values() if job["status"] == "published"

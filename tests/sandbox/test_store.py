@@ -1,4 +1,4 @@
-"""The store without HTTP: direct writes, late commits, its own clock and chance, its file."""
+"""The store without HTTP: direct writes, late commits, clock, random numbers and data file."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Open = Callable[..., ServedSandbox]
 
 @pytest.fixture
 def clock() -> Clock:
-    """The store's clock."""
+    """The clock of the store."""
     return Clock(MORNING)
 
 
 @pytest.fixture
 def store(clock: Clock) -> Store:
-    """A store with three jobs made a minute apart, of which the last is the newest."""
+    """A store with three jobs created a minute apart."""
     store = Store(clock=clock, random=random.Random(1))
     for number in range(3):
         store.insert("jobs", {"id": f"job-{number}", "title": f"Job {number}"})
@@ -38,12 +38,12 @@ def store(clock: Clock) -> Store:
     return store
 
 
-def listed(store: Store, sort: str = "updated_at") -> list[str]:
-    """The ids of the jobs, newest first."""
+def list_ids(store: Store, sort: str = "updated_at") -> list[str]:
+    """Return the ids of the jobs, newest first."""
     return [each["id"] for each in store.list("jobs", {"sort": sort}).items]
 
 
-def test_operations_return_api_shaped_answers(store: Store, clock: Clock) -> None:
+def test_store_operations_return_bodies_like_the_api(store: Store, clock: Clock) -> None:
     body = {"title": "A", "location": "B", "employment_type": "permanent", "description": "C"}
 
     made = store.create("jobs", body)
@@ -56,7 +56,7 @@ def test_operations_return_api_shaped_answers(store: Store, clock: Clock) -> Non
     assert (204, None) == (store.delete("jobs", id).status, store.delete("jobs", "job-0").body)
 
 
-def test_refusals_are_raised_with_their_status(store: Store) -> None:
+def test_invalid_operations_raise_with_their_status(store: Store) -> None:
     with pytest.raises(Rejection) as missing:
         store.get("jobs", ABSENT_ID)
     assert 404 == missing.value.status
@@ -70,7 +70,7 @@ def test_refusals_are_raised_with_their_status(store: Store) -> None:
         store.list("job")
 
 
-def test_convert_works_without_http(clock: Clock) -> None:
+def test_a_lead_can_be_converted_without_http(clock: Clock) -> None:
     store = Store(clock=clock)
     id = store.insert("leads", {"email": "a@example.com", "status": "lead"})
 
@@ -80,76 +80,78 @@ def test_convert_works_without_http(clock: Clock) -> None:
     assert "2026-03-04T05:06:07.654321Z" == answer.record["converted_at"]
 
 
-def test_ids_and_dates_come_from_the_callers_chance_and_clock(clock: Clock) -> None:
-    def made() -> dict[str, dict[str, object]]:
+def test_ids_and_dates_come_from_the_given_random_and_clock(clock: Clock) -> None:
+    def create_companies() -> dict[str, dict[str, object]]:
         store = Store(clock=clock, random=random.Random(5))
         for number in range(5):
             store.create("companies", {"name": f"C{number}", "email": "c@example.com"})
         return store.records("companies")
 
-    assert made() == made()
-    assert {"2026-03-04T05:06:07.654321Z"} == {each["created_at"] for each in made().values()}
+    assert create_companies() == create_companies()
+    assert {"2026-03-04T05:06:07.654321Z"} == {
+        each["created_at"] for each in create_companies().values()
+    }
 
 
-def test_touch_dates_a_change(store: Store) -> None:
+def test_touch_changes_fields_and_updated_at(store: Store) -> None:
     store.touch("jobs", "job-0", {"status": "a new status", "undeclared": 5})
 
-    assert ["job-0", "job-2", "job-1"] == listed(store)
+    assert ["job-0", "job-2", "job-1"] == list_ids(store)
     shown = store.records("jobs")["job-0"]
     assert ("a new status", 5) == (shown["status"], shown["undeclared"])
     assert "2026-03-04T05:09:07.654321Z" == shown["updated_at"]
 
 
-def test_touch_with_a_date_is_a_late_commit(store: Store, clock: Clock) -> None:
+def test_touch_with_a_date_sorts_the_record_by_that_date(store: Store, clock: Clock) -> None:
     store.touch("jobs", "job-0", {"title": "Late"}, updated_at=clock.now - timedelta(seconds=90))
 
-    assert ["job-2", "job-0", "job-1"] == listed(store)
+    assert ["job-2", "job-0", "job-1"] == list_ids(store)
 
 
-def test_postponed_write_is_dated_at_its_beginning(store: Store, clock: Clock) -> None:
+def test_a_postponed_write_is_dated_when_it_was_requested(store: Store, clock: Clock) -> None:
     change = store.postpone("jobs", {"title": "Changed"}, id="job-0")
     make = store.postpone("jobs", {"id": "job-9", "title": "Made"})
     clock.pass_time(seconds=300)
     store.touch("jobs", "job-1")
-    assert ["job-1", "job-2", "job-0"] == listed(store)
+    assert ["job-1", "job-2", "job-0"] == list_ids(store)
 
     assert ("job-0", "job-9") == (change(), make())
 
-    assert ["job-1", "job-9", "job-0", "job-2"] == listed(store)
+    assert ["job-1", "job-9", "job-0", "job-2"] == list_ids(store)
     assert "Changed" == store.records("jobs")["job-0"]["title"]
 
 
-def test_bulk_edit_has_one_stamp(store: Store) -> None:
+def test_touch_many_gives_all_records_the_same_updated_at(store: Store) -> None:
     store.touch_many("jobs", ("job-0", "job-1"), {"location": "Leeds"})
 
     records = store.records("jobs")
     assert 1 == len({records[id]["updated_at"] for id in ("job-0", "job-1")})
-    assert ["job-1", "job-0", "job-2"] == listed(store)
+    assert ["job-1", "job-0", "job-2"] == list_ids(store)
     with pytest.raises(KeyError):
         store.touch_many("jobs", ("job-2", ABSENT_ID), {"location": "York"})
     assert records == store.records("jobs")
 
 
-def test_silent_change_moves_nothing(store: Store) -> None:
+def test_a_silent_change_keeps_updated_at_and_order(store: Store) -> None:
     before = store.records("jobs")["job-0"]
 
     store.change_silently("jobs", "job-0", {"title": "Quietly"})
 
     assert {**before, "title": "Quietly"} == store.records("jobs")["job-0"]
-    assert ["job-2", "job-1", "job-0"] == listed(store)
+    assert ["job-2", "job-1", "job-0"] == list_ids(store)
 
 
-def test_removed_record_is_gone(store: Store) -> None:
-    """`remove` deletes, and its serial is never used again, so that ties keep their order."""
+def test_a_removed_record_is_gone_and_the_order_stays(store: Store) -> None:
+    """The serial number of a removed record is not reused, so ties keep their order."""
     store.remove("jobs", "job-2")
     store.insert("jobs", {"id": "job-3", "created_at": store.clock()})
 
-    assert ["job-3", "job-1", "job-0"] == listed(store)
+    assert ["job-3", "job-1", "job-0"] == list_ids(store)
     with pytest.raises(KeyError):
         store.remove("jobs", "job-2")
 
 
-def test_records_show_what_details_show_and_nothing_hidden(clock: Clock) -> None:
+def test_records_contain_the_fields_of_details_but_no_hidden_ones(clock: Clock) -> None:
     store = Store(clock=clock)
     id = store.insert("jobs", {"title": "A", "featured": True, "internal_notes": "psst"})
 
@@ -163,7 +165,7 @@ def test_records_show_what_details_show_and_nothing_hidden(clock: Clock) -> None
     assert {f.name for f in CATALOG["jobs"].fields.values() if f.write_only} == set(hidden)
 
 
-def test_failed_write_changes_nothing(store: Store) -> None:
+def test_a_failed_write_changes_nothing(store: Store) -> None:
     before = store.records("jobs")
     with pytest.raises(sqlite3.IntegrityError):
         store.load("jobs", iter([({"id": "job-7"}, None), ({"id": "job-0"}, None)]))
@@ -197,7 +199,7 @@ def test_records_survive_a_restart(open_world: Open, tmp_path: Path) -> None:
         again.sandbox.__exit__(None)
 
 
-def test_leaving_closes_the_file(tmp_path: Path) -> None:
+def test_leaving_the_sandbox_closes_its_data_file(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 3}, data=tmp_path / "agency.sqlite") as sandbox:
         assert 3 == sandbox.store.count("jobs")
 
@@ -206,7 +208,7 @@ def test_leaving_closes_the_file(tmp_path: Path) -> None:
         sandbox.store.count("jobs")
 
 
-def test_file_may_be_read_under_other_behaviours(clock: Clock, tmp_path: Path) -> None:
+def test_a_data_file_can_be_opened_with_other_behaviours(clock: Clock, tmp_path: Path) -> None:
     path = tmp_path / "agency.sqlite"
     with Store(clock=clock, path=path) as store:
         id = store.insert("jobs", {"title": "A"})
@@ -219,7 +221,7 @@ def test_file_may_be_read_under_other_behaviours(clock: Clock, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, None])
-def test_other_files_are_refused(tmp_path: Path, content: bytes | None) -> None:
+def test_files_of_another_format_are_rejected(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "other"
     if content is None:
         with sqlite3.connect(path) as connection:
@@ -237,7 +239,7 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes | None) -> None:
         assert content == path.read_bytes()
 
 
-def test_seeding_refuses_what_cannot_be() -> None:
+def test_seeding_rejects_invalid_counts() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'jobs'"):
         seed_store(Store(), {"job": 1}, seed=1)
     with pytest.raises(SettingsError, match="-1"):
@@ -246,7 +248,7 @@ def test_seeding_refuses_what_cannot_be() -> None:
         seed_store(Store(), {"content_items": 1}, seed=1)
 
 
-def test_interlude_comes_between_total_and_rows(clock: Clock) -> None:
+def test_the_interlude_runs_between_total_and_rows(clock: Clock) -> None:
     store = Store(clock=clock, behaviours={"total": "earlier"})
     store.insert("jobs", {"title": "First"})
     store.interlude = lambda: store.remove("jobs", next(iter(store.records("jobs"))))
@@ -256,9 +258,9 @@ def test_interlude_comes_between_total_and_rows(clock: Clock) -> None:
     assert (1, []) == (answer.pagination["total"], answer.items)
 
 
-def test_timestamps_far_apart_sort_as_times(clock: Clock) -> None:
+def test_timestamps_of_distant_years_sort_by_time(clock: Clock) -> None:
     store = Store(clock=clock)
     for year in (9999, 1, 2026, 999):
         store.insert("jobs", {"id": str(year), "created_at": datetime(year, 1, 1, tzinfo=UTC)})
 
-    assert ["9999", "2026", "999", "1"] == listed(store, "created_at")
+    assert ["9999", "2026", "999", "1"] == list_ids(store, "created_at")

@@ -1,4 +1,4 @@
-"""Bodies that the API refuses, and what it says about them (API 2, 7.1)."""
+"""Request bodies that the API rejects, and the error messages (API 2, 7.1)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ WRONG: dict[Kind, list[Any]] = {
 }
 
 
-def errors(world: ServedSandbox, method: str, path: str, body: Any) -> dict[str, list[str]]:
-    """The messages of a 422, after checking that it is one as API 7 shows it."""
+def request_errors(world: ServedSandbox, method: str, path: str, body: Any) -> dict[str, list[str]]:
+    """Return the messages of a 422, after asserting its documented form."""
     answer = world.call(method, path, json=body)
     assert 422 == answer.status_code, answer.text
     assert ["error", "message", "errors"] == list(answer.json())
@@ -45,10 +45,12 @@ def errors(world: ServedSandbox, method: str, path: str, body: Any) -> dict[str,
 
 
 @pytest.mark.parametrize("resource", CREATABLE)
-def test_required_fields_are_named_all_at_once(world: ServedSandbox, resource: str) -> None:
+def test_all_missing_required_fields_are_named_together(
+    world: ServedSandbox, resource: str
+) -> None:
     path = world.path(resource)
     required = {f.name for f, terms in CATALOG[resource].body_fields("create") if terms.required}
-    found = set(errors(world, "POST", path, {}))
+    found = set(request_errors(world, "POST", path, {}))
 
     assert required <= found
     assert found - required in (
@@ -57,36 +59,36 @@ def test_required_fields_are_named_all_at_once(world: ServedSandbox, resource: s
         {"fields.text_value"},
     )
     for empty in (None, ""):
-        assert required <= set(errors(world, "POST", path, dict.fromkeys(required, empty)))
+        assert required <= set(request_errors(world, "POST", path, dict.fromkeys(required, empty)))
 
 
 @pytest.mark.parametrize(("resource", "name"), INPUTS)
-def test_values_of_other_types_are_refused_on_create(
+def test_a_create_rejects_values_of_other_types(
     world: ServedSandbox, resource: str, name: str
 ) -> None:
     path, total = world.path(resource), world.store.count(resource)
     for value in WRONG[CATALOG[resource].fields[name].kind]:
         body = {**world.body(resource), name: value}
-        assert name in errors(world, "POST", path, body)
+        assert name in request_errors(world, "POST", path, body)
     assert total == world.store.count(resource)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("resource", "name"), UPDATES)
-def test_values_of_other_types_are_refused_on_update(
+def test_an_update_rejects_values_of_other_types(
     world: ServedSandbox, resource: str, name: str
 ) -> None:
     path = world.path(resource)
     id = world.ids(path)[0]
     before = world.store.records(resource)[id]
     for value in WRONG[CATALOG[resource].fields[name].kind]:
-        assert [name] == list(errors(world, "PUT", f"{path}/{id}", {name: value}))
+        assert [name] == list(request_errors(world, "PUT", f"{path}/{id}", {name: value}))
     assert before == world.store.records(resource)[id]
 
 
 @pytest.mark.parametrize("operation", ["create", "update"])
 @pytest.mark.parametrize("resource", CREATABLE)
-def test_choices_are_those_of_the_operation(
+def test_each_operation_accepts_exactly_its_allowed_values(
     open_world: Callable[..., ServedSandbox], resource: str, operation: Any
 ) -> None:
     world = open_world(counts=COUNTS)
@@ -103,22 +105,22 @@ def test_choices_are_those_of_the_operation(
             if value in allowed:
                 assert world.call(method, where, json=body).status_code in (200, 201)
             else:
-                message = errors(world, method, where, body)[declared.name][0]
+                message = request_errors(world, method, where, body)[declared.name][0]
                 assert value == "" or all(each in message for each in allowed)
 
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
-def test_what_create_requires_update_cannot_clear(world: ServedSandbox, resource: str) -> None:
+def test_an_update_cannot_clear_a_required_field(world: ServedSandbox, resource: str) -> None:
     target = f"{world.path(resource)}/{world.ids(world.path(resource))[0]}"
     for declared, terms in CATALOG[resource].body_fields("create"):
         for empty in (None, "") if terms.required else ():
-            found = errors(world, "PUT", target, {declared.name: empty})
+            found = request_errors(world, "PUT", target, {declared.name: empty})
             assert {declared.name: ["is required"]} == found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("resource", "name"), UPDATES)
-def test_null_empties_what_is_optional(world: ServedSandbox, resource: str, name: str) -> None:
+def test_null_clears_an_optional_field(world: ServedSandbox, resource: str, name: str) -> None:
     declared = CATALOG[resource].fields[name]
     path = f"{world.path(resource)}/{world.ids(world.path(resource))[0]}"
     full = {**world.full_body(resource), "status": "published"}
@@ -132,40 +134,46 @@ def test_null_empties_what_is_optional(world: ServedSandbox, resource: str, name
 
 
 @pytest.mark.parametrize("kind", ["interview", "contract", "permanent"])
-def test_some_bookings_need_their_relations(world: ServedSandbox, kind: str) -> None:
+def test_bookings_of_some_kinds_require_their_relations(world: ServedSandbox, kind: str) -> None:
     body = {"booking_type": kind, "start_datetime": "2026-05-04T09:30:00Z"}
     expected = {"candidate_id", "job_id", "company_id"}
     if kind != "permanent":
         expected.add("end_datetime")
 
-    assert expected == set(errors(world, "POST", "/bookings", body))
+    assert expected == set(request_errors(world, "POST", "/bookings", body))
 
 
 def test_related_records_must_exist(world: ServedSandbox) -> None:
     related = ("candidate_id", "job_id", "company_id", "lead_id")
     body = {**world.body("bookings"), **dict.fromkeys(related, ABSENT_ID)}
 
-    assert set(related) == set(errors(world, "POST", "/bookings", body))
+    assert set(related) == set(request_errors(world, "POST", "/bookings", body))
     job = {**world.body("jobs"), "company_id": ABSENT_ID}
-    assert ["company_id"] == list(errors(world, "POST", "/jobs", job))
+    assert ["company_id"] == list(request_errors(world, "POST", "/jobs", job))
 
 
 @pytest.mark.parametrize("name", ["first_name", "last_name", "company_name"])
-def test_a_lead_needs_one_name(open_world: Callable[..., ServedSandbox], name: str) -> None:
+def test_a_lead_requires_one_of_three_names(
+    open_world: Callable[..., ServedSandbox], name: str
+) -> None:
     world = open_world()
     body = {**world.body("leads"), "company_name": None}
 
-    assert {"first_name", "last_name", "company_name"} == set(errors(world, "POST", "/leads", body))
+    assert {"first_name", "last_name", "company_name"} == set(
+        request_errors(world, "POST", "/leads", body)
+    )
     assert 201 == world.call("POST", "/leads", json={**body, name: "Quill"}).status_code
 
 
-def test_reason_comes_with_cancelling(open_world: Callable[..., ServedSandbox]) -> None:
-    """`cancellation_reason` is accepted with the status, or once cancelled, and not otherwise."""
+def test_a_cancellation_reason_requires_a_cancelled_booking(
+    open_world: Callable[..., ServedSandbox],
+) -> None:
+    """The reason is accepted together with the status or after it."""
     world = open_world()
     id = world.call("POST", "/bookings", json=world.body("bookings")).json()["data"]["id"]
     reason = {"cancellation_reason": "Client's budget"}
 
-    assert ["cancellation_reason"] == list(errors(world, "PUT", f"/bookings/{id}", reason))
+    assert ["cancellation_reason"] == list(request_errors(world, "PUT", f"/bookings/{id}", reason))
     both = world.call("PUT", f"/bookings/{id}", json={**reason, "status": "cancelled"})
     assert reason["cancellation_reason"] == both.json()["data"]["cancellation_reason"]
     assert 200 == world.call("PUT", f"/bookings/{id}", json=reason).status_code
@@ -184,20 +192,20 @@ def test_reason_comes_with_cancelling(open_world: Callable[..., ServedSandbox]) 
         ("assigned_to", "Zoë"),
     ],
 )
-def test_formats_are_enforced(world: ServedSandbox, name: str, value: str) -> None:
+def test_malformed_values_are_rejected(world: ServedSandbox, name: str, value: str) -> None:
     body = {**world.body("candidates"), name: value}
 
-    assert [name] == list(errors(world, "POST", "/candidates", body))
+    assert [name] == list(request_errors(world, "POST", "/candidates", body))
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc/passwd", "Europe", "x\x00y"])
-def test_time_zones_must_exist(world: ServedSandbox, zone: str) -> None:
+def test_unknown_time_zones_are_rejected(world: ServedSandbox, zone: str) -> None:
     body = {**world.body("bookings"), "timezone": zone}
 
-    assert ["timezone"] == list(errors(world, "POST", "/bookings", body))
+    assert ["timezone"] == list(request_errors(world, "POST", "/bookings", body))
 
 
-def test_optional_fields_are_cleared_by_null_and_by_empty(
+def test_optional_fields_are_cleared_by_null_and_empty_string(
     open_world: Callable[..., ServedSandbox],
 ) -> None:
     world = open_world()
@@ -206,19 +214,19 @@ def test_optional_fields_are_cleared_by_null_and_by_empty(
 
     cleared = world.call("PUT", f"/candidates/{id}", json={"network_url": "", "notes": None})
     assert ("", None) == tuple(cleared.json()["data"][n] for n in ("network_url", "notes"))
-    assert ["email"] == list(errors(world, "PUT", f"/candidates/{id}", {"email": None}))
+    assert ["email"] == list(request_errors(world, "PUT", f"/candidates/{id}", {"email": None}))
 
 
 def test_timestamps_are_stored_in_utc(open_world: Callable[..., ServedSandbox]) -> None:
     world = open_world()
 
-    def stored(given: str) -> str:
+    def store_booking_start(given: str) -> str:
         body = {**world.body("bookings"), "start_datetime": given}
         start: str = world.call("POST", "/bookings", json=body).json()["data"]["start_datetime"]
         return start
 
-    assert "2026-05-04T07:30:00.000000Z" == stored("2026-05-04T09:30:00+02:00")
-    assert "2026-05-04T09:30:00.000000Z" == stored("2026-05-04T09:30")
+    assert "2026-05-04T07:30:00.000000Z" == store_booking_start("2026-05-04T09:30:00+02:00")
+    assert "2026-05-04T09:30:00.000000Z" == store_booking_start("2026-05-04T09:30")
 
 
 @pytest.mark.parametrize(
@@ -229,14 +237,16 @@ def test_timestamps_are_stored_in_utc(open_world: Callable[..., ServedSandbox]) 
     ],
 )
 @pytest.mark.parametrize("method", ["POST", "PUT"])
-def test_what_is_no_object_is_400(world: ServedSandbox, method: str, content: bytes) -> None:
+def test_a_body_that_is_not_an_object_gives_400(
+    world: ServedSandbox, method: str, content: bytes
+) -> None:
     path = "/jobs" if method == "POST" else f"/jobs/{world.ids('/jobs')[0]}"
     answer = world.call(method, path, content=content)
 
     assert (400, "bad_request") == (answer.status_code, answer.json()["error"])
 
 
-def test_too_long_a_body_is_400(world: ServedSandbox) -> None:
+def test_a_body_that_is_too_long_gives_400(world: ServedSandbox) -> None:
     content = b'{"title": "' + b"x" * (10 * 1024 * 1024) + b'"}'
 
     assert 400 == world.call("POST", "/jobs", content=content).status_code
@@ -262,17 +272,17 @@ def test_too_long_a_body_is_400(world: ServedSandbox) -> None:
         ("phone", 44, "+44 7700 900123"),
     ],
 )
-def test_content_values_fit_their_field(
+def test_content_values_that_do_not_fit_their_field_are_rejected(
     open_world: Callable[..., ServedSandbox], key: str, wrong: Any, right: Any
 ) -> None:
     world = open_world(counts={"content_types": 1})
     path = world.path("content_items")
 
-    def body(value: Any) -> dict[str, Any]:
+    def make_body(value: Any) -> dict[str, Any]:
         return {"title": "T", "fields": {"text_value": "Hello", f"{key}_value": value}}
 
-    assert [f"fields.{key}_value"] == list(errors(world, "POST", path, body(wrong)))
+    assert [f"fields.{key}_value"] == list(request_errors(world, "POST", path, make_body(wrong)))
     cleared = {"title": "T", "fields": {"text_value": ""}}
-    assert {"fields.text_value": ["is required"]} == errors(world, "POST", path, cleared)
-    id = world.call("POST", path, json=body(right)).json()["data"]["id"]
+    assert {"fields.text_value": ["is required"]} == request_errors(world, "POST", path, cleared)
+    id = world.call("POST", path, json=make_body(right)).json()["data"]["id"]
     assert right == world.get(f"{path}/{id}").json()["data"]["fields"][f"{key}_value"]

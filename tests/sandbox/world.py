@@ -1,4 +1,4 @@
-"""One sandbox and a client that calls it over a socket; and bodies that the API accepts."""
+"""A sandbox with a client on a socket, and request bodies that the API accepts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ABSENT_ID = "00000000-0000-4000-8000-000000000000"
 
 @dataclass(frozen=True)
 class ServedSandbox:
-    """A sandbox that listens, and a client with its key."""
+    """A listening sandbox and a client with its key."""
 
     sandbox: Sandbox
     http: httpx.Client
@@ -47,19 +47,19 @@ class ServedSandbox:
         return self.sandbox.store
 
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """One request below `/api/v1`."""
+        """Send one request below `/api/v1`."""
         return self.http.request(method, f"/api/v1{path}", **options)
 
     def get(self, path: str, **query: str | int) -> httpx.Response:
         return self.call("GET", path, params=query)
 
     def path(self, resource: str) -> str:
-        """The path of a resource's list; for content items, of the first type's."""
+        """Return the path of a resource's list; for content items, that of the first type."""
         path = CATALOG[resource].path
         return path.replace("{type}", next(iter(self.store.records("content_types")), "none"))
 
     def ids(self, path: str, **query: str | int) -> list[str]:
-        """The ids of a whole list, page after page."""
+        """Return the ids of a whole list, page after page."""
         ids: list[str] = []
         page = 1
         while True:
@@ -70,23 +70,23 @@ class ServedSandbox:
             page += 1
 
     def body(self, resource: str) -> dict[str, Any]:
-        """The least that a create of the resource accepts."""
+        """Return the smallest body that a create of the resource accepts."""
         if resource in _LEAST:
             return dict(_LEAST[resource])
         declared = CATALOG[resource]
         needed = [field.name for field, terms in declared.body_fields("create") if terms.required]
-        return {name: _value(declared, name, "create") for name in needed}
+        return {name: make_value(declared, name, "create") for name in needed}
 
     def full_body(
         self, resource: str, operation: Literal["create", "update"] = "create"
     ) -> dict[str, Any]:
-        """A valid value for every field that the operation accepts."""
+        """Return a valid value for every field that the operation accepts."""
         declaration = CATALOG[resource]
         related = references(declaration)
         return {
             declared.name: self._related(related[declared.name])
             if declared.name in related
-            else _value(declaration, declared.name, operation)
+            else make_value(declaration, declared.name, operation)
             for declared, _ in declaration.body_fields(operation)
         }
 
@@ -95,8 +95,8 @@ class ServedSandbox:
 
 
 @contextmanager
-def opened(**options: Any) -> Iterator[ServedSandbox]:
-    """A world with these options of `Sandbox`."""
+def open_sandbox(**options: Any) -> Iterator[ServedSandbox]:
+    """Open a world with these options of `Sandbox`."""
     with Sandbox(**options) as sandbox:
         headers = {"Authorization": f"Bearer {sandbox.key}"}
         with httpx.Client(base_url=sandbox.base_url, headers=headers, timeout=20) as http:
@@ -145,7 +145,7 @@ _BY_FORMAT: dict[str, str] = {
 }
 
 
-def _value(declaration: Declaration, name: str, operation: Literal["create", "update"]) -> Any:
+def make_value(declaration: Declaration, name: str, operation: Literal["create", "update"]) -> Any:
     declared = declaration.fields[name]
     terms = declared.create if operation == "create" else declared.update
     choices = terms.values or declared.values

@@ -1,4 +1,4 @@
-"""One check for each switch on writes and conversions: `check(open, value)`."""
+"""Checks of behaviours of writes and conversions: `check(open, value)`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ Open = Callable[..., ServedSandbox]
 Check = Callable[[Open, str], None]
 
 
-def _create(world: ServedSandbox, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """The record that a create makes, as its detail shows it."""
+def create_record(world: ServedSandbox, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Create a record and return its detail."""
     answer = world.call("POST", path, json=body)
     assert 201 == answer.status_code, answer.text
     record: dict[str, Any] = world.get(f"{path}/{answer.json()['data']['id']}").json()["data"]
     return record
 
 
-def _refuses(world: ServedSandbox, method: str, path: str, body: dict[str, Any]) -> list[str]:
-    """The fields that a 422 names, or none where the request succeeds."""
+def request_error_fields(
+    world: ServedSandbox, method: str, path: str, body: dict[str, Any]
+) -> list[str]:
+    """Return the fields named by a 422, or an empty list if the request succeeds."""
     answer = world.call(method, path, json=body)
     if answer.status_code in (200, 201):
         return []
@@ -28,34 +30,36 @@ def _refuses(world: ServedSandbox, method: str, path: str, body: dict[str, Any])
     return list(answer.json()["errors"])
 
 
-def empty_strings(open: Open, value: str) -> None:
+def check_empty_strings(open: Open, value: str) -> None:
     """An empty string in an optional field, and in a required one."""
     world = open()
-    record = _create(world, "/jobs", {**world.body("jobs"), "department": ""})
+    record = create_record(world, "/jobs", {**world.body("jobs"), "department": ""})
     assert {"kept": "", "null": None}[value] == record["department"]
-    assert ["title"] == _refuses(world, "POST", "/jobs", {**world.body("jobs"), "title": ""})
+    assert ["title"] == request_error_fields(
+        world, "POST", "/jobs", {**world.body("jobs"), "title": ""}
+    )
 
 
-def whitespace(open: Open, value: str) -> None:
-    """White space around a title, and nothing but white space."""
+def check_whitespace(open: Open, value: str) -> None:
+    """White space around a title, and a title of only white space."""
     world = open()
-    record = _create(world, "/jobs", {**world.body("jobs"), "title": " A\n"})
+    record = create_record(world, "/jobs", {**world.body("jobs"), "title": " A\n"})
     assert {"kept": " A\n", "trimmed": "A"}[value] == record["title"]
-    blank = _refuses(world, "POST", "/jobs", {**world.body("jobs"), "title": "  "})
+    blank = request_error_fields(world, "POST", "/jobs", {**world.body("jobs"), "title": "  "})
     assert {"kept": [], "trimmed": ["title"]}[value] == blank
 
 
-def counters(open: Open, value: str) -> None:
-    """A job of a company is made, moved to another company, and deleted."""
+def check_counters(open: Open, value: str) -> None:
+    """A company's job is created, moved to another company, and deleted."""
     world = open()
-    first, second = (_create(world, "/companies", world.body("companies")) for _ in range(2))
+    first, second = (create_record(world, "/companies", world.body("companies")) for _ in range(2))
 
     def dates() -> tuple[str, ...]:
         records = world.store.records("companies")
         return tuple(records[each["id"]]["updated_at"] for each in (first, second))
 
     before = dates()
-    job = _create(world, "/jobs", {**world.body("jobs"), "company_id": first["id"]})
+    job = create_record(world, "/jobs", {**world.body("jobs"), "company_id": first["id"]})
     made = dates()
     assert (value == "moving", False) == tuple(a != b for a, b in zip(before, made, strict=True))
     world.call("PUT", f"/jobs/{job['id']}", json={"company_id": second["id"]})
@@ -65,12 +69,12 @@ def counters(open: Open, value: str) -> None:
     assert (value == "moving") == (moved[1] != dates()[1])
 
 
-def unknown_fields(open: Open, value: str) -> None:
-    """Fields that the operation does not list, in a body and among content values."""
+def check_unknown_fields(open: Open, value: str) -> None:
+    """Undocumented fields in a body and among content values."""
     world = open(counts={"content_types": 1})
     body = {**world.body("candidates"), "status": "placed", "nonsense": 1, "id": ABSENT_ID}
     expected = ["status", "nonsense", "id"] if value == "refused" else []
-    assert expected == _refuses(world, "POST", "/candidates", body)
+    assert expected == request_error_fields(world, "POST", "/candidates", body)
     if value == "ignored":
         record = next(iter(world.store.records("candidates").values()))
         assert record["id"] != ABSENT_ID
@@ -78,71 +82,80 @@ def unknown_fields(open: Open, value: str) -> None:
         assert "nonsense" not in record
     item = {"title": "T", "fields": {"text_value": "Hello", "nonsense": 1}}
     expected = ["fields.nonsense"] if value == "refused" else []
-    assert expected == _refuses(world, "POST", world.path("content_items"), item)
+    assert expected == request_error_fields(world, "POST", world.path("content_items"), item)
 
 
-def duplicate_emails(open: Open, value: str) -> None:
-    """A second record with the email, on create and on update; its own email is no other's."""
+def check_duplicate_emails(open: Open, value: str) -> None:
+    """A second record with the same email, on create and on update.
+
+    A record may keep its own email.
+    """
     world = open()
     body = world.body("candidates")
-    first = _create(world, "/candidates", body)
+    first = create_record(world, "/candidates", body)
     expected = ["email"] if value == "refused" else []
     again = {**body, "email": body["email"].upper()}
-    assert expected == _refuses(world, "POST", "/candidates", again)
-    other = _create(world, "/candidates", {**body, "email": "other@example.com"})
+    assert expected == request_error_fields(world, "POST", "/candidates", again)
+    other = create_record(world, "/candidates", {**body, "email": "other@example.com"})
     path = f"/candidates/{other['id']}"
-    assert expected == _refuses(world, "PUT", path, {"email": body["email"]})
-    assert [] == _refuses(world, "PUT", f"/candidates/{first['id']}", {"first_name": "Z"})
-    assert [] == _refuses(world, "POST", "/leads", {**world.body("leads"), "email": body["email"]})
+    assert expected == request_error_fields(world, "PUT", path, {"email": body["email"]})
+    assert [] == request_error_fields(
+        world, "PUT", f"/candidates/{first['id']}", {"first_name": "Z"}
+    )
+    assert [] == request_error_fields(
+        world, "POST", "/leads", {**world.body("leads"), "email": body["email"]}
+    )
 
 
-def duplicate_slugs(open: Open, value: str) -> None:
-    """A second item with the slug, under the same type and under another."""
+def check_duplicate_slugs(open: Open, value: str) -> None:
+    """A second item with the same slug, in the same type and in another."""
     world = open(counts={"content_types": 2})
     first, second = world.store.records("content_types")
     body = {**world.body("content_items"), "slug": "same"}
-    _create(world, f"/content/{first}", body)
+    create_record(world, f"/content/{first}", body)
     expected = ["slug"] if value == "refused" else []
-    assert expected == _refuses(world, "POST", f"/content/{first}", body)
-    assert [] == _refuses(world, "POST", f"/content/{second}", body)
+    assert expected == request_error_fields(world, "POST", f"/content/{first}", body)
+    assert [] == request_error_fields(world, "POST", f"/content/{second}", body)
 
 
-def references(open: Open, value: str) -> None:
+def check_references(open: Open, value: str) -> None:
     """The id of a company that does not exist."""
     world = open()
     body = {**world.body("jobs"), "company_id": ABSENT_ID}
-    assert {"checked": ["company_id"], "unchecked": []}[value] == _refuses(
+    assert {"checked": ["company_id"], "unchecked": []}[value] == request_error_fields(
         world, "POST", "/jobs", body
     )
 
 
-def formats(open: Open, value: str) -> None:
+def check_formats(open: Open, value: str) -> None:
     """Malformed addresses, codes and uuids; emails are always checked."""
     world = open()
     wrong = {"network_url": "me", "salary_currency": "gold", "assigned_to": "Zoë", "email": "me"}
     expected = set(wrong) if value == "enforced" else {"email"}
     body = {**world.body("candidates"), **wrong}
-    assert expected == set(_refuses(world, "POST", "/candidates", body))
+    assert expected == set(request_error_fields(world, "POST", "/candidates", body))
 
 
-def text_length(open: Open, value: str) -> None:
+def check_text_length(open: Open, value: str) -> None:
     """A title of 255 characters, of 256, and a note of any length."""
     world = open()
     body = world.body("jobs")
-    assert [] == _refuses(world, "POST", "/jobs", {**body, "title": "é" * 255})
-    assert [] == _refuses(world, "POST", "/jobs", {**body, "requirements": "é" * 70_000})
+    assert [] == request_error_fields(world, "POST", "/jobs", {**body, "title": "é" * 255})
+    assert [] == request_error_fields(
+        world, "POST", "/jobs", {**body, "requirements": "é" * 70_000}
+    )
     expected = {"unlimited": [], "255": ["title"]}[value]
-    assert expected == _refuses(world, "POST", "/jobs", {**body, "title": "é" * 256})
+    assert expected == request_error_fields(world, "POST", "/jobs", {**body, "title": "é" * 256})
 
 
-def update_choices(open: Open, value: str) -> None:
-    """Choices that only responses carry, those of update, and those of create."""
+def check_update_choices(open: Open, value: str) -> None:
+    """Values allowed only in responses, on update, or on create."""
     world = open()
-    job = _create(world, "/jobs", world.body("jobs"))["id"]
-    person = _create(world, "/candidates", world.body("candidates"))["id"]
+    job = create_record(world, "/jobs", world.body("jobs"))["id"]
+    person = create_record(world, "/candidates", world.body("candidates"))["id"]
 
     def accepts(path: str, name: str, choice: str) -> bool:
-        return [] == _refuses(world, "PUT", path, {name: choice})
+        return [] == request_error_fields(world, "PUT", path, {name: choice})
 
     assert accepts(f"/jobs/{job}", "employment_type", "interim")
     assert (value != "create") == accepts(f"/jobs/{job}", "employment_type", "freelance")
@@ -152,69 +165,73 @@ def update_choices(open: Open, value: str) -> None:
     assert (value == "responses") == accepts(f"/candidates/{person}", "status", "withdrawn")
 
 
-def transitions(open: Open, value: str) -> None:
+def check_transitions(open: Open, value: str) -> None:
     """Leaving a final state, and staying in it."""
     world = open()
-    path = f"/jobs/{_create(world, '/jobs', world.body('jobs'))['id']}"
-    assert [] == _refuses(world, "PUT", path, {"status": "on_hold"})
-    assert [] == _refuses(world, "PUT", path, {"status": "filled"})
+    path = f"/jobs/{create_record(world, '/jobs', world.body('jobs'))['id']}"
+    assert [] == request_error_fields(world, "PUT", path, {"status": "on_hold"})
+    assert [] == request_error_fields(world, "PUT", path, {"status": "filled"})
     expected = ["status"] if value == "restricted" else []
-    assert expected == _refuses(world, "PUT", path, {"status": "published"})
+    assert expected == request_error_fields(world, "PUT", path, {"status": "published"})
     final = {"status": "filled"} if value == "restricted" else {}
-    assert [] == _refuses(world, "PUT", path, {"title": "Filled", **final})
+    assert [] == request_error_fields(world, "PUT", path, {"title": "Filled", **final})
 
 
-def reason_alone(open: Open, value: str) -> None:
-    """A reason to cancel without cancelling."""
+def check_reason_alone(open: Open, value: str) -> None:
+    """A cancellation reason without a cancellation."""
     world = open()
-    id = _create(world, "/bookings", world.body("bookings"))["id"]
+    id = create_record(world, "/bookings", world.body("bookings"))["id"]
     expected = ["cancellation_reason"] if value == "refused" else []
     reason = {"cancellation_reason": "Ill"}
-    assert expected == _refuses(world, "PUT", f"/bookings/{id}", reason)
+    assert expected == request_error_fields(world, "PUT", f"/bookings/{id}", reason)
     both = {**reason, "status": "confirmed"}
-    assert expected == _refuses(world, "PUT", f"/bookings/{id}", both)
-    assert [] == _refuses(world, "PUT", f"/bookings/{id}", {**reason, "status": "cancelled"})
+    assert expected == request_error_fields(world, "PUT", f"/bookings/{id}", both)
+    assert [] == request_error_fields(
+        world, "PUT", f"/bookings/{id}", {**reason, "status": "cancelled"}
+    )
 
 
-def _moves(world: ServedSandbox, body: dict[str, Any]) -> bool:
-    record = _create(world, "/jobs", world.body("jobs"))
+def update_and_compare_dates(world: ServedSandbox, body: dict[str, Any]) -> bool:
+    record = create_record(world, "/jobs", world.body("jobs"))
     answer = world.call("PUT", f"/jobs/{record['id']}", json=body)
     changed: str = answer.json()["data"]["updated_at"]
     return changed != str(record["updated_at"])
 
 
-def empty_update(open: Open, value: str) -> None:
+def check_empty_update(open: Open, value: str) -> None:
     """A PUT with `{}`."""
     world = open()
-    assert (value == "moves") == _moves(world, {})
-    assert _moves(world, {"title": "Another"})
+    assert (value == "moves") == update_and_compare_dates(world, {})
+    assert update_and_compare_dates(world, {"title": "Another"})
 
 
-def unchanged_update(open: Open, value: str) -> None:
-    """A PUT with the values that the record has, a null that it lacks included."""
+def check_unchanged_update(open: Open, value: str) -> None:
+    """A PUT with the record's own values and a null for a field without a value."""
     world = open()
-    assert (value == "moves") == _moves(world, {**world.body("jobs"), "department": None})
-    assert _moves(world, {"title": "Another"})
+    assert (value == "moves") == update_and_compare_dates(
+        world, {**world.body("jobs"), "department": None}
+    )
+    assert update_and_compare_dates(world, {"title": "Another"})
 
 
-def content_update(open: Open, value: str) -> None:
-    """One content value changed: whether the others stay."""
+def check_content_update(open: Open, value: str) -> None:
+    """An update of one content value, which keeps or removes the others."""
     world = open(counts={"content_types": 1})
     path = world.path("content_items")
     fields = {"text_value": "a", "number_value": 1}
-    id = _create(world, path, {"title": "T", "fields": fields})["id"]
+    id = create_record(world, path, {"title": "T", "fields": fields})["id"]
     sent = {"text_value": "b"}
     world.call("PUT", f"{path}/{id}", json={"fields": sent})
     shown = world.get(f"{path}/{id}").json()["data"]["fields"]
     assert {"merged": {**fields, **sent}, "replaced": sent}[value] == shown
-    without = _refuses(world, "PUT", f"{path}/{id}", {"fields": {"number_value": 2}})
+    without = request_error_fields(world, "PUT", f"{path}/{id}", {"fields": {"number_value": 2}})
     assert {"merged": [], "replaced": ["fields.text_value"]}[value] == without
 
 
-def delete(open: Open, value: str) -> None:
-    """The answer to a delete."""
+def check_delete(open: Open, value: str) -> None:
+    """Response to a delete."""
     world = open()
-    id = _create(world, "/jobs", world.body("jobs"))["id"]
+    id = create_record(world, "/jobs", world.body("jobs"))["id"]
     answer = world.call("DELETE", f"/jobs/{id}")
     if value == "204":
         assert (204, b"") == (answer.status_code, answer.content)
@@ -225,23 +242,23 @@ def delete(open: Open, value: str) -> None:
     assert 404 == world.call("DELETE", f"/jobs/{id}").status_code
 
 
-def _lead(world: ServedSandbox, **values: Any) -> dict[str, Any]:
-    return _create(world, "/leads", {**world.body("leads"), **values})
+def create_lead(world: ServedSandbox, **values: Any) -> dict[str, Any]:
+    return create_record(world, "/leads", {**world.body("leads"), **values})
 
 
-def convertible(open: Open, value: str) -> None:
+def check_convertible(open: Open, value: str) -> None:
     """Converting a lead, and a prospect."""
     world = open()
-    lead, prospect = _lead(world, status="lead"), _lead(world, status="prospect")
+    lead, prospect = create_lead(world, status="lead"), create_lead(world, status="prospect")
     expected = ["status"] if value == "prospect" else []
-    assert expected == _refuses(world, "POST", f"/leads/{lead['id']}/convert", {})
-    assert [] == _refuses(world, "POST", f"/leads/{prospect['id']}/convert", {})
+    assert expected == request_error_fields(world, "POST", f"/leads/{lead['id']}/convert", {})
+    assert [] == request_error_fields(world, "POST", f"/leads/{prospect['id']}/convert", {})
 
 
-def converted_lead(open: Open, value: str) -> None:
+def check_converted_lead(open: Open, value: str) -> None:
     """State of a lead after its conversion."""
     world = open()
-    lead = _lead(world)
+    lead = create_lead(world)
     answer = world.call("POST", f"/leads/{lead['id']}/convert").json()["data"]
     assert "active" == answer["status"]
     after = world.get(f"/leads/{lead['id']}")
@@ -256,10 +273,10 @@ def converted_lead(open: Open, value: str) -> None:
     assert answer["converted_at"] == shown["updated_at"]
 
 
-def second_convert(open: Open, value: str) -> None:
+def check_second_convert(open: Open, value: str) -> None:
     """Converting twice."""
     world = open()
-    path = f"/leads/{_lead(world)['id']}/convert"
+    path = f"/leads/{create_lead(world)['id']}/convert"
     first = world.call("POST", path)
     second = world.call("POST", path)
     if value == "refused":
@@ -268,28 +285,48 @@ def second_convert(open: Open, value: str) -> None:
         assert (200, first.json()) == (second.status_code, second.json())
 
 
-def convert_status(open: Open, value: str) -> None:
+def check_convert_status(open: Open, value: str) -> None:
     """The status of a conversion."""
     world = open()
-    answer = world.call("POST", f"/leads/{_lead(world)['id']}/convert")
+    answer = world.call("POST", f"/leads/{create_lead(world)['id']}/convert")
     assert int(value) == answer.status_code
 
 
-def convert_fields(open: Open, value: str) -> None:
-    """The fields of a conversion's answer."""
+def check_convert_fields(open: Open, value: str) -> None:
+    """Fields in the response to a conversion."""
     world = open()
-    lead = _lead(world)
+    lead = create_lead(world)
     shown = set(world.call("POST", f"/leads/{lead['id']}/convert").json()["data"])
     expected = {"id", "status", "converted_at"}
     assert (expected if value == "minimal" else expected | set(lead)) == shown
 
 
 CHECKS: dict[str, Check] = {
-    each.__name__: each
+    each.__name__.removeprefix("check_"): each
     for each in (
-        *(empty_strings, whitespace, counters, unknown_fields, duplicate_emails),
-        *(duplicate_slugs, references, formats, text_length, update_choices, transitions),
-        *(reason_alone, empty_update, unchanged_update, content_update, delete, convertible),
-        *(converted_lead, second_convert, convert_status, convert_fields),
+        *(
+            check_empty_strings,
+            check_whitespace,
+            check_counters,
+            check_unknown_fields,
+            check_duplicate_emails,
+        ),
+        *(
+            check_duplicate_slugs,
+            check_references,
+            check_formats,
+            check_text_length,
+            check_update_choices,
+            check_transitions,
+        ),
+        *(
+            check_reason_alone,
+            check_empty_update,
+            check_unchanged_update,
+            check_content_update,
+            check_delete,
+            check_convertible,
+        ),
+        *(check_converted_lead, check_second_convert, check_convert_status, check_convert_fields),
     )
 }

@@ -150,7 +150,7 @@ class ConcurrentWriter:
         self._set_entry(connection, *arguments)
         if self.left:
             self.left -= 1
-            with self._group.intruding() as other:
+            with self._group.open_for_change() as other:
                 run_transaction(other, lambda: begin_change(other))
 
 

@@ -31,13 +31,15 @@ def pull_here(size: int, folder: Path, changes: int) -> None:
     from connector.cli import WithoutUnused  # noqa: PLC0415
     from connector.pulls.run import pull  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
-    from tests.pulls.arithmetic import serving  # noqa: PLC0415
+    from tests.pulls.arithmetic import make_client_factory  # noqa: PLC0415
 
     step = size // CHANGED
     changed = range(step // 2, size, step) if changes else ()
     sys.meta_path.insert(0, WithoutUnused())
     settings = load_settings({}, environ(folder), folder)
-    report = asyncio.run(pull(settings, ("candidates",), connect=serving(size, changed)))
+    report = asyncio.run(
+        pull(settings, ("candidates",), connect=make_client_factory(size, changed))
+    )
     result = report.resources["candidates"]
     assert report.outcome == "done", report.as_json()
     assert (result.proven, result.live, result.changed) == (True, size, changes), result

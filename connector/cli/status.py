@@ -346,7 +346,7 @@ def _describe_published(row: Publication | None) -> str:
 
 
 def _describe_seeds(row: Publication, folder: Path) -> str:
-    """Return a sentence on the seeds without any value of the user."""
+    """Return a sentence that names the seed files with values that the user has not filled in."""
     pairs = zip(row.unfilled_seeds, row.unfilled_rows, strict=True)
     seeds = ", ".join(f"{seed}.csv ({count_noun(rows, 'row')})" for seed, rows in pairs)
     return (

@@ -17,9 +17,9 @@ from connector.ledger.identifiers import Kind, is_in_text, normalize
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mention:
-    """Text of another person's record or row that mentions a person.
+    """Place of a text in another person's record or row that mentions a person.
 
-    `where` is a table or a file, `row` an id or the place of a row. Nothing in it is personal.
+    `where` is a table or a file, `row` an id or the place of a row. The text itself is not kept.
     """
 
     where: str

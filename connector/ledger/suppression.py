@@ -82,7 +82,9 @@ class SuppressionFilter:
         return any(found)
 
     def as_person(self) -> Person:
-        """Return everybody who was found, as one person."""
+        """Return one `Person` with the identifiers of all erased people found so far, to search for
+        them.
+        """
         return person_of(self.met)
 
 

@@ -34,7 +34,7 @@ from connector.page.drafts import (
     whole_number,
 )
 from connector.page.row_index import IndexedRow, Kind
-from connector.page.screens import ValueQuestion, count_pages, kind_of, problem_kinds
+from connector.page.screens import ValueQuestion, count_pages, parse_kind, problem_kinds
 from connector.page.site import PageCall, redirect
 from connector.page.words import MODES, PageError, country_of, resource_names
 from connector.pushes.dry_run import template
@@ -293,7 +293,7 @@ class PreparingScreens:
             draft,
             opened=opened,
             choices=screens.column_choices(opened, found, labels),
-            fields=screens.field_names(opened.target, found),
+            fields=screens.mappable_fields(opened.target, found),
             long_texts=screens.long_text_fields(opened.target),
             missing=screens.missing_fields(opened.target, found),
             constants={column.name: text for column, text, _ in found.constants},
@@ -398,7 +398,7 @@ class PreparingScreens:
         """Save the answers about values."""
         draft = self.drafts.load(call.id)
         checked = self.checked(draft)
-        kind = kind_of(call.form.get("kind", ""))
+        kind = parse_kind(call.form.get("kind", ""))
         if kind is None:
             questions = screens.value_questions(checked)
         else:
@@ -488,7 +488,7 @@ class PreparingScreens:
                 draft.confirmed = [*dict.fromkeys([*draft.confirmed, "rows"])]
         self.reader.check_again(draft, numbers)
         if call.request.headers.get("x-part") == "rows":
-            listed, some = kind_of(call.form.get("kind", "")), filter(None, found.values())
+            listed, some = parse_kind(call.form.get("kind", "")), filter(None, found.values())
             return call.render(
                 "row_part.html",
                 draft=draft,
@@ -509,7 +509,7 @@ class PreparingScreens:
 
     def save_group_answer(self, call: PageCall) -> Response:
         """Save one answer for all rows of a kind."""
-        kind = kind_of(call.form.get("kind", ""))
+        kind = parse_kind(call.form.get("kind", ""))
         _, checked = self._last_checked(call)
         group = screens.group_question(checked, kind) if kind is not None else None
         if kind is None or group is None:
@@ -545,7 +545,7 @@ class PreparingScreens:
 
     def save_duplicates(self, call: PageCall) -> Response:
         """Save which of several duplicate rows is imported; the others are skipped."""
-        kind, every = kind_of(call.form.get("kind", "")), call.form.get("every", "")
+        kind, every = parse_kind(call.form.get("kind", "")), call.form.get("every", "")
         _, checked = self._last_checked(call)
         with self.preparing(call) as draft:
             for first, others in checked.rows.twins.get(kind, {}).items() if kind else ():

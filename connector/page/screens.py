@@ -134,8 +134,8 @@ def _matching_fields(samples: Sequence[str], target: PushTarget) -> Iterator[str
                 yield column.name
 
 
-def field_names(target: PushTarget, columns: ColumnMap) -> list[str]:
-    """Return the fields that a column can be mapped to."""
+def mappable_fields(target: PushTarget, columns: ColumnMap) -> list[str]:
+    """Return the keys of the fields that a column can be mapped to, including mapped ones."""
     names = [each.name for each in target.columns]
     return [WHOLE_NAME, *names] if columns.name_parts else names
 
@@ -645,8 +645,8 @@ def _duplicate_group(checked: CheckedFile, kind: Kind, numbers: Sequence[int]) -
     )
 
 
-def kind_of(key: str) -> Kind | None:
-    """Return the kind in an address."""
+def parse_kind(key: str) -> Kind | None:
+    """Return the kind of problem that is given in an address; None if it is not valid."""
     parts = key.split("~", 2)
     return (parts[0], parts[1], parts[2] or None) if len(parts) == 3 else None
 

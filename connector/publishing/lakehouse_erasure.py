@@ -24,8 +24,8 @@ from connector.publishing.lakehouse_connection import (
 from connector.publishing.lakehouse_publication import (
     GRACE,
     LakePublication,
-    begin_change,
     clean_up,
+    conflict_with_other_changes,
     replace_rows,
 )
 from connector.settings.model import Settings
@@ -169,7 +169,7 @@ def _replace(place: LakehouseAccount, published: Path | None) -> LakePublication
         while is_new:
             # A publication that began with the old statistics would write them back, so it must
             # conflict.
-            run_transaction(connection, lambda: begin_change(connection))
+            run_transaction(connection, lambda: conflict_with_other_changes(connection))
             is_new = retry_conflicts(lambda: connection.execute(_RENEW).fetchone()) != (0,)
         connection.execute(
             f"CALL postgres_execute('{CATALOG}', '{_VACUUM}', use_transaction => false)"

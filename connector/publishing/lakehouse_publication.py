@@ -190,7 +190,7 @@ def _replace(
         _check_source(last, entry)
         if last.published_at >= entry.published_at and not force:
             return LakePublication(account, "unchanged", entry.publication)
-    begin_change(connection)
+    conflict_with_other_changes(connection)
     removed = sum(
         delete_rows(connection, table, account)
         for name, table in held.items()
@@ -210,7 +210,7 @@ def _replace(
     return LakePublication(account, "published", publication, None, tables, rows, removed)
 
 
-def begin_change(connection: duckdb.DuckDBPyConnection) -> None:
+def conflict_with_other_changes(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the transaction conflict with every other change, even of other accounts.
 
     DuckLake compares transactions table by table, and every change updates `lakehouse.changes`.

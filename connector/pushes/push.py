@@ -267,8 +267,8 @@ def record_preview(
 ) -> None:
     """Record that a person saw the changes of the file at this time.
 
-    A push with conflicts records this for its file and its report, unless there was a preview:
-    pushing the same values again does not overwrite what others have changed.
+    A push that finds conflicts counts as a preview of its file and its report, unless there was
+    one. So a second push of the same values finds the same conflicts.
     """
     resource, digests = previewed.asked.resource, [previewed.table.digest]
     with Ledger(folder) as ledger:

@@ -422,7 +422,7 @@ def _bands(published: PublishedFile, event: str) -> Sequence[Row]:
     return min(equal, banded(_CALENDAR), key=lambda rows: max(row["number"] for row in rows))
 
 
-def _time_to(
+def _days_until_figure(
     event: str, title: str, *, noun: str, whole: str, group_by: str, empty: str, waiting: str = ""
 ) -> Figure:
     """Return the figure of the days until an event, in bands, and by group and consultant."""
@@ -480,7 +480,7 @@ TIME = Section(
     "that are still open.",
     (
         _IN_STAGES,
-        _time_to(
+        _days_until_figure(
             "fill",
             "Time to fill a job",
             noun="filled opening",
@@ -489,7 +489,7 @@ TIME = Section(
             empty="No job was filled yet.",
             waiting="openings_open open_p50_days",
         ),
-        _time_to(
+        _days_until_figure(
             "hire",
             "Time to hire a candidate",
             noun="placement",

@@ -289,7 +289,7 @@ class _FileCheck:
             draft.add(replace(twin, found=str(first)))
 
     def _refuse_existing(self, drafts: Sequence[RowDraft]) -> None:
-        """Find loaded records by the natural keys of rows that create a record."""
+        """Refuse rows that would create a record whose natural key is loaded already."""
         by_fields: dict[tuple[str, ...], list[RowDraft]] = {}
         for draft in drafts:
             if draft.operation == "create" and not draft.is_misshapen:

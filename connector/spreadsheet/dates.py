@@ -284,7 +284,7 @@ def date_reader(form: str | None, century: int | None = None) -> ReadText:
         day, rest = text[:10], text[10:]
         if _ISO_DATE(day) is not None:
             try:
-                day = _check_plausible(date.fromisoformat(day))
+                day = _format_plausible_day(date.fromisoformat(day))
             except ValueError:
                 raise _no_such_date_error() from None
             if rest and _MIDNIGHT(rest) is None:
@@ -317,13 +317,13 @@ def typed_date(cell: Any) -> Any:
 
 def _typed_day(cell: date) -> str:
     if not isinstance(cell, datetime):
-        return _check_plausible(cell)
+        return _format_plausible_day(cell)
     if cell.time() != time():
         raise _time_in_date_error(cell.date().isoformat())
-    return _check_plausible(cell.date())
+    return _format_plausible_day(cell.date())
 
 
-def _check_plausible(day: date) -> str:
+def _format_plausible_day(day: date) -> str:
     if day.year in _YEARS:
         return day.isoformat()
     raise CellError(
@@ -398,5 +398,5 @@ def _format_utc(moment: datetime, zone: ZoneInfo | None) -> str:
                 f"The clocks of {zone.key} change at that time, so the time occurs twice "
                 "or not at all.",
             )
-    _check_plausible(moment.date())
+    _format_plausible_day(moment.date())
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -91,7 +91,7 @@ class RowReader:
         self._watch = meanings.watch if meanings is not None else _watch_none
         self._drops_cleared = target.mode == "create"
         self._set_columns(columns.columns)
-        self._currencies = _currencies(target)
+        self._currencies = _currency_by_amount(target)
         self._has_whole_name = WHOLE_NAME in columns.targets
         self._constants = {
             column.key: value for column, _, value in columns.constants if value is not None
@@ -315,8 +315,8 @@ def _without_titles(part: str) -> list[str]:
     return words
 
 
-def _currencies(target: PushTarget) -> dict[str, str]:
-    """Return keys of currencies by the keys of their numbers."""
+def _currency_by_amount(target: PushTarget) -> dict[str, str]:
+    """Return the key of the currency column for the key of each amount column."""
     currency_keys = [each.key for each in target.columns if each.field.format == "currency"]
     found = {}
     for each in target.columns:

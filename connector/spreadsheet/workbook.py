@@ -377,7 +377,7 @@ class SheetFile:
         for index in range(self.outline.rows):
             # The plain case must be fast: there may be a million rows.
             cells: list[Any] = [
-                _as_typed_value(v) if v.__class__ in _RETYPED else v for v in next(values, ())
+                _as_entered(v) if v.__class__ in _RETYPED else v for v in next(values, ())
             ]
             if len(cells) != width:
                 cells = [*[""] * first[1], *cells]
@@ -540,8 +540,8 @@ _RETYPED = frozenset((float, timedelta))
 """Types of values that differ from the typed cell."""
 
 
-def _as_typed_value(value: Any) -> Cell:
-    """Return the number as it was typed, or a duration as text."""
+def _as_entered(value: Any) -> Cell:
+    """Return a number as the user entered it, or a duration as text."""
     if isinstance(value, float):
         return as_typed(value)
     return format_duration(value.total_seconds())

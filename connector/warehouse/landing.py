@@ -43,7 +43,11 @@ from connector.warehouse.schema import PARTS_TABLE, columns, part_columns
 
 @dataclass(frozen=True, slots=True)
 class LandedCounts:
-    """Number of rows of one commit: `listed` by lists only, the others by details."""
+    """Number of rows of one commit.
+
+    `listed` counts rows that came from lists. The other attributes count rows that came from
+    details.
+    """
 
     listed: int = 0
     new: int = 0

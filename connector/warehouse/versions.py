@@ -273,11 +273,17 @@ class HistoryEdits:
             version = next_version(last, sighting, names, before.seen_at)
             self.endings[item.id] = end_by_change(version)
             if before.is_hydrated:
-                raw = {name: raw[name] for name in raw if not self._hides(name, raw, shown)}
+                raw = {
+                    name: raw[name]
+                    for name in raw
+                    if not self._may_hide_unlisted_value(name, raw, shown)
+                }
             self.begun[item.id] = version, self.declaration.record(raw)
 
-    def _hides(self, name: str, raw: Mapping[str, Any], shown: Mapping[str, Any]) -> bool:
-        """Return True if a list may show this value instead of one that it cannot show."""
+    def _may_hide_unlisted_value(
+        self, name: str, raw: Mapping[str, Any], shown: Mapping[str, Any]
+    ) -> bool:
+        """Return True if lists cannot show the present value and may show `raw` in its place."""
         field = self.declaration.fields.get(name)
         if field is None or name not in shown or can_list(field, shown[name]):
             return False

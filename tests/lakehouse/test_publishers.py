@@ -15,7 +15,10 @@ from connector.publishing import lakehouse_connection
 from connector.publishing import lakehouse_publication as lake_publish
 from connector.publishing.lakehouse_connection import run_transaction
 from connector.publishing.lakehouse_erasure import erase_from_lakehouse
-from connector.publishing.lakehouse_publication import begin_change, publish_to_lakehouse
+from connector.publishing.lakehouse_publication import (
+    conflict_with_other_changes,
+    publish_to_lakehouse,
+)
 from connector.publishing.publication import publish
 from tests.lakehouse.group import Group
 from tests.lakehouse.publishers import DIES, LakehouseForkServer
@@ -151,7 +154,7 @@ class ConcurrentWriter:
         if self.left:
             self.left -= 1
             with self._group.open_for_change() as other:
-                run_transaction(other, lambda: begin_change(other))
+                run_transaction(other, lambda: conflict_with_other_changes(other))
 
 
 @pytest.mark.parametrize(("times", "seconds", "rows"), [(3, 60.0, 29), (1, 0.0, 30)])

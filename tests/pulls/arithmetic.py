@@ -32,26 +32,24 @@ _FIELDS = CATALOG["candidates"]
 _TEXT = "Ten years of steady work in the trade, with references. " * 4
 
 
-def id_of(number: int) -> str:
+def format_id(number: int) -> str:
     return f"{number * _SCATTER % 2**32:08x}-0000-4000-8000-{number:012x}"
 
 
-def number_of(id: str) -> int:
-    """The candidate that has the id."""
+def parse_number(id: str) -> int:
+    """Return the number of the candidate with this id."""
     return int(id[-12:], 16)
 
 
-def record_of(number: int, changed_at: datetime | None = None) -> dict[str, Any]:
-    """A candidate's detail, of a size that real ones have; with the moment at which it was changed,
-    if it was.
-    """
+def make_record(number: int, changed_at: datetime | None = None) -> dict[str, Any]:
+    """Return a candidate's detail of realistic size, changed at the timestamp if given."""
     began = BEGAN + timedelta(seconds=number)
     created, updated = (
         each.isoformat().replace("+00:00", "Z") for each in (began, changed_at or began)
     )
     return {
         **dict.fromkeys(each.name for each in _FIELDS.detail_fields),
-        "id": id_of(number),
+        "id": format_id(number),
         "created_at": created,
         "updated_at": updated,
         "first_name": f"First{number}" if changed_at is None else f"Again{number}",
@@ -69,10 +67,10 @@ def record_of(number: int, changed_at: datetime | None = None) -> dict[str, Any]
 
 
 class Arithmetic(Client):
-    """A client whose answers are computed: `candidates` records, in order of creation and of
-    change alike, but for those that were changed last.
+    """Client with computed responses: `candidates` records in order of creation.
 
-    Everything between the call and the wire is the real client's.
+    The order of change is the same, except for the records changed last. Everything between the
+    call and the network is the real client's.
     """
 
     candidates_count = 0
@@ -80,14 +78,15 @@ class Arithmetic(Client):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._connections = _Computed(  # type: ignore[assignment]
+        self._connections = ComputedConnection(  # type: ignore[assignment]
             self.candidates_count, self.candidates_changed
         )
 
 
-def serving(count: int, changed: Sequence[int] = ()) -> type[Arithmetic]:
-    """A client of a workspace with so many candidates, as `pull` takes it for `connect`; those of
-    the numbers in `changed` have just been changed, in that order.
+def make_client_factory(count: int, changed: Sequence[int] = ()) -> type[Arithmetic]:
+    """Return a replacement for `connect` that serves so many candidates.
+
+    Candidates with the numbers in `changed` have just been changed, in that order.
     """
     now = datetime.now(UTC)
     moments = {each: now + timedelta(microseconds=place) for place, each in enumerate(changed)}
@@ -95,18 +94,18 @@ def serving(count: int, changed: Sequence[int] = ()) -> type[Arithmetic]:
     return type("Arithmetic", (Arithmetic,), computed)
 
 
-class _Computed:
-    """Computes answers instead of sending requests."""
+class ComputedConnection:
+    """Computes responses instead of sending requests."""
 
     def __init__(self, count: int, changed: Mapping[int, datetime]) -> None:
         self._count, self._changed = count, changed
         self._item_fields = [each.name for each in _FIELDS.item_fields]
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
     async def exchange(self, request: Request) -> Response:
-        """The answer to a list of candidates or to one of their details."""
+        """Respond to a list of candidates or to one detail."""
         if request.resource != "candidates":
             raise NoAnswer(request.path_of, "it is not computed")
         body = self._list(request) if request.operation == "list" else self._detail(request)
@@ -139,13 +138,13 @@ class _Computed:
         }
 
     def _detail(self, request: Request) -> dict[str, Any]:
-        return {"data": self._record(number_of(request.path.rsplit("/", 1)[1]))}
+        return {"data": self._record(parse_number(request.path.rsplit("/", 1)[1]))}
 
     def _record(self, number: int) -> dict[str, Any]:
-        return record_of(number, self._changed.get(number))
+        return make_record(number, self._changed.get(number))
 
     def _by_change(self, place: int) -> int:
-        """The number of the candidate that was changed as the one at this place, from the first."""
+        """Return the number of the candidate at this place in order of change."""
         number, unchanged = place, self._count - len(self._changed)
         if place >= unchanged:
             return list(self._changed)[place - unchanged]

@@ -1,4 +1,4 @@
-"""A pull whose details show another record: it reads again, and lands nothing of them."""
+"""A pull that receives details of other records reads again and does not load them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class IdInCapitals:
     """The requested record, with its id in capitals."""
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Serve, and change the id."""
+        """Serve the request with a changed id."""
         response = await exchange.serve()
         document = json.loads(bytes(response.body))
         document["data"]["id"] = document["data"]["id"].upper()
@@ -30,7 +30,7 @@ class IdInCapitals:
 
 
 @pytest.mark.parametrize("fault", [Crossed(), IdInCapitals()], ids=repr)
-def test_a_detail_of_another_record_is_read_again(fault: Fault, tmp_path: Path) -> None:
+def test_a_detail_response_with_another_record_is_read_again(fault: Fault, tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 20}) as sandbox:
         pulled(sandbox, tmp_path, "candidates")
         id = next(iter(sandbox.store.records("candidates")))
@@ -48,7 +48,7 @@ def test_a_detail_of_another_record_is_read_again(fault: Fault, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("fault", [Crossed(), IdInCapitals()], ids=repr)
-def test_a_record_whose_detail_is_always_another_one_stays_queued(
+def test_a_record_whose_detail_always_shows_another_stays_queued(
     fault: Fault, tmp_path: Path
 ) -> None:
     with Sandbox(counts={"candidates": 20}) as sandbox:
@@ -69,7 +69,7 @@ def test_a_record_whose_detail_is_always_another_one_stays_queued(
     assert ("done", []) == (last.outcome, found)
 
 
-def test_a_list_that_is_unreadable_once_is_read_again(tmp_path: Path) -> None:
+def test_a_list_page_that_is_unreadable_once_is_read_again(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 104}) as sandbox:
         sandbox.faults.add(HtmlPage(200), path=CANDIDATES, nth=2)
         report = pulled(sandbox, tmp_path, "candidates")

@@ -1,4 +1,4 @@
-"""A deleted content type takes its items with it; a proof with wrong counts is withdrawn."""
+"""A deleted content type deletes its items; wrong counts withdraw the verification."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.support.agency import differences, published, pulled, rows, settings_
 CONTENT = ("content_types", "content_items")
 
 
-def deleted_type(sandbox: Sandbox, items: int) -> str:
-    """Delete the content type that has so many items, with them; returns its id."""
+def delete_type(sandbox: Sandbox, items: int) -> str:
+    """Delete the content type with so many items, and return its id."""
     for id in sandbox.store.records("content_types"):
         held = sandbox.store.records("content_items", type=id)
         if len(held) == items:
@@ -35,8 +35,8 @@ def deleted_type(sandbox: Sandbox, items: int) -> str:
     raise AssertionError("no content type has so many items")
 
 
-def counts(report: PullReport) -> tuple[str, bool, int, int]:
-    """Return outcome, proven, deleted and live of the content items."""
+def list_counts(report: PullReport) -> tuple[str, bool, int, int]:
+    """Return outcome, verified state, deletions and live records of the content items."""
     done = report.resources["content_items"]
     return done.outcome, done.proven, done.deleted, done.live
 
@@ -45,58 +45,58 @@ def counts(report: PullReport) -> tuple[str, bool, int, int]:
 def test_items_of_a_deleted_type_are_deleted(resources: tuple[str, ...], tmp_path: Path) -> None:
     with Sandbox(counts={"content_types": 3, "content_items": 30}) as sandbox:
         pulled(sandbox, tmp_path, *CONTENT)
-        id = deleted_type(sandbox, 10)
+        id = delete_type(sandbox, 10)
         verified = asyncio.run(verify(settings_of(sandbox, tmp_path), ["content_items"]))
         report = pulled(sandbox, tmp_path, *resources)
         again = pulled(sandbox, tmp_path, *CONTENT)
         found = differences(sandbox, published(tmp_path))
 
     assert (3, 10) == (verified.exit_status, len(verified.streams[f"content_items/{id}"].extra))
-    assert ("done", True, 10, 20) == counts(report)
-    assert ("done", True, 0, 20) == counts(again)
+    assert ("done", True, 10, 20) == list_counts(report)
+    assert ("done", True, 0, 20) == list_counts(again)
     assert [] == found
     bookmarks = rows(published(tmp_path), "SELECT parent FROM sync.bookmarks WHERE parent <> ''")
     assert 2 == len(bookmarks)
 
 
-def test_many_items_of_a_deleted_type_wait_for_a_person(tmp_path: Path) -> None:
+def test_many_items_of_a_deleted_type_wait_until_deletions_are_accepted(tmp_path: Path) -> None:
     with Sandbox(counts={"content_types": 3, "content_items": 90}) as sandbox:
         pulled(sandbox, tmp_path, *CONTENT)
-        deleted_type(sandbox, 30)
+        delete_type(sandbox, 30)
         kept = pulled(sandbox, tmp_path, *CONTENT)
         options = PullOptions(accepts_deletes=True)
         settings = settings_of(sandbox, tmp_path)
         accepted = asyncio.run(pull(settings, CONTENT, options=options))
         found = differences(sandbox, published(tmp_path))
 
-    assert ("partial", False, 0, 90) == counts(kept)
+    assert ("partial", False, 0, 90) == list_counts(kept)
     assert "list_shrank" == kept.resources["content_items"].error_code
-    assert ("done", True, 30, 60) == counts(accepted)
+    assert ("done", True, 30, 60) == list_counts(accepted)
     assert [] == found
 
 
-def test_a_page_of_a_proxy_deletes_no_items(tmp_path: Path) -> None:
+def test_a_404_page_of_a_proxy_deletes_no_content_items(tmp_path: Path) -> None:
     with Sandbox(counts={"content_types": 3, "content_items": 30}) as sandbox:
         pulled(sandbox, tmp_path, *CONTENT)
-        id = deleted_type(sandbox, 10)
+        id = delete_type(sandbox, 10)
         sandbox.faults.add(HtmlPage(404), path=f"/api/v1/content/{id}", times=None)
         report = pulled(sandbox, tmp_path, *CONTENT)
 
-    assert ("failed", False, 0, 30) == counts(report)
+    assert ("failed", False, 0, 30) == list_counts(report)
 
 
-def test_a_proof_is_withdrawn_if_the_counts_differ_twice(
+def test_a_resource_is_not_verified_after_two_pulls_with_wrong_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = resource_pull.pull
 
-    def miscounted(*arguments: Any) -> Steps[PullResult]:
+    def pull_with_wrong_total(*arguments: Any) -> Steps[PullResult]:
         found = yield from whole(*arguments)
         return replace(found, total=found.total - 1)
 
     with Sandbox(counts={"jobs": 5}) as sandbox:
         pulled(sandbox, tmp_path, "jobs")
-        monkeypatch.setattr(resource_pull, "pull", miscounted)
+        monkeypatch.setattr(resource_pull, "pull", pull_with_wrong_total)
         first, second = (pulled(sandbox, tmp_path, "jobs").resources["jobs"] for _ in range(2))
         monkeypatch.undo()
         last = pulled(sandbox, tmp_path, "jobs").resources["jobs"]
@@ -105,7 +105,7 @@ def test_a_proof_is_withdrawn_if_the_counts_differ_twice(
     assert "in two pulls in a row, the API counted 4 records, but 5 are loaded" == second.message
 
 
-def test_an_agency_without_content_types_has_no_content_items(tmp_path: Path) -> None:
+def test_without_content_types_content_items_are_verified_as_empty(tmp_path: Path) -> None:
     with Sandbox(counts={"content_types": 0, "content_items": 0}) as sandbox:
         done = pulled(sandbox, tmp_path, *CONTENT).resources["content_items"]
 

@@ -1,4 +1,4 @@
-"""Deletions are found, with evidence, and never many at once."""
+"""Deletions are detected with proof, and many at once are held back."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.support.agency import differences, published, pulled, rows, settings_
 COUNTS = {"candidates": 130, "jobs": 8}
 
 
-def delete(sandbox: Sandbox, count: int) -> list[str]:
-    """Delete the first candidates by id, as somebody else would."""
+def delete_first(sandbox: Sandbox, count: int) -> list[str]:
+    """Delete the first candidates by id, as another user."""
     ids = sorted(sandbox.store.records("candidates"))[:count]
     for id in ids:
         sandbox.store.delete("candidates", id)
@@ -30,7 +30,7 @@ def delete(sandbox: Sandbox, count: int) -> list[str]:
 def test_deleted_records_become_tombstones(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
-        gone = delete(sandbox, 5)
+        gone = delete_first(sandbox, 5)
         report = pulled(sandbox, tmp_path)
 
         assert ("done", 5) == (report.outcome, report.resources["candidates"].deleted)
@@ -56,10 +56,10 @@ ANOTHERS_404: dict[str, Fault] = {
 
 
 @pytest.mark.parametrize("answer", ANOTHERS_404)
-def test_only_a_404_in_the_words_of_the_api_deletes_a_record(tmp_path: Path, answer: str) -> None:
+def test_only_a_404_with_the_body_of_the_api_deletes_a_record(tmp_path: Path, answer: str) -> None:
     with Sandbox(counts={"candidates": 12}) as sandbox:
         pulled(sandbox, tmp_path, "candidates")
-        (gone,) = delete(sandbox, 1)
+        (gone,) = delete_first(sandbox, 1)
         path = f"/api/v1/candidates/{gone}"
         sandbox.faults.add(ANOTHERS_404[answer], path=path, times=None)
         before = len(sandbox.log)
@@ -72,10 +72,10 @@ def test_only_a_404_in_the_words_of_the_api_deletes_a_record(tmp_path: Path, ans
         assert (True, 1, 11) == (after.proven, after.deleted, after.live)
 
 
-def test_a_list_that_loses_most_of_its_records_deletes_none(tmp_path: Path) -> None:
+def test_a_list_without_most_of_its_records_deletes_none(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         before = pulled(sandbox, tmp_path).resources["candidates"]
-        delete(sandbox, 60)
+        delete_first(sandbox, 60)
         report = pulled(sandbox, tmp_path)
         after = report.resources["candidates"]
 
@@ -86,8 +86,8 @@ def test_a_list_that_loses_most_of_its_records_deletes_none(tmp_path: Path) -> N
         assert "60 of " in str(after.message)
 
 
-def ids_of(done: ResourceRun) -> set[str]:
-    """The three records that the message on missing ones names."""
+def parse_missing_ids(done: ResourceRun) -> set[str]:
+    """Return the three ids in the message about missing records."""
     names = (done.message or "").partition(", for example ")[2].split(", ")
     assert 3 == len(names) == len(set(names))
     return set(names)
@@ -97,15 +97,15 @@ def test_an_empty_list_deletes_nothing(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
         before = set(sandbox.store.records("candidates"))
-        delete(sandbox, 130)
+        delete_first(sandbox, 130)
         after = pulled(sandbox, tmp_path).resources["candidates"]
 
         assert (False, 0, 130, 1) == (after.proven, after.deleted, after.live, after.requests)
         assert "130 of 130 listed records are missing" in (after.message or "")
-        assert ids_of(after) <= before
+        assert parse_missing_ids(after) <= before
 
 
-def test_small_list_may_be_emptied(tmp_path: Path) -> None:
+def test_a_small_list_can_become_empty(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 2}) as sandbox:
         pulled(sandbox, tmp_path, "jobs")
         for id in sorted(sandbox.store.records("jobs")):
@@ -118,10 +118,10 @@ def test_small_list_may_be_emptied(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_refusal_keeps_back_nothing_but_deletions(tmp_path: Path) -> None:
+def test_changes_are_loaded_while_deletions_are_refused(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
-        delete(sandbox, 60)
+        delete_first(sandbox, 60)
         last = max(sandbox.store.records("candidates"))
         sandbox.store.update("candidates", last, {"city": "Leeds"})
         person = {"first_name": "Zoë", "last_name": "New", "email": "zoe@people.example"}
@@ -132,7 +132,7 @@ def test_refusal_keeps_back_nothing_but_deletions(tmp_path: Path) -> None:
             assert ("partial", "list_shrank") == (after.outcome, after.error_code)
             assert "--accept-deletes" in next_action(after)
             assert "59 of " in (after.message or "")
-            assert not ids_of(after) & sandbox.store.records("candidates").keys()
+            assert not parse_missing_ids(after) & sandbox.store.records("candidates").keys()
             differing = differences(sandbox, published(tmp_path))
             assert 60 == len(differing)
             assert all("landed, and not in the store" in each for each in differing)

@@ -1,4 +1,4 @@
-"""Details land in batches, whatever they show: a pass that is cut short loses one at most."""
+"""Details are loaded in batches, so an interrupted pull loses at most one batch."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ RAW = {"created_at": "2026-11-20T00:00:00Z", "updated_at": "2026-11-20T00:00:00Z
 KINDS = ("found", "gone", "unread")
 
 
-def shown(kind: str, id: str) -> Outcome:
+def make_detail(kind: str, id: str) -> Outcome:
     """Return a record as the API shows it."""
     if kind == "found":
         return FoundDetail(Job({"id": id, **RAW}), AT)
     return DeletionProof(AT) if kind == "gone" else UnreadableDetail("server_failed")
 
 
-def test_no_more_than_a_batch_waits() -> None:
+def test_the_detail_queue_never_holds_more_than_a_batch() -> None:
     @given(st.lists(st.integers(1, 230), min_size=1, max_size=4), st.integers(1, 50))
     def check(sizes: list[int], spared: int) -> None:
         reads = DetailReads(Bookmark(), MassDeletionGuard(10_000, 10_000, accepts=True))
@@ -55,7 +55,7 @@ def test_no_more_than_a_batch_waits() -> None:
                     if isinstance(wanted, ReadRecords):
                         waiting += len(wanted.ids)
                         assert waiting <= BATCH_RECORDS_MAX
-                        answer = {id: shown(kinds[id], id) for id in wanted.ids}
+                        answer = {id: make_detail(kinds[id], id) for id in wanted.ids}
                     elif isinstance(wanted, Commit):
                         waiting = 0
                         landed.extend(each.record.id for each in wanted.records)

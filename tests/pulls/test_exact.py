@@ -1,4 +1,4 @@
-"""The pull's promise: an exact copy for the least requests, whatever the API leaves open."""
+"""Pulls make an exact copy with few requests for every behaviour of the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RESOURCES = tuple(COUNTS)
 def first_load_requests_max(
     sandbox: Sandbox, name: str, per_page: int = 100, sweeps: int = 1
 ) -> int:
-    """N + 2P + 2 (content: of each type's list, since each type has its own)."""
+    """Return N + 2P + 2 requests; for content, per list of each type."""
     held = sandbox.store.records(name)
     pages = max(1, math.ceil(len(held) / per_page))
     if name == "content_items":
@@ -36,15 +36,17 @@ def first_load_requests_max(
     return len(held) + (sweeps + 1) * pages + 2
 
 
-def quiet_requests(name: str, types: int, *, is_dated: bool = True) -> int:
-    """One list and one detail; content shows its cursor in the list; types are listed, and each is
-    read where their list shows no date.
+def count_quiet_requests(name: str, types: int, *, is_dated: bool = True) -> int:
+    """Return the requests of a pull without changes: one list and one detail.
+
+    Content shows its cursor in the list. Types are listed, and each is read if the list shows no
+    date.
     """
     return {"content_types": 1 if is_dated else 1 + types, "content_items": types}.get(name, 2)
 
 
 def change_some(sandbox: Sandbox) -> None:
-    """Update fifty candidates, whichever, create ten, and give a content type no fields."""
+    """Update fifty candidates, create ten, and remove the fields of a content type."""
     now = sandbox.store.clock()
     types = list(sandbox.store.records("content_types"))[:1]
     sandbox.store.touch_many("content_types", types, {"fields": []}, updated_at=now)
@@ -63,19 +65,19 @@ def change_some(sandbox: Sandbox) -> None:
         )
 
 
-def assert_all_proven(report: PullReport) -> None:
-    """Every resource is done, proven, with nothing left to read."""
+def assert_all_verified(report: PullReport) -> None:
+    """Assert that every resource is done and verified, with no record left to read."""
     assert "done" == report.outcome, report.as_json()
     for each in report.resources.values():
         assert (True, 0) == (each.proven, each.pending), each
         assert each.total == each.live, each
 
 
-def test_first_quiet_and_changed_pulls_are_exact_and_cheap(tmp_path: Path) -> None:
+def test_first_quiet_and_changed_pulls_are_exact_with_few_requests(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         report = pulled(sandbox, tmp_path)
 
-        assert_all_proven(report)
+        assert_all_verified(report)
         assert [] == differences(sandbox, published(tmp_path))
         for name, each in report.resources.items():
             assert each.requests <= first_load_requests_max(sandbox, name), each
@@ -83,15 +85,15 @@ def test_first_quiet_and_changed_pulls_are_exact_and_cheap(tmp_path: Path) -> No
 
         quiet = pulled(sandbox, tmp_path)
 
-        assert_all_proven(quiet)
+        assert_all_verified(quiet)
         for name, each in quiet.resources.items():
-            assert quiet_requests(name, 3) == each.requests, each
+            assert count_quiet_requests(name, 3) == each.requests, each
             assert (0, 0) == (each.new, each.changed)
 
         change_some(sandbox)
         changed = pulled(sandbox, tmp_path)
 
-        assert_all_proven(changed)
+        assert_all_verified(changed)
         assert changed.resources["candidates"].requests <= 64
         assert (10, 50) == (
             changed.resources["candidates"].new,
@@ -106,10 +108,10 @@ FORBIDS_A_WALK = ("sorting", "ignored")
 """Where the server does not sort, no list shows what changed."""
 
 
-def combinations() -> Iterator[dict[str, str]]:
-    """Servers that answer every open question at once, each value of each switch several times.
+def make_combinations() -> Iterator[dict[str, str]]:
+    """Return servers that combine all behaviours, with each value several times.
 
-    Drawn from one seed, so that switches meet in many ways and every failure repeats itself.
+    The combinations are drawn from one seed, so that failures can be reproduced.
     """
     chance = random.Random(20)
     hints = get_type_hints(Behaviours)
@@ -123,15 +125,19 @@ def combinations() -> Iterator[dict[str, str]]:
     yield from drawn
 
 
-def test_every_value_of_every_behaviour_is_among_the_combinations() -> None:
+def test_the_combinations_contain_every_value_of_every_behaviour() -> None:
     hints = get_type_hints(Behaviours)
     every = {(f.name, v) for f in dataclasses.fields(Behaviours) for v in get_args(hints[f.name])}
 
-    assert every - {FORBIDS_A_WALK} == {pair for each in combinations() for pair in each.items()}
+    assert every - {FORBIDS_A_WALK} == {
+        pair for each in make_combinations() for pair in each.items()
+    }
 
 
-@pytest.mark.parametrize("behaviours", first_fast(list(combinations()), 0), ids=range(COMBINATIONS))
-def test_every_behaviour_gives_an_exact_and_cheap_copy(
+@pytest.mark.parametrize(
+    "behaviours", first_fast(list(make_combinations()), 0), ids=range(COMBINATIONS)
+)
+def test_every_behaviour_gives_an_exact_copy_with_few_requests(
     tmp_path: Path, behaviours: dict[str, str]
 ) -> None:
     # A change within the second of the last look makes the walk list again, to be certain, so
@@ -151,7 +157,7 @@ def test_every_behaviour_gives_an_exact_and_cheap_copy(
 
         assert [] == differences(sandbox, published(tmp_path))
         for each in (report, quiet, changed):
-            assert_all_proven(each)
+            assert_all_verified(each)
         for name, done in report.resources.items():
             # Ties in any order can make a sweep miss one; then it is repeated, P requests each.
             sweeps = 12 if behaviours["ties"] == "random" else 1
@@ -159,7 +165,7 @@ def test_every_behaviour_gives_an_exact_and_cheap_copy(
             assert done.requests <= most, done
         for name, done in quiet.resources.items():
             is_dated = behaviours["content_type_items"] == "declared"
-            assert quiet_requests(name, 3, is_dated=is_dated) == done.requests, done
+            assert count_quiet_requests(name, 3, is_dated=is_dated) == done.requests, done
         if per_page == 100:
             assert changed.resources["candidates"].requests <= 64
         elif behaviours["ties"] == "stable":
@@ -169,7 +175,7 @@ def test_every_behaviour_gives_an_exact_and_cheap_copy(
             assert changed.resources["candidates"].requests <= most
 
 
-def test_a_server_that_does_not_sort_is_copied_and_never_called_proven(tmp_path: Path) -> None:
+def test_a_server_that_does_not_sort_is_copied_but_never_verified(tmp_path: Path) -> None:
     with Sandbox(counts=SMALL, behaviours=dict([FORBIDS_A_WALK])) as sandbox:
         pulled(sandbox, tmp_path)
         assert [] == differences(sandbox, published(tmp_path))

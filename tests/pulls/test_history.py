@@ -28,8 +28,8 @@ STATUSES = ("screening", "submitted", "interviewing", "rejected", "placed")
 Snapshot = Mapping[str, Mapping[str, Any]]
 
 
-def expected(snapshots: list[Snapshot], id: str) -> list[Mapping[str, Any]]:
-    """The versions that looks at these moments can have seen: each that is not the one before."""
+def expected_versions(snapshots: list[Snapshot], id: str) -> list[Mapping[str, Any]]:
+    """Return the versions observed at the snapshots, without repetitions."""
     seen: list[Mapping[str, Any] | None] = [None]
     for snapshot in snapshots:
         if snapshot.get(id) != seen[-1]:
@@ -37,7 +37,7 @@ def expected(snapshots: list[Snapshot], id: str) -> list[Mapping[str, Any]]:
     return [each for each in seen if each is not None]
 
 
-def test_each_version_is_kept_and_dated(tmp_path: Path) -> None:
+def test_each_observed_version_is_kept_with_its_dates(tmp_path: Path) -> None:
     time = Clock(datetime.now(UTC).replace(microsecond=0))
     moments: list[datetime] = []
     snapshots: dict[str, list[Snapshot]] = {name: [] for name in RESOURCES}
@@ -66,7 +66,7 @@ def test_each_version_is_kept_and_dated(tmp_path: Path) -> None:
                 taken.append(sandbox.store.records(name))
     for name, taken in snapshots.items():
         found = rows(published(tmp_path), f"FROM history.{name} ORDER BY _version")
-        wanted = {id: expected(taken, id) for snapshot in taken for id in snapshot}
+        wanted = {id: expected_versions(taken, id) for snapshot in taken for id in snapshot}
         assert sum(map(len, wanted.values())) == len(found)
         for id, states in wanted.items():
             chain = [row for row in found if row["id"] == id]
@@ -92,7 +92,7 @@ def test_a_quiet_pull_adds_no_version(tmp_path: Path) -> None:
                 assert COUNTS[name] == len(rows(published(tmp_path), f"FROM history.{name}"))
 
 
-def test_a_page_without_a_date_is_of_the_moment_of_its_answer(tmp_path: Path) -> None:
+def test_a_response_without_a_date_header_is_dated_by_its_arrival(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 3}, behaviours={"date_header": "missing"}) as sandbox:
         committed: list[Commit] = []
         whole = Warehouse.commit
@@ -109,7 +109,7 @@ def test_a_page_without_a_date_is_of_the_moment_of_its_answer(tmp_path: Path) ->
     assert None not in [each.served_at for each in items]
 
 
-def test_a_status_that_only_a_list_showed_is_kept(tmp_path: Path) -> None:
+def test_a_status_observed_only_in_a_list_is_kept(tmp_path: Path) -> None:
     time = Clock(datetime.now(UTC).replace(microsecond=0))
     # Where the server does not sort, each pull reads the list before the details that differ.
     with Sandbox(
@@ -122,12 +122,12 @@ def test_a_status_that_only_a_list_showed_is_kept(tmp_path: Path) -> None:
         sandbox.store.change_silently("candidates", id, {"status": "submitted"})
         sandbox.store.delete("candidates", other)
 
-        def move_on(store: Store) -> None:
+        def change_next(store: Store) -> None:
             time.pass_time(seconds=2)
             if sandbox.log[-1].path.endswith("/candidates"):
                 store.change_silently("candidates", id, {"status": "placed"})
 
-        sandbox.between = move_on
+        sandbox.between = change_next
         pulled(sandbox, tmp_path, "candidates")
         sandbox.between = None
 

@@ -1,4 +1,4 @@
-"""Totals that the records contradict: they decide nothing, and no bookmark keeps them."""
+"""Totals that contradict the records do not change what is read or stored."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ LIST = "/api/v1/candidates"
 
 @pytest.mark.parametrize("total", first_fast([10**12, 5_000, 1e300]))
 @pytest.mark.parametrize("nth", first_fast([1, 2]))
-def test_one_huge_total_costs_one_request(total: float, nth: int, tmp_path: Path) -> None:
+def test_one_wrong_huge_total_costs_one_extra_request(
+    total: float, nth: int, tmp_path: Path
+) -> None:
     with Sandbox(counts={"candidates": 230}) as sandbox:
         pulled(sandbox, tmp_path, "candidates")
         first, second, *_ = sandbox.store.records("candidates")
         sandbox.store.remove("candidates", first)
-        usual = _lists(sandbox, tmp_path)
+        usual = count_lists(sandbox, tmp_path)
         sandbox.store.remove("candidates", second)
         sandbox.faults.add(TotalHuge(total), path=LIST, nth=nth)
-        lists = _lists(sandbox, tmp_path)
+        lists = count_lists(sandbox, tmp_path)
         found = differences(sandbox, published(tmp_path))
         last = pulled(sandbox, tmp_path, "candidates")
 
@@ -35,8 +37,8 @@ def test_one_huge_total_costs_one_request(total: float, nth: int, tmp_path: Path
     assert ("done", True) == (last.outcome, last.resources["candidates"].proven)
 
 
-def _lists(sandbox: Sandbox, folder: Path) -> int:
-    """Number of list requests of a pull that is proven."""
+def count_lists(sandbox: Sandbox, folder: Path) -> int:
+    """Return the list requests of a pull that is verified."""
     report = pulled(sandbox, folder, "candidates").resources["candidates"]
     assert report.proven, report
     return report.lists
@@ -44,7 +46,7 @@ def _lists(sandbox: Sandbox, folder: Path) -> int:
 
 @pytest.mark.parametrize("total", first_fast([100_000, 10**12]))
 @pytest.mark.parametrize("count", first_fast([230, 0]))
-def test_a_total_that_is_always_huge_does_not_decide_what_is_read(
+def test_a_permanently_huge_total_does_not_change_the_records_read(
     total: int, count: int, tmp_path: Path
 ) -> None:
     with Sandbox(counts={"candidates": count}) as sandbox:
@@ -68,7 +70,7 @@ def test_a_total_that_is_always_huge_does_not_decide_what_is_read(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_list_that_shows_the_same_page_for_ever_is_unreadable(
+def test_a_list_that_repeats_the_same_page_is_reported_unreadable(
     is_first: bool, tmp_path: Path
 ) -> None:
     with Sandbox(counts={"candidates": 230}) as sandbox:

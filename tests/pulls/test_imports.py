@@ -30,7 +30,7 @@ UNUSED = (
 
 
 @pytest.mark.slow
-def test_a_pull_that_finds_nothing_loads_only_the_pull(tmp_path: Path) -> None:
+def test_a_pull_without_changes_imports_only_modules_of_the_pull(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 1}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data", sandbox.key)
         environ["CONNECTOR_MODELS"] = "on"

@@ -1,4 +1,4 @@
-"""Promises of a walk, each in a small world in which nothing else happens."""
+"""Properties of the incremental scan, each in a small simulated world."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ QUIET = PullScenario(
 )
 
 
-def adopted(scenario: PullScenario = QUIET) -> Mirror:
-    """A landing that equals its server, with the bookmark that a pull of this moment leaves."""
+def make_synced_mirror(scenario: PullScenario = QUIET) -> Mirror:
+    """Return a mirror equal to its server, with the bookmark of a pull that just ended."""
     mirror = Mirror(PullWorld(0, scenario))
-    adopt(mirror)
+    mark_synced(mirror)
     return mirror
 
 
-def adopt(mirror: Mirror) -> datetime:
-    """Take everything as landed; returns R."""
+def mark_synced(mirror: Mirror) -> datetime:
+    """Copy everything from the server, and return the time of the bookmark."""
     mirror.bookmark = Bookmark()
     mirror.adopt()
     assert mirror.bookmark.proven_at is not None
     return mirror.bookmark.proven_at
 
 
-def newest(mirror: Mirror) -> list[str]:
-    """The server's ids, the last changed first."""
+def list_newest(mirror: Mirror) -> list[str]:
+    """Return the server's ids, the last changed first."""
     dated = mirror.world.server.dated
     return sorted(dated, key=lambda each: dated[each] or "", reverse=True)
 
 
-def change(mirror: Mirror, ids: Sequence[str], at: datetime) -> None:
-    """Change a field that lists do not show; the server dates the change `at`."""
+def change_hidden_field(mirror: Mirror, ids: Sequence[str], at: datetime) -> None:
+    """Change a field that lists do not show, dated `at` by the server."""
     mirror.world.server.change(ids, {"notes": f"changed at {at}"}, at)
 
 
-def requests_of_a_pull(mirror: Mirror) -> int:
-    """Pull, which must be proven; returns the number of requests."""
+def pull_and_count_requests(mirror: Mirror) -> int:
+    """Pull, assert that the result is verified, and return the number of requests."""
     before = mirror.world.requests
     ended = mirror.pull()
     assert ended.pulled is not None, ended.error
@@ -65,11 +65,11 @@ def requests_of_a_pull(mirror: Mirror) -> int:
 def test_a_bookmark_is_committed_with_the_rows_that_it_covers() -> None:
     commits = list[Commit]()
     mirror = Mirror(PullWorld(0, QUIET), judge=lambda _, what: commits.append(what))
-    adopt(mirror)
+    mark_synced(mirror)
     world = mirror.world
     world.pass_time(600)
-    changed = newest(mirror)[:3]
-    change(mirror, changed, world.server_now())
+    changed = list_newest(mirror)[:3]
+    change_hidden_field(mirror, changed, world.server_now())
     world.pass_time(600)
     before = mirror.bookmark.proven_at
     mirror.pull()
@@ -87,9 +87,9 @@ def test_a_bookmark_is_committed_with_the_rows_that_it_covers() -> None:
 def test_a_pull_that_is_killed_at_any_step_leaves_nothing_unread(is_first_load: bool) -> None:
     for step in count(1):
         for is_after in (False, True):
-            mirror = Mirror(PullWorld(0, QUIET)) if is_first_load else adopted()
+            mirror = Mirror(PullWorld(0, QUIET)) if is_first_load else make_synced_mirror()
             world = mirror.world
-            change(mirror, newest(mirror)[3:9], world.server_now())
+            change_hidden_field(mirror, list_newest(mirror)[3:9], world.server_now())
             world.pass_time(600)
             mirror.kill = KillPoint(step, is_after)
             was_killed = mirror.pull().pulled is None
@@ -108,23 +108,23 @@ def test_a_pull_that_is_killed_at_any_step_leaves_nothing_unread(is_first_load: 
 def test_a_change_that_becomes_visible_two_minutes_late_is_read() -> None:
     mirror = Mirror(PullWorld(0, QUIET))
     world = mirror.world
-    first, second = newest(mirror)[:2]
+    first, second = list_newest(mirror)[:2]
     world.pass_time(600)
     now = world.server_now().replace(microsecond=0)
-    change(mirror, [first], now - timedelta(seconds=91))
-    proven_at = adopt(mirror)
+    change_hidden_field(mirror, [first], now - timedelta(seconds=91))
+    proven_at = mark_synced(mirror)
     # In the list it is below a record that has not changed since the last pull.
-    change(mirror, [second], proven_at - timedelta(seconds=119))
-    requests_of_a_pull(mirror)
+    change_hidden_field(mirror, [second], proven_at - timedelta(seconds=119))
+    pull_and_count_requests(mirror)
 
-    assert [first, second] == newest(mirror)[:2]
+    assert [first, second] == list_newest(mirror)[:2]
     assert {} == differences(mirror)
 
 
 # -- records of one date ---------------------------------------------------------------------------
 
 
-def test_landed_records_of_one_date_are_in_order() -> None:
+def test_loaded_records_with_equal_dates_count_as_ordered() -> None:
     row, older = LandedRow(START), LandedRow(START - timedelta(days=1))
     floor, future = START + timedelta(seconds=1), START + timedelta(days=1)
 
@@ -133,32 +133,32 @@ def test_landed_records_of_one_date_are_in_order() -> None:
 
 
 @pytest.mark.parametrize("ties", ["stable", "random"])
-def test_records_of_one_date_are_all_read_and_cost_nothing_afterwards(
+def test_changed_records_with_equal_dates_are_all_read_once(
     ties: Literal["stable", "random"],
 ) -> None:
-    mirror = adopted(replace(QUIET, records=40, ties=ties))
+    mirror = make_synced_mirror(replace(QUIET, records=40, ties=ties))
     world = mirror.world
-    edited = newest(mirror)[10:36]
+    edited = list_newest(mirror)[10:36]
     world.pass_time(600)
-    change(mirror, edited, world.server_now().replace(microsecond=0))
+    change_hidden_field(mirror, edited, world.server_now().replace(microsecond=0))
     world.pass_time(600)
-    requests_of_a_pull(mirror)
+    pull_and_count_requests(mirror)
     assert {} == differences(mirror)
 
     for _ in range(3):
         world.pass_time(600)
         # One page of the list, and the detail of a record that ends the walk.
-        assert 2 == requests_of_a_pull(mirror)
+        assert 2 == pull_and_count_requests(mirror)
 
 
 @pytest.mark.parametrize(("seconds", "requests"), [(-1, 2), (0, 2), (1, 3)])
-def test_a_record_dated_at_the_floor_ends_the_walk(seconds: int, requests: int) -> None:
+def test_a_record_older_than_the_overlap_ends_the_scan(seconds: int, requests: int) -> None:
     mirror = Mirror(PullWorld(0, QUIET))
     world = mirror.world
     world.pass_time(600)
     floor = world.server_now().replace(microsecond=0) - timedelta(seconds=1 + 120)
-    change(mirror, newest(mirror)[:1], floor + timedelta(seconds=seconds))
-    adopt(mirror)
+    change_hidden_field(mirror, list_newest(mirror)[:1], floor + timedelta(seconds=seconds))
+    mark_synced(mirror)
     world.pass_time(5)
 
-    assert requests == requests_of_a_pull(mirror)
+    assert requests == pull_and_count_requests(mirror)

@@ -44,7 +44,7 @@ def test_a_pull_that_fails_at_any_commit_leaves_no_change_unread(
         for fails_at in count(1):
             commits = count(1)
 
-            def failing(
+            def commit_or_fail(
                 warehouse: Warehouse, stream: Stream, what: Commit, *given: Any
             ) -> LandedCounts:
                 if what != Commit() and next(commits) == fails_at:  # noqa: B023
@@ -54,7 +54,7 @@ def test_a_pull_that_fails_at_any_commit_leaves_no_change_unread(
             folder = tmp_path / str(fails_at)
             shutil.copytree(tmp_path / "before", folder)
             with monkeypatch.context() as patch:
-                patch.setattr(Warehouse, "commit", failing)
+                patch.setattr(Warehouse, "commit", commit_or_fail)
                 report = pulled_in(sandbox, folder, "candidates", time=time)
             time.pass_minutes(10)
             if report.outcome == "done":
@@ -64,19 +64,19 @@ def test_a_pull_that_fails_at_any_commit_leaves_no_change_unread(
         assert fails_at > 1
 
 
-def test_a_server_that_vanishes_ends_the_run_and_keeps_what_landed(tmp_path: Path) -> None:
+def test_a_server_that_stops_ends_the_run_and_loaded_records_are_kept(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         served = 0
         # The server cannot wait for its own end, so another thread does.
         stopping = threading.Thread(target=sandbox.stop)
 
-        def vanish(_: Store) -> None:
+        def stop_server(_: Store) -> None:
             nonlocal served
             served += 1
             if served == 150:
                 stopping.start()
 
-        sandbox.between = vanish
+        sandbox.between = stop_server
         report = pulled(sandbox, tmp_path, "candidates")
         sandbox.between = None
         stopping.join()
@@ -93,7 +93,7 @@ def test_a_server_that_vanishes_ends_the_run_and_keeps_what_landed(tmp_path: Pat
         assert [] == differences(sandbox, published(tmp_path))
 
 
-def test_publishing_onto_a_full_disk_is_named(tmp_path: Path) -> None:
+def test_publishing_to_a_full_disk_fails_and_keeps_the_old_file(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 3}) as sandbox:
         pulled(sandbox, tmp_path, "jobs")
     settings = settings_of(sandbox, tmp_path)

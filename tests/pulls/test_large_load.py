@@ -13,7 +13,7 @@ from pathlib import Path
 
 from connector.pulls.run import pull
 from connector.settings.model import load_settings
-from tests.pulls.arithmetic import BEGAN, id_of, record_of, serving
+from tests.pulls.arithmetic import BEGAN, format_id, make_client_factory, make_record
 from tests.support.agency import published, rows
 
 COUNT = 1_500
@@ -21,9 +21,7 @@ PAGES = ceil(COUNT / 100)
 
 
 def test_a_large_first_load_is_exact(tmp_path: Path) -> None:
-    """Every record is landed once and as it is, for N details, each page twice, the newest once,
-    since the last page is full, and one walk; what follows finds nothing new for two requests.
-    """
+    """Each record is read once, each list page twice. The second pull sends two requests."""
     environ = {
         "CONNECTOR_BASE_URL": "http://127.0.0.1:9",
         "CONNECTOR_API_KEY": "arithmetic",
@@ -32,7 +30,8 @@ def test_a_large_first_load_is_exact(tmp_path: Path) -> None:
     }
     settings = load_settings({}, environ, tmp_path)
     first, second = (
-        asyncio.run(pull(settings, ["candidates"], connect=serving(COUNT))) for _ in range(2)
+        asyncio.run(pull(settings, ["candidates"], connect=make_client_factory(COUNT)))
+        for _ in range(2)
     )
 
     loaded = first.resources["candidates"]
@@ -44,9 +43,9 @@ def test_a_large_first_load_is_exact(tmp_path: Path) -> None:
         "SELECT id, created_at, email, current_salary, _record FROM landing.candidates "
         "WHERE _deleted_at IS NULL ORDER BY created_at",
     )
-    assert [id_of(number) for number in range(COUNT)] == [row["id"] for row in found]
+    assert [format_id(number) for number in range(COUNT)] == [row["id"] for row in found]
     for number, row in enumerate(found):
-        record = record_of(number)
+        record = make_record(number)
         assert record == json.loads(row["_record"])
         assert (record["email"], record["current_salary"]) == (row["email"], row["current_salary"])
     assert BEGAN == found[0]["created_at"]

@@ -1,4 +1,4 @@
-"""Files of a data folder that are gone: what a pull says about them."""
+"""Pulls report lost files of a data folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.agency import differences
 from tests.support.command import KEY, CommandResult, call, start, variables
 
 
-def test_a_folder_without_its_two_databases_is_read_again_and_says_so(tmp_path: Path) -> None:
+def test_a_pull_after_losing_both_databases_reads_everything_and_reports_it(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 3}, keys={KEY: ("*",)}) as sandbox:
         data = tmp_path / "data"
         environ = variables(sandbox.base_url, data)
@@ -23,8 +23,10 @@ def test_a_folder_without_its_two_databases_is_read_again_and_says_so(tmp_path: 
         last = call(["pull", "jobs"], environ)
         found = differences(sandbox, data / "recruitment.duckdb")
 
-    said = "work.duckdb and recruitment.duckdb were missing, but other files of the account exist"
-    assert [False, True, False] == [said in each.err for each in (first, again, last)]
+    message = (
+        "work.duckdb and recruitment.duckdb were missing, but other files of the account exist"
+    )
+    assert [False, True, False] == [message in each.err for each in (first, again, last)]
     assert "The pull reads every record" in again.err
     assert [0, 0, 0] == [each.status for each in (first, again, last)]
     assert [] == found

@@ -1,4 +1,4 @@
-"""A plan says what a pull then costs, for few requests and without landing anything."""
+"""A plan estimates the requests of a pull with few requests and without loading anything."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ COUNT = 300
 PAGES = math.ceil(COUNT / 100)
 
 
-def planned(sandbox: Sandbox, folder: Path, *names: str) -> CostEstimate:
-    """Plan a pull of the resources named, or of all."""
+def plan_pull(sandbox: Sandbox, folder: Path, *names: str) -> CostEstimate:
+    """Plan a pull of the given resources, or of all."""
     return asyncio.run(estimate_cost(settings_of(sandbox, folder), names))
 
 
-def change(count: int) -> Callable[[Sandbox], None]:
-    """Change so many records drawn at random."""
+def make_changes(count: int) -> Callable[[Sandbox], None]:
+    """Return a function that changes so many random records."""
 
     def happen(sandbox: Sandbox) -> None:
         ids = sorted(sandbox.store.records("candidates"))
@@ -36,8 +36,8 @@ def change(count: int) -> Callable[[Sandbox], None]:
     return happen
 
 
-def delete(count: int) -> Callable[[Sandbox], None]:
-    """Delete so many records, one beside the other."""
+def make_deletions(count: int) -> Callable[[Sandbox], None]:
+    """Return a function that deletes so many adjacent records."""
 
     def happen(sandbox: Sandbox) -> None:
         records = sandbox.store.records("candidates")
@@ -51,10 +51,10 @@ def delete(count: int) -> Callable[[Sandbox], None]:
     ("happen", "probes"),
     first_fast(
         [
-            (change(250), 2 + 4 * math.log2(250)),
-            (change(0), 2),
-            (change(1), 2 + 2),
-            (change(COUNT), 2 + 4 * math.log2(COUNT)),
+            (make_changes(250), 2 + 4 * math.log2(250)),
+            (make_changes(0), 2),
+            (make_changes(1), 2 + 2),
+            (make_changes(COUNT), 2 + 4 * math.log2(COUNT)),
         ],
         2,
     ),
@@ -67,7 +67,7 @@ def test_a_plan_is_within_five_percent_of_what_the_pull_spends(
         pulled(sandbox, tmp_path, "candidates")
         happen(sandbox)
         before = published(tmp_path).read_bytes()
-        found = planned(sandbox, tmp_path, "candidates")
+        found = plan_pull(sandbox, tmp_path, "candidates")
         assert before == published(tmp_path).read_bytes()
         spent = pulled(sandbox, tmp_path, "candidates").requests
 
@@ -77,7 +77,7 @@ def test_a_plan_is_within_five_percent_of_what_the_pull_spends(
 
 def test_a_plan_of_a_first_load_is_exact(tmp_path: Path) -> None:
     with Sandbox(counts=SMALL) as sandbox:
-        found = planned(sandbox, tmp_path)
+        found = plan_pull(sandbox, tmp_path)
         report = pulled(sandbox, tmp_path)
 
         costs = {name: each.requests for name, each in report.resources.items()}
@@ -85,11 +85,11 @@ def test_a_plan_of_a_first_load_is_exact(tmp_path: Path) -> None:
         assert all(each.is_first for each in found.prices.values())
 
 
-def test_a_plan_counts_what_was_deleted(tmp_path: Path) -> None:
+def test_a_plan_counts_deleted_records(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": COUNT}) as sandbox:
         pulled(sandbox, tmp_path, "candidates")
-        delete(3)(sandbox)
-        found = planned(sandbox, tmp_path, "candidates")
+        make_deletions(3)(sandbox)
+        found = plan_pull(sandbox, tmp_path, "candidates")
         spent = pulled(sandbox, tmp_path, "candidates").requests
 
         assert 3 == found.prices["candidates"].deleted
@@ -97,7 +97,7 @@ def test_a_plan_counts_what_was_deleted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_schedule_is_priced_until_the_month_ends(tmp_path: Path) -> None:
+def test_the_cost_of_a_schedule_is_estimated_until_the_end_of_the_month(tmp_path: Path) -> None:
     with Sandbox(counts=SMALL) as sandbox:
         pulled(sandbox, tmp_path)
         settings = settings_of(sandbox, tmp_path)

@@ -1,4 +1,4 @@
-"""What may be asked of a pull beyond the least: all records, all pages, some records, a scrub."""
+"""Options of a pull: all records, all list pages, some records, re-verification."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ from tests.support.agency import differences, published, pulled, rows, settings_
 COUNTS = {"candidates": 230, "content_types": 2, "content_items": 12}
 
 
-def asked(sandbox: Sandbox, folder: Path, options: PullOptions, *names: str) -> PullReport:
-    """Pull the candidates, or the resources named, with these options."""
+def pull_with_options(
+    sandbox: Sandbox, folder: Path, options: PullOptions, *names: str
+) -> PullReport:
+    """Pull the candidates, or the given resources, with these options."""
     settings = settings_of(sandbox, folder)
     return asyncio.run(pull(settings, names or ("candidates",), options=options))
 
 
-def verified(sandbox: Sandbox, folder: Path, *names: str) -> VerifyReport:
-    """Verify the resources named, or all."""
+def verify_resources(sandbox: Sandbox, folder: Path, *names: str) -> VerifyReport:
+    """Verify the given resources, or all."""
     return asyncio.run(verify(settings_of(sandbox, folder), names))
 
 
 def change_silently(sandbox: Sandbox, count: int) -> list[str]:
-    """Change candidates without moving their `updated_at`, as no API should."""
+    """Change candidates without changing their `updated_at`."""
     records = sandbox.store.records("candidates")
     ids = sorted(records)[:count]
     for id in ids:
@@ -42,9 +44,10 @@ def change_silently(sandbox: Sandbox, count: int) -> list[str]:
     return ids
 
 
-def swap(sandbox: Sandbox) -> tuple[str, str]:
-    """One goes and one comes with the dates of old, so that no list of changes and no count shows
-    it: the id that is gone, and the id that is missing.
+def swap_one_record(sandbox: Sandbox) -> tuple[str, str]:
+    """Replace one record by another with the same dates, and return both ids.
+
+    Neither the list of changes nor any count shows the replacement.
     """
     records = sandbox.store.records("candidates")
     gone, second = sorted(records, key=lambda each: str(records[each]["created_at"]))[:2]
@@ -61,7 +64,7 @@ def test_full_reads_every_record_again(tmp_path: Path) -> None:
         pulled(sandbox, tmp_path, "candidates")
         ids = change_silently(sandbox, 7)
         assert 0 == pulled(sandbox, tmp_path, "candidates").resources["candidates"].changed
-        report = asked(sandbox, tmp_path, PullOptions(is_full=True))
+        report = pull_with_options(sandbox, tmp_path, PullOptions(is_full=True))
 
         found = report.resources["candidates"]
         assert ("done", True, len(ids)) == (report.outcome, found.proven, found.changed)
@@ -69,13 +72,13 @@ def test_full_reads_every_record_again(tmp_path: Path) -> None:
         assert [] == [each for each in differences(sandbox, published(tmp_path)) if "cand" in each]
 
 
-def test_a_sweep_finds_what_cancels_out_in_every_count(tmp_path: Path) -> None:
+def test_a_sweep_finds_a_deletion_and_a_creation_that_cancel_out(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path, "candidates")
-        gone, missing = swap(sandbox)
+        gone, missing = swap_one_record(sandbox)
         quiet = pulled(sandbox, tmp_path, "candidates")
         assert (2, 0) == (quiet.requests, quiet.resources["candidates"].deleted)
-        report = asked(sandbox, tmp_path, PullOptions(sweeps=True))
+        report = pull_with_options(sandbox, tmp_path, PullOptions(sweeps=True))
 
         found = report.resources["candidates"]
         assert ("done", 1, 1) == (report.outcome, found.deleted, found.new)
@@ -88,15 +91,15 @@ def test_a_sweep_finds_what_cancels_out_in_every_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_scrubs_find_what_the_api_does_not_date(tmp_path: Path) -> None:
+def test_re_verification_finds_changes_without_a_new_updated_at(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path, "candidates")
         ids = change_silently(sandbox, 9)
         changed = 0
         for _ in range(6):
-            found = asked(sandbox, tmp_path, PullOptions(verification_requests=42)).resources[
-                "candidates"
-            ]
+            found = pull_with_options(
+                sandbox, tmp_path, PullOptions(verification_requests=42)
+            ).resources["candidates"]
             assert (42, 2) == (found.scrubs, found.requests - found.scrubs)
             changed += found.changed
 
@@ -106,10 +109,10 @@ def test_scrubs_find_what_the_api_does_not_date(tmp_path: Path) -> None:
         assert set(ids) == {each["id"] for each in rows(published(tmp_path), query)}
 
 
-def test_a_scrub_is_shared_out_by_size(tmp_path: Path) -> None:
+def test_re_verification_requests_are_divided_by_resource_size(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
-        report = asked(
+        report = pull_with_options(
             sandbox, tmp_path, PullOptions(verification_requests=60), "candidates", "content_items"
         )
 
@@ -118,7 +121,7 @@ def test_a_scrub_is_shared_out_by_size(tmp_path: Path) -> None:
         assert shares["candidates"] > 10 * shares["content_items"] > 0
 
 
-def test_some_records_can_be_read_alone(tmp_path: Path) -> None:
+def test_a_pull_of_ids_reads_only_these_records(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         before = pulled(sandbox, tmp_path, "candidates").resources["candidates"]
         changed, gone, same = sorted(sandbox.store.records("candidates"))[:3]
@@ -137,36 +140,36 @@ def test_some_records_can_be_read_alone(tmp_path: Path) -> None:
         assert before.bookmark_after == found.bookmark_after
 
 
-def test_ids_need_their_one_resource(tmp_path: Path) -> None:
+def test_a_pull_of_ids_with_two_resources_is_rejected(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         with pytest.raises(Misused, match="one resource"):
             asyncio.run(pull(settings_of(sandbox, tmp_path), ("jobs", "leads"), ids=("x",)))
         assert [] == sandbox.log
 
 
-def test_many_deletions_are_believed_once_a_person_says_so(tmp_path: Path) -> None:
+def test_many_deletions_are_applied_once_the_user_accepts_them(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path, "candidates")
         for id in sorted(sandbox.store.records("candidates"))[::4]:
             sandbox.store.delete("candidates", id)
         assert "partial" == pulled(sandbox, tmp_path, "candidates").outcome
-        report = asked(sandbox, tmp_path, PullOptions(accepts_deletes=True))
+        report = pull_with_options(sandbox, tmp_path, PullOptions(accepts_deletes=True))
 
         assert ("done", 58) == (report.outcome, report.resources["candidates"].deleted)
         assert [] == [each for each in differences(sandbox, published(tmp_path)) if "cand" in each]
         assert 2 == pulled(sandbox, tmp_path, "candidates").requests
 
 
-def test_verify_tells_every_difference_and_changes_nothing(tmp_path: Path) -> None:
+def test_verify_reports_every_difference_and_changes_nothing(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
-        equal = verified(sandbox, tmp_path)
+        equal = verify_resources(sandbox, tmp_path)
         assert (True, 0) == (equal.is_equal, equal.exit_status)
-        assert 230 + 3 == verified(sandbox, tmp_path, "candidates").requests
+        assert 230 + 3 == verify_resources(sandbox, tmp_path, "candidates").requests
         silent = change_silently(sandbox, 2)
-        gone, missing = swap(sandbox)
+        gone, missing = swap_one_record(sandbox)
         before = published(tmp_path).read_bytes()
-        report = verified(sandbox, tmp_path, "candidates")
+        report = verify_resources(sandbox, tmp_path, "candidates")
 
         found = report.streams["candidates"]
         assert (False, 3) == (report.is_equal, report.exit_status)
@@ -177,11 +180,11 @@ def test_verify_tells_every_difference_and_changes_nothing(tmp_path: Path) -> No
         assert 2 == pulled(sandbox, tmp_path, "candidates").requests
 
 
-def test_verify_waits_for_no_pull(tmp_path: Path) -> None:
+def test_verify_fails_while_a_pull_runs(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         settings = settings_of(sandbox, tmp_path)
 
-        async def both() -> None:
+        async def pull_and_verify() -> None:
             begun = threading.Event()
             sandbox.between = lambda store: begun.set()
             pulling = asyncio.ensure_future(pull(settings, ("candidates",)))
@@ -190,4 +193,4 @@ def test_verify_waits_for_no_pull(tmp_path: Path) -> None:
                 await verify(settings)
             await pulling
 
-        asyncio.run(both())
+        asyncio.run(pull_and_verify())

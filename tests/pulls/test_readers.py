@@ -12,7 +12,7 @@ from tests.support.agency import published, pulled
 COUNTS = {"jobs": 12, "companies": 3}
 
 
-def test_an_open_file_stays_as_it_was_and_a_new_one_is_whole(tmp_path: Path) -> None:
+def test_an_open_file_keeps_its_state_and_a_new_one_is_complete(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
         held = duckdb.connect(str(published(tmp_path)), read_only=True)
@@ -30,7 +30,7 @@ def test_an_open_file_stays_as_it_was_and_a_new_one_is_whole(tmp_path: Path) -> 
         assert [("Renamed",)] == titles
 
 
-def test_the_published_file_explains_itself(tmp_path: Path) -> None:
+def test_the_published_file_has_comments_and_types_for_its_columns(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
     with duckdb.connect(str(published(tmp_path)), read_only=True) as connection:
@@ -60,7 +60,7 @@ def test_the_published_file_explains_itself(tmp_path: Path) -> None:
     assert "internal_notes" not in types
 
 
-def test_the_files_are_their_owners_alone(tmp_path: Path) -> None:
+def test_data_files_are_readable_only_by_their_owner(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
     folder = tmp_path / "data"

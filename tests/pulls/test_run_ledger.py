@@ -1,4 +1,4 @@
-"""What a run leaves in `sync`: what it did with each resource, what that cost, and why."""
+"""The `sync` tables record the outcome, requests and anomalies of each run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.agency import published, pulled, rows
 COUNTS = {"jobs": 4, "candidates": 9}
 
 
-def test_each_resource_has_its_cost(tmp_path: Path) -> None:
+def test_the_requests_of_each_resource_are_recorded(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         given = load_settings(
             {"monthly_requests": 400, "base_url": sandbox.base_url, "models": "off"},
@@ -45,7 +45,7 @@ def test_each_resource_has_its_cost(tmp_path: Path) -> None:
     assert len(seen) == report.month.used
 
 
-def test_anomalies_are_counted_by_kind(tmp_path: Path) -> None:
+def test_anomalies_of_a_run_are_recorded_by_kind(tmp_path: Path) -> None:
     behaviours = {"extra_fields": "shown"}
     with Sandbox(counts={"jobs": 3}, behaviours=behaviours) as sandbox:
         first, second = (pulled(sandbox, tmp_path, "jobs") for _ in range(2))
@@ -59,7 +59,7 @@ def test_anomalies_are_counted_by_kind(tmp_path: Path) -> None:
     assert {} == second.resources["jobs"].anomalies
 
 
-def test_requests_are_told_apart_by_purpose() -> None:
+def test_requests_are_counted_by_purpose() -> None:
     tally, request = RequestTally(), build_list_request(CATALOG["jobs"])
     tally.before_send(request)
     tally.purpose = "scrub"
@@ -73,6 +73,6 @@ def test_requests_are_told_apart_by_purpose() -> None:
     assert 0 == tally.by_purpose["leads", "scrub"]
 
 
-def folder_of_nobody(folder: Path) -> Path:
-    """The folder of an account without an address."""
+def unbound_folder(folder: Path) -> Path:
+    """The data folder of an account without an address."""
     return load_settings({}, {"CONNECTOR_DATA_DIR": str(folder / "data")}, folder).make_folder()

@@ -1,4 +1,4 @@
-"""Two pulls of an account at once: one runs, the other says who it is and sends nothing."""
+"""Only one pull of an account runs at a time; the second names the first."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ from tests.support.command import KEY, call, start, variables
 
 
 @pytest.mark.slow
-def test_the_second_pull_sends_nothing(tmp_path: Path) -> None:
+def test_a_pull_sends_nothing_while_another_pull_runs(tmp_path: Path) -> None:
     reached, go_on = Event(), Event()
 
-    def between(_: Store) -> None:
+    def hold_tenth_request(_: Store) -> None:
         if len(sandbox.log) == 10:
             reached.set()
             go_on.wait(60)
 
-    with Sandbox(counts={"candidates": 30}, keys={KEY: ("*",)}, between=between) as sandbox:
+    with Sandbox(
+        counts={"candidates": 30}, keys={KEY: ("*",)}, between=hold_tenth_request
+    ) as sandbox:
         environ = {**variables(sandbox.base_url, tmp_path), "CONNECTOR_CONNECTIONS": "1"}
         with start(["pull", "candidates"], environ) as first:
             assert reached.wait(60)
             before = len(sandbox.log)
             second = call(["pull", "--json"], environ)
-            shown, told = call(["status"], environ), call(["status", "--json"], environ)
+            shown, as_json = call(["status"], environ), call(["status", "--json"], environ)
             assert before == len(sandbox.log)
             go_on.set()
-            _, said = first.communicate(timeout=60)
+            _, output = first.communicate(timeout=60)
         runs = call(["status", "--json"], environ).object["runs"]
 
     error = second.object["error"]
@@ -44,22 +46,24 @@ def test_the_second_pull_sends_nothing(tmp_path: Path) -> None:
     assert f"another pull is running: process {first.pid} (pull) on " in error["message"]
     assert "connector status" in error["action"]
     assert f", process {first.pid} (pull) on " in shown.out
-    assert [True] == [each["is_under_way"] for each in told.object["leases"]]
+    assert [True] == [each["is_under_way"] for each in as_json.object["leases"]]
     assert "Run 'connector pull'" not in shown.err
-    assert 0 == first.returncode, said
+    assert 0 == first.returncode, output
     # The one that was turned away left no trace, and did not take the first for a dead one.
     assert ["done"] == [each["outcome"] for each in runs]
 
 
-def test_a_killed_pull_is_followed_at_once(tmp_path: Path) -> None:
+def test_a_pull_can_start_immediately_after_a_killed_one(tmp_path: Path) -> None:
     reached, go_on = Event(), Event()
 
-    def between(_: Store) -> None:
+    def hold_tenth_request(_: Store) -> None:
         if len(sandbox.log) == 10:
             reached.set()
             go_on.wait(60)
 
-    with Sandbox(counts={"candidates": 30}, keys={KEY: ("*",)}, between=between) as sandbox:
+    with Sandbox(
+        counts={"candidates": 30}, keys={KEY: ("*",)}, between=hold_tenth_request
+    ) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         with start(["pull", "candidates"], environ) as first:
             assert reached.wait(60)
@@ -79,7 +83,7 @@ def test_a_killed_pull_is_followed_at_once(tmp_path: Path) -> None:
     assert len(sandbox.log) <= after["month"]["used"] <= len(sandbox.log) + 50
 
 
-def test_a_push_and_a_pull_run_side_by_side(tmp_path: Path) -> None:
+def test_a_pull_can_run_during_a_push(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 3}) as sandbox:
         folder = settings_of(sandbox, tmp_path).make_folder()
         with Ledger(folder) as ledger:
@@ -92,7 +96,7 @@ def test_a_push_and_a_pull_run_side_by_side(tmp_path: Path) -> None:
         assert [] == differences(sandbox, tmp_path / "data" / "recruitment.duckdb")
 
 
-def test_library_calls_are_kept_apart(tmp_path: Path) -> None:
+def test_a_library_pull_is_rejected_while_another_run_has_the_lease(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 3}) as sandbox:
         folder = settings_of(sandbox, tmp_path).make_folder()
         with Ledger(folder) as ledger:

@@ -1,4 +1,4 @@
-"""Answers that cannot be read: which record, why, and what to do about it."""
+"""Unreadable responses are reported with the record, the reason and an action."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ UNREAD = "SELECT id, error_code, error, failed_runs FROM sync.queue"
 
 @pytest.fixture
 def simulated_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The waits of a command's pull take no time."""
+    """Patches the waits of a command's pull to take no time."""
     time = Time()
     connect = partial(Client, clock=time.monotonic, sleep=time.wait)
     monkeypatch.setattr("connector.cli.pull.run_pull", partial(pull, connect=connect))
 
 
-def overflow(document: dict[str, Any]) -> None:
-    """Make a detail's salary a number that no column can hold."""
+def overflow_salary(document: dict[str, Any]) -> None:
+    """Set a detail's salary to a number that no column can hold."""
     document["data"]["current_salary"] = math.inf
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ('{"data": {"id": "5d1c", "rate": 1e400}}', "1e400 in 'rate' of the record 5d1c"),
         ('{"data": [{"id": "a"}, {"id": "5d1c", "x": {"rate": NaN}}]}', "NaN in 'rate' of the"),
@@ -49,19 +49,19 @@ def overflow(document: dict[str, Any]) -> None:
         ("NaN", "the number NaN, which no column can hold"),
     ],
 )
-def test_a_number_that_no_column_can_hold_is_named_with_its_field_and_record(
-    body: str, said: str
+def test_a_number_too_large_for_a_column_is_reported_with_field_and_record(
+    body: str, message: str
 ) -> None:
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         parse(body.encode())
 
 
 @pytest.mark.usefixtures("simulated_waits")
-def test_a_record_that_stays_unreadable_is_named_with_other_advice(tmp_path: Path) -> None:
+def test_a_record_unreadable_in_a_second_pull_is_reported_with_other_advice(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 20, "jobs": 3}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data")
         id = next(iter(sandbox.store.records("candidates")))
-        sandbox.faults.add(EditedResponse(overflow), path=f"{CANDIDATES}/{id}", times=None)
+        sandbox.faults.add(EditedResponse(overflow_salary), path=f"{CANDIDATES}/{id}", times=None)
         first = call(["pull", "candidates", "jobs"], environ)
         once = work_rows(tmp_path, UNREAD)
         second = call(["pull", "candidates", "jobs"], environ)
@@ -81,18 +81,18 @@ def test_a_record_that_stays_unreadable_is_named_with_other_advice(tmp_path: Pat
     assert f"1 record could not be read: {id} ({reason})" in first.err
     assert REPEAT in first.err
     for called in (second, status, alerts):
-        said = called.out + called.err
-        assert f"{id} ({reason}, in 2 runs so far)" in said
-        assert ConnectorError.codes["record_unreadable"] in said
-        assert REPEAT not in said
-        assert "Run 'connector pull'" not in said
+        output = called.out + called.err
+        assert f"{id} ({reason}, in 2 runs so far)" in output
+        assert ConnectorError.codes["record_unreadable"] in output
+        assert REPEAT not in output
+        assert "Run 'connector pull'" not in output
     assert ["record_unreadable"] == listed[0]["causes"]
     assert "not_proven" not in after.out
 
 
 @pytest.mark.slow
-def test_another_run_of_the_same_record_is_counted_once(tmp_path: Path) -> None:
-    """A record that is queued and changed is read twice in a run, by the queue and by the walk."""
+def test_an_unreadable_record_counts_once_per_run(tmp_path: Path) -> None:
+    """A queued and changed record is read twice in a run, from the queue and by the scan."""
     time = Time()
     with Sandbox(counts={"candidates": 20}, clock=time.servers) as sandbox:
         pulled(sandbox, tmp_path, time=time)
@@ -113,7 +113,7 @@ def test_another_run_of_the_same_record_is_counted_once(tmp_path: Path) -> None:
             assert expected == report.resources["candidates"].error_code
 
 
-def test_a_record_that_is_too_large_does_not_end_the_pull(tmp_path: Path) -> None:
+def test_a_record_that_is_too_large_does_not_stop_the_pull(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(counts={"candidates": 20, "leads": 3}, clock=time.servers) as sandbox:
         id = next(iter(sandbox.store.records("candidates")))
@@ -134,7 +134,7 @@ def test_a_pull_of_one_record_that_cannot_be_read_fails(tmp_path: Path) -> None:
         environ = variables(sandbox.base_url, tmp_path / "data")
         assert 0 == call(["pull", "candidates"], environ).status
         id = next(iter(sandbox.store.records("candidates")))
-        sandbox.faults.add(EditedResponse(overflow), path=f"{CANDIDATES}/{id}", times=None)
+        sandbox.faults.add(EditedResponse(overflow_salary), path=f"{CANDIDATES}/{id}", times=None)
         called = call(["pull", "candidates", "--ids", id], environ)
 
     assert 3 == called.status
@@ -144,15 +144,15 @@ def test_a_pull_of_one_record_that_cannot_be_read_fails(tmp_path: Path) -> None:
 # -- Lists -----------------------------------------------------------------------------------------
 
 
-def make_odd(document: dict[str, Any]) -> None:
-    """Make a number of a list's first item one that no column can hold."""
+def overflow_first_item(document: dict[str, Any]) -> None:
+    """Set a number of a list's first item to one that no column can hold."""
     document["data"][0]["salary_min"] = math.nan
 
 
-def make_second_page_odd(document: dict[str, Any]) -> None:
-    """Make a number of the second page of a list one that no column can hold."""
+def overflow_second_page(document: dict[str, Any]) -> None:
+    """Set a number of a list's second page to one that no column can hold."""
     if document["pagination"]["page"] == 2:
-        make_odd(document)
+        overflow_first_item(document)
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_an_unreadable_list_does_not_blame_an_address_that_answered_before(tmp_p
     with Sandbox(counts={"candidates": 3, "jobs": 3}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data")
         assert 0 == call(["pull"], environ).status
-        sandbox.faults.add(EditedResponse(make_odd), path="/api/v1/jobs", times=None)
+        sandbox.faults.add(EditedResponse(overflow_first_item), path="/api/v1/jobs", times=None)
         called = call(["pull"], environ)
         status = call(["status"], environ)
         first = [*sandbox.store.records("jobs")]
@@ -180,10 +180,10 @@ def test_an_unreadable_list_does_not_blame_an_address_that_answered_before(tmp_p
 
 
 @pytest.mark.slow
-def test_a_list_is_compared_with_the_answers_of_the_same_run(tmp_path: Path) -> None:
+def test_an_unreadable_list_is_judged_by_other_responses_of_the_run(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(counts={"candidates": 101, "jobs": 3}, clock=time.servers) as sandbox:
-        sandbox.faults.add(EditedResponse(make_second_page_odd), path=CANDIDATES, times=None)
+        sandbox.faults.add(EditedResponse(overflow_second_page), path=CANDIDATES, times=None)
         report = pulled(sandbox, tmp_path, "candidates", time=time)
         assert "answer_broken" == report.resources["candidates"].error_code
 
@@ -199,7 +199,7 @@ def test_a_list_is_compared_with_the_answers_of_the_same_run(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("is_relative", first_fast([False, True]))
-def test_a_redirect_that_only_adds_a_slash_is_reported_as_that(
+def test_a_redirect_that_only_adds_a_slash_is_reported_as_such(
     tmp_path: Path, *, is_relative: bool
 ) -> None:
     with Sandbox(counts={"jobs": 3}, keys={KEY: ("*",)}) as sandbox:
@@ -215,7 +215,7 @@ def test_a_redirect_that_only_adds_a_slash_is_reported_as_that(
         assert "CONNECTOR_BASE_URL is correct" in each.out + each.err
 
 
-def test_a_redirect_to_another_server_with_a_slash_is_another_address(tmp_path: Path) -> None:
+def test_a_redirect_to_another_server_suggests_its_address(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 3}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data")
         sandbox.faults.add(Redirect("https://other.example/api/v1/jobs/", 301), times=None)
@@ -228,7 +228,7 @@ def test_a_redirect_to_another_server_with_a_slash_is_another_address(tmp_path: 
 # -- Values of another type ------------------------------------------------------------------------
 
 
-def test_a_pull_reports_the_values_that_it_landed_as_null(tmp_path: Path) -> None:
+def test_a_pull_reports_values_that_it_loaded_as_null(tmp_path: Path) -> None:
     def edit(document: dict[str, Any]) -> None:
         document["data"]["expected_salary"] = "a lot"
 
@@ -256,7 +256,7 @@ ODD_IDS = ("a/b", "a" * 100_000)
 
 
 @pytest.mark.parametrize("odd", ODD_IDS, ids=["slash", "long"])
-def test_an_id_that_no_path_can_contain_is_refused_by_name(tmp_path: Path, odd: str) -> None:
+def test_an_id_that_is_invalid_in_a_path_is_rejected_and_named(tmp_path: Path, odd: str) -> None:
     with Sandbox(counts={"candidates": 3}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data")
         called = call(["pull", "candidates", "--ids", odd], environ)
@@ -269,7 +269,7 @@ def test_an_id_that_no_path_can_contain_is_refused_by_name(tmp_path: Path, odd: 
 
 
 @pytest.mark.parametrize("odd", first_fast(ODD_IDS), ids=["slash", "long"])
-def test_a_record_whose_id_no_path_can_contain_is_named_and_harms_no_other(
+def test_a_record_with_an_invalid_id_is_reported_and_the_others_are_loaded(
     tmp_path: Path, odd: str
 ) -> None:
     time = Time()
@@ -300,7 +300,7 @@ def test_a_record_whose_id_no_path_can_contain_is_named_and_harms_no_other(
     ]
 
 
-def test_the_items_of_a_type_whose_id_no_path_can_contain_are_left_out(tmp_path: Path) -> None:
+def test_items_of_a_content_type_with_an_invalid_id_are_skipped(tmp_path: Path) -> None:
     time = Time()
     counts = {"content_types": 2, "content_items": 4}
     with Sandbox(counts=counts, clock=time.servers) as sandbox:

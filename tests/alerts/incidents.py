@@ -76,13 +76,13 @@ def delete_records(name: str, number: int) -> Step:
 def pull_hourly_after(*before: Step) -> Step:
     """Run a pull every hour, each after one of the steps."""
 
-    def run(a: NightlyAccount) -> None:
+    def step(a: NightlyAccount) -> None:
         for each in before:
             each(a)
             a.pull()
             a.hours.now += timedelta(hours=1)
 
-    return run
+    return step
 
 
 def pull_with_slow_responses(a: NightlyAccount) -> object:
@@ -144,15 +144,15 @@ def pull_during_another_pull(a: NightlyAccount) -> object:
 def interrupt_command(*words: str) -> Step:
     """Interrupt a command at its first response."""
 
-    def cut(self: RunProgress, progress: object) -> None:
+    def raise_interrupt(self: RunProgress, progress: object) -> None:
         raise KeyboardInterrupt
 
-    def run(a: NightlyAccount) -> None:
+    def step(a: NightlyAccount) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(RunProgress, "__call__", cut)
+            patch.setattr(RunProgress, "__call__", raise_interrupt)
             assert 130 == a.call(*words).status
 
-    return run
+    return step
 
 
 def report_failed_dagster_job(a: NightlyAccount) -> None:

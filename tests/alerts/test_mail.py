@@ -87,13 +87,13 @@ def test_a_mail_server_that_never_ends_its_response_is_given_up() -> None:
     given_up = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
-        def drip() -> None:
+        def send_slowly() -> None:
             connection, _ = listener.accept()
             with connection, suppress(OSError):
                 while not given_up.wait(0.02):
                     connection.sendall(b"2")
 
-        dripping = threading.Thread(target=drip)
+        dripping = threading.Thread(target=send_slowly)
         dripping.start()
         sink = make_email_sink(listener.getsockname()[1], "none", seconds=0.1)
         try:

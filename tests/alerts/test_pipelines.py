@@ -68,12 +68,12 @@ def record_failed_run(instance: dg.DagsterInstance, **tags: str) -> dg.DagsterRu
     """Record a run of the pull job that failed before it started a step."""
 
     @dg.op
-    def breaks() -> None:
+    def fail() -> None:
         raise RuntimeError("it breaks")
 
     @dg.job(name="nightly_pull", tags=tags)
     def pull() -> None:
-        breaks()
+        fail()
 
     return pull.execute_in_process(instance=instance, raise_on_error=False).dagster_run
 

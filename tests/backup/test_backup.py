@@ -243,22 +243,24 @@ def test_a_restore_over_existing_files_leases_or_another_account_is_refused(
         restore(settings, later.file, replaces)
 
 
-def test_a_restore_keeps_the_newer_ledger_unless_told_otherwise(settings: Settings) -> None:
+def test_a_restore_keeps_the_newer_ledger_unless_the_backups_is_requested(
+    settings: Settings,
+) -> None:
     first = make_backup_beside(settings)
     with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
         other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
     later = make_backup_beside(settings, 1)
 
-    def restored(made: BackupResult, *, takes_ledger: bool = False) -> bool:
+    def restore_and_compare(made: BackupResult, *, takes_ledger: bool = False) -> bool:
         options = RestoreOptions(replaces=True, takes_ledger=takes_ledger)
         done = restore(settings, made.file, options)
         assert None is done.error
         return done.keeps_ledger
 
-    assert restored(first)
-    assert not restored(first, takes_ledger=True)
-    assert not restored(later)
-    assert restored(later)
+    assert restore_and_compare(first)
+    assert not restore_and_compare(first, takes_ledger=True)
+    assert not restore_and_compare(later)
+    assert restore_and_compare(later)
 
 
 def test_an_unreadable_receipt_stops_a_restore(settings: Settings, tmp_path: Path) -> None:
@@ -353,11 +355,11 @@ def test_an_interrupted_restore_succeeds_when_it_is_run_again(
     work = Warehouse(settings.folder).work
     before = work.read_bytes()
 
-    def cut_off(*_: object, **__: object) -> None:
+    def raise_interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"connector.operations.restore.FileSwap.{step}", cut_off)
+        patch.setattr(f"connector.operations.restore.FileSwap.{step}", raise_interrupt)
         with pytest.raises(KeyboardInterrupt):
             restore(settings, made.file, RestoreOptions(replaces=True))
     aside = [path.read_bytes() for path in settings.folder.glob("replaced-*/work.duckdb")]

@@ -128,11 +128,11 @@ def test_an_unexpected_exception_is_printed_as_one_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     @click.command(cls=Command, examples=())
-    def broken(session: Session) -> int:
+    def broken_command(session: Session) -> int:
         raise ZeroDivisionError("jane@example.com")
 
     with pytest.raises(SystemExit) as ended:
-        broken.main([], standalone_mode=False)
+        broken_command.main([], standalone_mode=False)
     shown = capsys.readouterr()
 
     assert 1 == ended.value.code

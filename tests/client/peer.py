@@ -41,7 +41,7 @@ class Peer:
 
     @property
     def base_url(self) -> str:
-        """The address before `/api/v1`."""
+        """Return the address before `/api/v1`."""
         return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Self:

@@ -19,18 +19,18 @@ class Counter(Protocol):
     busiest: int
 
     def spend(self, now: float) -> bool:
-        """Count one request, if one is left."""
+        """Count one request if the limit allows it."""
 
     def left(self, now: float) -> int:
         """Return the number of requests left."""
 
     def reset_at(self, now: float) -> float:
-        """When the limit resets, as the server would say it."""
+        """Return the time of the reset, as the server shows it."""
 
 
 @dataclass
 class FixedWindow:
-    """A new count every minute; windows begin `phase` seconds after the full minute."""
+    """One count per minute; windows start `phase` seconds after the full minute."""
 
     limit: int
     phase: float = 0.0
@@ -44,7 +44,7 @@ class FixedWindow:
             self._window, self._spent = window, 0
 
     def spend(self, now: float) -> bool:
-        """Count one request, if one is left."""
+        """Count one request if the limit allows it."""
         self._turn(now)
         if self._spent >= self.limit:
             return False
@@ -58,7 +58,7 @@ class FixedWindow:
         return self.limit - self._spent
 
     def reset_at(self, now: float) -> float:
-        """The end of this minute."""
+        """Return the end of this minute."""
         self._turn(now)
         return (self._window + 1) * MINUTE + self.phase
 
@@ -73,7 +73,7 @@ class FirstRequestWindow:
     _spent: int = 0
 
     def spend(self, now: float) -> bool:
-        """Count one request, if one is left."""
+        """Count one request if the limit allows it."""
         if now >= self._ends_at:
             self._ends_at, self._spent = now + MINUTE, 0
         if self._spent >= self.limit:
@@ -87,7 +87,7 @@ class FirstRequestWindow:
         return self.limit - (self._spent if now < self._ends_at else 0)
 
     def reset_at(self, now: float) -> float:
-        """The window's end."""
+        """Return the end of the window."""
         return self._ends_at if now < self._ends_at else now + MINUTE
 
 
@@ -107,7 +107,7 @@ class SlidingWindow:
             self._counted.popleft()
 
     def spend(self, now: float) -> bool:
-        """Count one request, if one is left."""
+        """Count one request if the limit allows it."""
         self._slide(now)
         if len(self._counted) >= self.limit:
             return False
@@ -121,7 +121,7 @@ class SlidingWindow:
         return self.limit - len(self._counted)
 
     def reset_at(self, now: float) -> float:
-        """When the oldest request leaves the minute, or the newest."""
+        """Return the time when the oldest or the newest request leaves the minute."""
         self._slide(now)
         if not self._counted:
             return now + MINUTE
@@ -149,7 +149,7 @@ class Month:
         return self._spent >= self.month_limit and now < self.month_ends_at
 
     def spend(self, now: float) -> bool:
-        """Count one request in both, if both have one left."""
+        """Count one request in both if both limits allow it."""
         if self._is_spent(now) or not self._minute.spend(now):
             return False
         self._spent += 1
@@ -161,6 +161,6 @@ class Month:
         return 0 if self._is_spent(now) else self._minute.left(now)
 
     def reset_at(self, now: float) -> float:
-        """The end of the minute, or of the month."""
+        """Return the end of the minute or of the month."""
         is_shown = self._is_spent(now) and self.shows == "month"
         return self.month_ends_at if is_shown else self._minute.reset_at(now)

@@ -41,15 +41,15 @@ class Network:
     loss: float = 0.0
     deadline_seconds: float = 10.0
 
-    def way(self, chance: random.Random) -> float:
-        """Draw the seconds of one way."""
+    def draw_one_way_seconds(self, chance: random.Random) -> float:
+        """Return a random duration of one direction."""
         slow = 10 if chance.random() < 0.05 else 1
         return slow * self.seconds * chance.uniform(0.3, 1.7) / 1.45
 
 
 @dataclass
 class ShownRate:
-    """How a server reports its count."""
+    """Way in which a server shows its count."""
 
     rounding: Callable[[float], float] = math.floor
     is_in_seconds: bool = False
@@ -60,14 +60,14 @@ class ShownRate:
     change: Callable[[RateHeaders], RateHeaders] = lambda rate: rate
 
     def show(self, counter: Counter, now: float) -> RateHeaders:
-        """The three figures."""
+        """Return the three figures."""
         seconds = counter.reset_at(EPOCH + now) - (EPOCH + now)
         reset = seconds if self.is_in_seconds else self.clock(now) + seconds
         left = counter.left(EPOCH + now)
         return self.change(RateHeaders(counter.limit, left, self.rounding(reset)))
 
     def date(self, now: float) -> float | None:
-        """The `Date`, in whole seconds."""
+        """Return the `Date` in whole seconds."""
         return float(math.floor(self.clock(now))) if self.has_date else None
 
 
@@ -113,9 +113,9 @@ class LimiterWorld:
         self._events = self._asks = self._in_flight = self._under_way = 0
         self._waiting: dict[int, int] = {}
         for moment in others:
-            self._at(moment, self._meddle)
+            self._schedule(moment, self._send_of_other_client)
         for worker in range(workers):
-            self._at(0.0, partial(self._ask, worker=worker))
+            self._schedule(0.0, partial(self._request_ticket, worker=worker))
 
     def run(self) -> LimiterRun:
         """Process all events in the order of their times."""
@@ -130,16 +130,16 @@ class LimiterWorld:
             return self._in_flight == 0
         return self.outcome.answered == self.requests
 
-    def _at(self, moment: float, act: Callable[[float], None]) -> None:
+    def _schedule(self, moment: float, act: Callable[[float], None]) -> None:
         self._events += 1
         heapq.heappush(self._queue, (moment, self._events, act))
 
-    def _meddle(self, now: float) -> None:
+    def _send_of_other_client(self, now: float) -> None:
         is_let = self.counter.spend(EPOCH + now)
         self.outcome.others_answered += is_let
         self.outcome.others_refused += not is_let
 
-    def _ask(self, now: float, worker: int) -> None:
+    def _request_ticket(self, now: float, worker: int) -> None:
         self._waiting.pop(worker, None)
         if self.outcome.answered + self._in_flight >= self.requests:
             # The rest is on its way; if some of it comes to nothing, this one is needed again.
@@ -166,24 +166,24 @@ class LimiterWorld:
 
         def act(then: float) -> None:
             if self._waiting.get(worker) == mark:
-                self._ask(then, worker)
+                self._request_ticket(then, worker)
 
-        self._at(now + seconds, act)
+        self._schedule(now + seconds, act)
 
     def _send(self, now: float, worker: int, ticket: Ticket) -> None:
         outcome, network, chance = self.outcome, self.network, self._chance
         outcome.sent_at.append(now)
         self._in_flight += 1
         outcome.in_flight_max = max(outcome.in_flight_max, self._in_flight)
-        arrives_at = now + network.way(chance)
-        lands_at = arrives_at + network.way(chance)
+        arrives_at = now + network.draw_one_way_seconds(chance)
+        lands_at = arrives_at + network.draw_one_way_seconds(chance)
         is_request_lost, is_answer_lost = (chance.random() < network.loss for _ in range(2))
         gives_up_at = now + network.deadline_seconds
         if is_request_lost or is_answer_lost or lands_at > gives_up_at:
-            self._at(gives_up_at, lambda then: self._lose(then, worker, ticket))
+            self._schedule(gives_up_at, lambda then: self._lose_request(then, worker, ticket))
             lands_at = math.inf
         if not is_request_lost:
-            self._at(arrives_at, lambda then: self._count(then, lands_at, worker, ticket))
+            self._schedule(arrives_at, lambda then: self._count(then, lands_at, worker, ticket))
 
     def _count(self, now: float, lands_at: float, worker: int, ticket: Ticket) -> None:
         is_let = self.counter.spend(EPOCH + now)
@@ -193,10 +193,10 @@ class LimiterWorld:
         date = self.face.date(now)
 
         def act(then: float) -> None:
-            self._land(then, worker, ticket, is_let, (arrived, date))
+            self._receive_response(then, worker, ticket, is_let, (arrived, date))
 
         if self.face.is_stamped_on_arrival:
-            self._at(lands_at, act)
+            self._schedule(lands_at, act)
             return
         # The server takes its time after counting, and writes the headers at the end.
         leaves_at = now + (lands_at - now) / 2
@@ -204,11 +204,11 @@ class LimiterWorld:
         def leave(then: float) -> None:
             nonlocal arrived, date
             arrived, date = self.face.show(self.counter, then), self.face.date(then)
-            self._at(lands_at, act)
+            self._schedule(lands_at, act)
 
-        self._at(leaves_at, leave)
+        self._schedule(leaves_at, leave)
 
-    def _land(
+    def _receive_response(
         self,
         now: float,
         worker: int,
@@ -227,16 +227,16 @@ class LimiterWorld:
             self.limiter.record_refusal(now, ticket, rate, date, self._chance.random())
         self._wake_all(now, worker)
 
-    def _lose(self, now: float, worker: int, ticket: Ticket) -> None:
+    def _lose_request(self, now: float, worker: int, ticket: Ticket) -> None:
         self._in_flight -= 1
         self.outcome.lost += 1
         self.limiter.record_lost(now, ticket)
         self._wake_all(now, worker)
 
     def _wake_all(self, now: float, worker: int) -> None:
-        self._ask(now, worker)
+        self._request_ticket(now, worker)
         for each in sorted(self._waiting.keys() - {worker}):
-            self._ask(now, each)
+            self._request_ticket(now, each)
 
 
 KINDS: dict[str, Callable[[int, float], Counter]] = {

@@ -149,14 +149,14 @@ def test_a_write_with_a_lost_or_unreadable_response_is_never_sent_twice(
 @pytest.mark.parametrize("call", ["create", "update", "convert"])
 @pytest.mark.parametrize("data", [None, {}, [], {"title": "A"}, {"id": None}])
 def test_a_write_whose_response_has_no_record_is_in_doubt(call: str, data: object) -> None:
-    assert (InDoubt, 1) == error_type_and_requests(
+    assert (InDoubt, 1) == get_error_type_and_requests(
         *call_with_replies(call, send_json(201, {"data": data, "message": "Made."}))
     )
 
 
 @pytest.mark.parametrize("call", ["create", "update", "convert"])
 def test_a_204_leaves_a_create_or_update_in_doubt_and_confirms_a_delete(call: str) -> None:
-    assert (InDoubt, 1) == error_type_and_requests(
+    assert (InDoubt, 1) == get_error_type_and_requests(
         *call_with_replies(call, send_bytes(make_response(204)))
     )
     assert (None, 1) == call_with_replies("delete", send_bytes(make_response(204)))
@@ -167,7 +167,7 @@ def test_a_204_leaves_a_create_or_update_in_doubt_and_confirms_a_delete(call: st
 def test_a_write_rejected_by_the_api_is_not_in_doubt(call: str, status: int) -> None:
     reply = send_json(status, {"error": "no", "message": "That cannot be."})
 
-    assert (REFUSED[status], 1) == error_type_and_requests(*call_with_replies(call, reply))
+    assert (REFUSED[status], 1) == get_error_type_and_requests(*call_with_replies(call, reply))
 
 
 @pytest.mark.parametrize("call", [*READS, *WRITES])
@@ -202,16 +202,16 @@ def test_a_failed_read_is_repeated_up_to_the_maximum_of_attempts(fault: str) -> 
     expected = NoAnswer if fault in LOST else ServerFailed
     reply = {**LOST, **FAILED}[fault]
 
-    assert (expected, 3) == error_type_and_requests(
+    assert (expected, 3) == get_error_type_and_requests(
         *call_with_replies("get", reply, limits=Limits(attempts_max=3))
     )
-    assert (expected, 1) == error_type_and_requests(
+    assert (expected, 1) == get_error_type_and_requests(
         *call_with_replies("get", reply, limits=Limits(attempts_max=1))
     )
 
 
 def test_waits_between_repeats_grow_up_to_their_limit() -> None:
-    async def waits(chance: float, limits: Limits) -> list[float]:
+    async def collect_waits(chance: float, limits: Limits) -> list[float]:
         clock = ClientClock()
         terms = {"chance": lambda: chance, "limits": limits}
         async with Peer(FAILED["500"]) as peer:
@@ -222,10 +222,12 @@ def test_waits_between_repeats_grow_up_to_their_limit() -> None:
         return clock.waits
 
     long = Limits(attempts_max=9, retry_seconds_max=1000.0)
-    assert [0.5, 1, 2, 4, 8, 16, 20, 20] == asyncio.run(waits(0.0, long))
-    assert [0.75, 1.5, 3, 6, 12, 24, 30, 30] == asyncio.run(waits(1.0, long))
-    assert [0.5, 1, 2] == asyncio.run(waits(0.0, Limits(attempts_max=9, retry_seconds_max=7.5)))
-    assert [] == asyncio.run(waits(0.0, Limits(attempts_max=9, retry_seconds_max=0.5)))
+    assert [0.5, 1, 2, 4, 8, 16, 20, 20] == asyncio.run(collect_waits(0.0, long))
+    assert [0.75, 1.5, 3, 6, 12, 24, 30, 30] == asyncio.run(collect_waits(1.0, long))
+    assert [0.5, 1, 2] == asyncio.run(
+        collect_waits(0.0, Limits(attempts_max=9, retry_seconds_max=7.5))
+    )
+    assert [] == asyncio.run(collect_waits(0.0, Limits(attempts_max=9, retry_seconds_max=0.5)))
 
 
 @pytest.mark.parametrize("fault", UNREADABLE)
@@ -233,7 +235,7 @@ def test_a_read_with_an_unreadable_response_is_repeated_but_not_a_redirect(fault
     reply, expected = UNREADABLE[fault]
     requests = FEW_ATTEMPTS_MAX if expected is UnreadableAnswer else 1
 
-    assert (expected, requests) == error_type_and_requests(*call_with_replies("get", reply))
+    assert (expected, requests) == get_error_type_and_requests(*call_with_replies("get", reply))
 
 
 @pytest.mark.parametrize(
@@ -247,7 +249,7 @@ def test_a_read_with_an_unreadable_response_is_repeated_but_not_a_redirect(fault
     ],
 )
 def test_a_read_with_an_unexpected_document_is_rejected(document: object, call: str) -> None:
-    assert (UnreadableAnswer, FEW_ATTEMPTS_MAX) == error_type_and_requests(
+    assert (UnreadableAnswer, FEW_ATTEMPTS_MAX) == get_error_type_and_requests(
         *call_with_replies(call, send_json(200, document))
     )
 
@@ -256,9 +258,9 @@ def test_a_read_with_an_unexpected_document_is_rejected(document: object, call: 
 def test_an_undocumented_status_raises_unexpected_status(status: int) -> None:
     reply = send_json(status, {"message": "What?"})
 
-    assert (UnexpectedStatus, 1) == error_type_and_requests(*call_with_replies("get", reply))
-    assert (InDoubt, 1) == error_type_and_requests(*call_with_replies("create", reply))
-    assert (InDoubt, 1) == error_type_and_requests(
+    assert (UnexpectedStatus, 1) == get_error_type_and_requests(*call_with_replies("get", reply))
+    assert (InDoubt, 1) == get_error_type_and_requests(*call_with_replies("create", reply))
+    assert (InDoubt, 1) == get_error_type_and_requests(
         *call_with_replies("create", send_bytes(make_response(status, HTML)))
     )
 
@@ -284,10 +286,10 @@ def test_a_write_that_could_not_connect_is_sent_once_the_server_listens(call: st
         async with Peer(found) as peer:
             pass
 
-        async def open_the_door(seconds: float) -> None:
+        async def start_server(seconds: float) -> None:
             await peer.__aenter__()
 
-        async with make_client(peer.base_url, sleep=open_the_door) as client:
+        async with make_client(peer.base_url, sleep=start_server) as client:
             await WRITES[call](client)
         await peer.__aexit__()
         return len(peer.requests)
@@ -295,7 +297,7 @@ def test_a_write_that_could_not_connect_is_sent_once_the_server_listens(call: st
     assert 1 == asyncio.run(act())
 
 
-def error_type_and_requests(
+def get_error_type_and_requests(
     error: ConnectorError | None, requests: int
 ) -> tuple[type[ConnectorError] | None, int]:
     return None if error is None else type(error), requests

@@ -36,11 +36,11 @@ def world() -> Iterator[ServedSandbox]:
 def run_with_client(sandbox: Sandbox, act: Callable[[Client], Awaitable[Any]]) -> Any:
     """Run a function with a client of the sandbox."""
 
-    async def acted() -> Any:
+    async def call_act() -> Any:
         async with Client(sandbox.base_url, sandbox.key) as client:
             return await act(client)
 
-    return asyncio.run(acted())
+    return asyncio.run(call_act())
 
 
 def find_content_type(world: ServedSandbox) -> str:
@@ -223,14 +223,14 @@ def test_the_iterator_reads_every_item_once_in_full_pages(jobs: int, requests: i
 
 
 def test_the_iterator_continues_after_a_short_page() -> None:
-    def shorten(document: Any) -> None:
+    def drop_last_item(document: Any) -> None:
         document["data"].pop()
 
     async def act(client: Client) -> list[str]:
         return [each["id"] async for each in client.jobs.list(sort="created_at")]
 
     with Sandbox(counts={"jobs": 201, "companies": 3}) as sandbox:
-        sandbox.faults.add(EditedResponse(shorten))
+        sandbox.faults.add(EditedResponse(drop_last_item))
         ids = run_with_client(sandbox, act)
 
         assert (200, 3) == (len(ids), len(sandbox.log))

@@ -157,7 +157,7 @@ def test_invalid_rate_headers_do_not_stop_requests() -> None:
     numbers = [-1, 0, 1, 59, 60, 61, 10**9, 10**15]
     moments = [*numbers, -math.inf, math.inf, math.nan, 1e300, EPOCH, EPOCH + 9, EPOCH - 1e6]
 
-    def garble(rate: RateHeaders) -> RateHeaders:
+    def make_headers_invalid(rate: RateHeaders) -> RateHeaders:
         if chance.random() < 0.5:
             return rate
         limit, remaining = (chance.choice([None, *numbers]) for _ in range(2))
@@ -165,7 +165,7 @@ def test_invalid_rate_headers_do_not_stop_requests() -> None:
 
     for seed in seeds(40):
         chance = random.Random(seed)
-        face = ShownRate(change=garble, has_date=chance.random() < 0.5)
+        face = ShownRate(change=make_headers_invalid, has_date=chance.random() < 0.5)
         world = LimiterWorld(RateLimiter(), FixedWindow(60), requests=200, seed=seed, face=face)
 
         outcome = world.run()

@@ -155,7 +155,7 @@ def test_every_error_status_of_the_api_has_an_error_class() -> None:
     rows = table_of(read_tables(API_DOCUMENT.read_text(encoding="utf-8")), "7", "Status").records()
     statuses = [row["Status"] for row in rows if row["Status"] >= "400"]
 
-    def named(status: str) -> list[str]:
+    def find_names(status: str) -> list[str]:
         marks = (status, "5xx") if status.startswith("5") else (status,)
         return [c.__name__ for c in find_error_classes() if (c.__doc__ or "").startswith(marks)]
 
@@ -167,7 +167,7 @@ def test_every_error_status_of_the_api_has_an_error_class() -> None:
         "422": ["ValidationFailed"],
         "429": ["RateLimited"],
         "500": ["ServerFailed"],
-    } == {status: named(status) for status in statuses}
+    } == {status: find_names(status) for status in statuses}
 
 
 def test_the_errors_page_explains_every_exit_status() -> None:

@@ -25,7 +25,7 @@ class EditedResponse:
     edit: Edit
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Serve, and answer with the edited document."""
+        """Serve the request, and send the edited document."""
         response = await exchange.serve()
         if response.status_code == 200:
             document = json.loads(bytes(response.body))
@@ -97,7 +97,7 @@ class FromRequest:
     met: int = 0
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Serve, or perform the fault."""
+        """Serve the request, or perform the fault."""
         self.met += 1
         if self.met < self.number:
             await exchange.send(await exchange.serve())

@@ -27,7 +27,7 @@ CASES = [
 
 
 class CandidateChanges:
-    """Updates three candidates, deletes one and creates one, whenever it is called."""
+    """Updates three candidates, deletes one and creates one at each call."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)

@@ -157,7 +157,7 @@ class DamagedLedgerAccount:
         return path
 
     def copy(self) -> Path:
-        """A fresh copy; returns its folder."""
+        """Make a new copy and return its folder."""
         target = self._folder / "damaged"
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(self._folder / "base", target)
@@ -166,7 +166,7 @@ class DamagedLedgerAccount:
         return target
 
     def call(self, folder: Path, *words: str) -> tuple[int, str]:
-        """Call a command; its exit status and all that it says."""
+        """Run a command, and return its exit status and all of its output."""
         environ = variables(self._sandbox.base_url, folder, self._sandbox.key)
         called = call(words, environ | {"CONNECTOR_MODELS": "off"})
         return called.status, f"{called.out}{called.err}"

@@ -52,7 +52,7 @@ def make_crash_images(sandbox: Sandbox, folder: Path) -> list[Path]:
         asyncio.run(pull(settings, ["jobs"], watch=photographer))
         for id in sorted(sandbox.store.records("jobs"))[:12]:
             sandbox.store.update("jobs", id, {"title": "Renamed"})
-    images = [each for each in photographer.images if log_path(each).exists()]
+    images = [each for each in photographer.images if get_log_path(each).exists()]
     assert len(images) >= 4
     for image in images:
         for each in (folder / "taken" / "data").glob("ledger.sqlite*"):
@@ -60,7 +60,7 @@ def make_crash_images(sandbox: Sandbox, folder: Path) -> list[Path]:
     return images
 
 
-def log_path(folder: Path) -> Path:
+def get_log_path(folder: Path) -> Path:
     """Return the path of the work file's log."""
     return folder / "data" / "work.duckdb.wal"
 
@@ -110,14 +110,14 @@ def damage_and_recover(
     """
     chance = seeded_random(f"{damage.__name__} {point}")
     image = images[point % len(images)]
-    whole = log_path(image).read_bytes()
+    whole = get_log_path(image).read_bytes()
     at = chance.randrange(len(whole))
     details = f"{damage.__name__} {image.name} at {at} of {len(whole)}, seed {SEED}"
     tried = folder / "tried"
     shutil.rmtree(tried, ignore_errors=True)
     shutil.copytree(image, tried)
     damaged = damage(whole, at)
-    log_path(tried).write_bytes(damaged)
+    get_log_path(tried).write_bytes(damaged)
     environ = variables(sandbox.base_url, tried / "data", sandbox.key)
     how = "read"
     if call(["status"], environ).status != 0:

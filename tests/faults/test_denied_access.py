@@ -1,6 +1,4 @@
-"""A key that loses its rights, or its sight, and an address
-that is wrong.
-"""
+"""A key that is revoked or loses its rights, and wrong addresses."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ class PreparedAccount:
     most: int
 
     @contextmanager
-    def opened(self, folder: Path) -> Iterator[Sandbox]:
-        """A copy of the platform, ten minutes after the last change."""
+    def open_copy(self, folder: Path) -> Iterator[Sandbox]:
+        """Open a copy of the server, ten minutes after the last change."""
         shutil.copy(self.folder / "platform", folder / "platform")
         time = Time()
         time.pass_minutes(10)
@@ -52,7 +52,7 @@ class PreparedAccount:
             yield sandbox
 
     def restore(self, folder: Path, sandbox: Sandbox) -> None:
-        """The folder as it was before anything was killed."""
+        """Restore the folder to the state before any kill."""
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.folder / "base", folder)
         belongs_to(folder / "data", sandbox.base_url)
@@ -112,7 +112,7 @@ def test_a_pull_killed_after_any_request_continues_to_an_exact_copy(
     tmp_path: Path, fork_server: PullForkServer, prepared: PreparedAccount, share: int
 ) -> None:
     clean, most = prepared.clean, prepared.most
-    with prepared.opened(tmp_path) as sandbox:
+    with prepared.open_copy(tmp_path) as sandbox:
         extra = {}
         for request in sample_points(range(1, clean), 2, share):
             point = f"killed after request {request}, seed {SEED}"
@@ -130,7 +130,7 @@ def test_a_pull_killed_after_any_commit_continues_to_an_exact_copy(
     tmp_path: Path, fork_server: PullForkServer, prepared: PreparedAccount, share: int
 ) -> None:
     clean, most = prepared.clean, prepared.most
-    with prepared.opened(tmp_path) as sandbox:
+    with prepared.open_copy(tmp_path) as sandbox:
         commits = count_commits(sandbox, fork_server, prepared, tmp_path)
         extra = {}
         for commit in sample_points(range(1, commits + 1), 2, share):
@@ -150,7 +150,7 @@ def test_a_pull_killed_after_any_commit_continues_to_an_exact_copy(
 def count_commits(
     sandbox: Sandbox, fork_server: PullForkServer, prepared: PreparedAccount, tmp_path: Path
 ) -> int:
-    """Return the number of transactions of a pull that nobody kills."""
+    """Return the number of transactions of a pull that is not killed."""
     folder = tmp_path / "counted"
     prepared.restore(folder, sandbox)
     ended = fork_server.run(pull_order(sandbox, folder, *RESOURCES, counts_commits=True))
@@ -201,7 +201,7 @@ def kill_pull_at(
         assert is_started.wait(60)
         os.kill(pid, signal.SIGKILL)
 
-    def count(_: Store) -> None:
+    def count_request(_: Store) -> None:
         nonlocal served
         served += 1
         if served == request and seconds > 0:
@@ -210,7 +210,7 @@ def kill_pull_at(
         elif served == request:
             kill()
 
-    sandbox.between = count
+    sandbox.between = count_request
     (pid,) = fork_server.start(pull_order(sandbox, folder, *RESOURCES))
     is_started.set()
     # The child cannot be reaped before it is waited for, so its id stays its own.

@@ -74,7 +74,7 @@ def read_live_ids(folder: Path) -> set[str]:
 def test_a_wrong_total_deletes_nothing(tmp_path: Path, when: str, by: int) -> None:
     time = Time()
 
-    def miscount(document: dict[str, Any]) -> None:
+    def change_total(document: dict[str, Any]) -> None:
         if "pagination" in document:
             document["pagination"]["total"] += by
 
@@ -82,7 +82,7 @@ def test_a_wrong_total_deletes_nothing(tmp_path: Path, when: str, by: int) -> No
         if when == "afterwards":
             assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
             time.pass_minutes(10)
-        add_fault(sandbox, EditedResponse(miscount), LISTS)
+        add_fault(sandbox, EditedResponse(change_total), LISTS)
         for _ in range(2):
             report = pulled(sandbox, tmp_path, "candidates", time=time)
             assert report.outcome in ("done", "partial"), report.as_json()
@@ -120,11 +120,11 @@ def test_odd_records_are_loaded_as_received_and_recorded_as_events(
         ids = sorted(sandbox.store.records("candidates"))
         odd = ids[3]
 
-        def twist(document: dict[str, Any]) -> None:
+        def make_record_odd(document: dict[str, Any]) -> None:
             if document["data"]["id"] == odd:
                 edit(document["data"])
 
-        add_fault(sandbox, EditedResponse(twist), DETAILS)
+        add_fault(sandbox, EditedResponse(make_record_odd), DETAILS)
         report = pulled(sandbox, tmp_path, "candidates", time=time)
         assert report.resources["candidates"].live == 40, report.as_json()
         shown = {"data": dict(sandbox.store.records("candidates")[odd])}

@@ -93,13 +93,13 @@ def run_after_requests(sandbox: Sandbox, request: int, act: Callable[[], object]
     """Run a function once, after that many requests have been served."""
     served = 0
 
-    def count(_: Store) -> None:
+    def count_request(_: Store) -> None:
         nonlocal served
         served += 1
         if served == request:
             act()
 
-    sandbox.between = count
+    sandbox.between = count_request
 
 
 class SteadyWindows:
@@ -116,7 +116,7 @@ class SteadyWindows:
         return self._spend(now - self._time.skew)
 
     def allowance(self, now: datetime) -> RateFigures:
-        """The figures, with the reset by the wall's clock."""
+        """Return the figures, with the reset by the wall clock."""
         steady = self._allowance(now - self._time.skew)
         shift = int(self._time.skew.total_seconds())
         return RateFigures(steady.limit, steady.remaining, steady.reset_at + shift)

@@ -32,9 +32,9 @@ def pool() -> Iterator[Pool]:
 
 
 @pytest.fixture(autouse=True)
-def _extensions_stay_loaded(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For all tests here; those that start other processes load them there."""
-    monkeypatch.setattr(lakehouse_connection, "connect_with_extensions", pool.extended)
+def _keep_extensions_loaded(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep DuckDB extensions loaded in this process for all tests of this folder."""
+    monkeypatch.setattr(lakehouse_connection, "connect_with_extensions", pool.connect)
 
 
 @pytest.fixture

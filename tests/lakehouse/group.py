@@ -72,7 +72,7 @@ class Group:
             yield connection
 
     @contextmanager
-    def intruding(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def open_for_change(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open a connection that can change the lakehouse."""
         place = LakehouseAccount.required(self.settings("intruder"))
         with open_for_change(place) as connection:
@@ -85,7 +85,7 @@ class Group:
 
     def snapshot(self) -> int:
         """Return the number of the latest snapshot."""
-        ((number,),) = self.server.ask(
+        ((number,),) = self.server.query(
             self.database, "SELECT max(snapshot_id) FROM ducklake_snapshot"
         )
         return int(number)

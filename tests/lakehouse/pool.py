@@ -24,7 +24,7 @@ class Pool:
         self._free = defaultdict(list)
 
     @contextmanager
-    def extended(self, extensions: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    def connect(self, extensions: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
         """Return a connection to a database that is not in use."""
         free = self._free[frozenset(extensions), os.environ.get(lakehouse_connection.ENDPOINT)]
         found = free.pop() if free else self.made(extensions)

@@ -38,7 +38,7 @@ def _run(turn: Sequence[Mapping[str, str]]) -> int:
     from connector.settings.model import load_settings  # noqa: PLC0415
     from tests.lakehouse.pool import Pool  # noqa: PLC0415
 
-    lakehouse_connection.connect_with_extensions = Pool().extended  # type: ignore[assignment]
+    lakehouse_connection.connect_with_extensions = Pool().connect  # type: ignore[assignment]
     for environ in turn:
         if DIES in environ:
             setattr(lake_publish._ENTRIES, "insert", kill_this_process)  # noqa: B010

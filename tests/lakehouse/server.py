@@ -45,11 +45,11 @@ class PostgresServer:
     def new_database(self) -> str:
         """Create an empty database and return its name."""
         name = f"lake_{next(_NUMBERS)}"
-        self.ask("postgres", f"CREATE DATABASE {name}")
+        self.query("postgres", f"CREATE DATABASE {name}")
         return name
 
-    def ask(self, database: str, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; every other statement returns nothing."""
+    def query(self, database: str, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query; other statements return nothing."""
         function, options = "postgres_query", ""
         if not sql.startswith("SELECT"):
             function, options = "postgres_execute", ", use_transaction => false"

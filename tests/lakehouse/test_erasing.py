@@ -40,7 +40,7 @@ def find_traces(server: PostgresServer, group: Group) -> Iterator[str]:
     """Return the places of the lakehouse whose bytes contain a text of the person: files, and the
     database except its write-ahead log.
     """
-    server.ask(group.database, "CHECKPOINT")
+    server.query(group.database, "CHECKPOINT")
     needles = [each.lower().encode() for each in TRACES]
     for root in (group.data, server.folder / "base"):
         for path in root.rglob("*"):
@@ -58,7 +58,7 @@ def test_erasing_a_person_removes_every_trace_from_the_lakehouse(
     group.publish("globex")
     publish(settings)
     made.settings = settings
-    group.server.ask(group.database, "ANALYZE")
+    group.server.query(group.database, "ANALYZE")
     orphan = group.data / "landing" / "candidates" / "account=_unnamed" / "ducklake-cut-off.parquet"
     orphan.write_bytes(f"half of a file with {EMAIL}".encode())
     os.utime(orphan, (0, 0))

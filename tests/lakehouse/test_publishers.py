@@ -153,7 +153,7 @@ class ConcurrentWriter:
         self._set_entry(connection, *arguments)
         if self.left:
             self.left -= 1
-            with self._group.intruding() as other:
+            with self._group.open_for_change() as other:
                 run_transaction(other, lambda: conflict_with_other_changes(other))
 
 

@@ -33,7 +33,7 @@ def find_differing_tables(group: Group, lake: duckdb.DuckDBPyConnection, account
     """Return the shared tables of an account whose rows differ in the lakehouse."""
     tables = find_shared_tables(group.file(account))
     assert tables
-    there = group.server.ask(group.database, FILLED.format(account=account))
+    there = group.server.query(group.database, FILLED.format(account=account))
     found = sorted({table for (table,) in there} ^ set(tables))
     lake.execute(f"ATTACH '{group.file(account)}' AS own (READ_ONLY)")
     for table, names in tables.items():
@@ -93,7 +93,7 @@ def test_the_lakehouse_has_the_rows_of_the_published_files(group: Group) -> None
     }
 
 
-def _told(sent: object) -> tuple[object, ...]:
+def _get_outcome_and_counts(sent: object) -> tuple[object, ...]:
     return tuple(getattr(sent, name) for name in ("outcome", "inserted", "removed"))
 
 
@@ -104,9 +104,11 @@ def test_publishing_the_same_file_twice_changes_nothing(group: Group) -> None:
 
     again = publish_to_lakehouse(group.settings("acme"))
 
-    assert ("unchanged", 0, 0) == _told(again)
+    assert ("unchanged", 0, 0) == _get_outcome_and_counts(again)
     assert before == (group.snapshot(), group.files())
-    assert ("published", 2, 2) == _told(publish_to_lakehouse(group.settings("acme"), force=True))
+    assert ("published", 2, 2) == _get_outcome_and_counts(
+        publish_to_lakehouse(group.settings("acme"), force=True)
+    )
 
 
 def test_publishing_a_changed_file_replaces_the_rows_of_its_account(group: Group) -> None:
@@ -124,7 +126,7 @@ def test_publishing_a_changed_file_replaces_the_rows_of_its_account(group: Group
 
     done = group.publish("acme")
 
-    assert ("published", 39 + 2, 40 + 3) == _told(done.shared)
+    assert ("published", 39 + 2, 40 + 3) == _get_outcome_and_counts(done.shared)
     with group.lake() as lake:
         for account in ("acme", "globex"):
             assert [] == find_differing_tables(group, lake, account)
@@ -138,7 +140,7 @@ def test_publishing_an_older_file_changes_nothing(group: Group) -> None:
 
     done = publish(group.settings("acme"), now=lambda: earlier)
 
-    assert ("unchanged", 0, 0) == _told(done.shared)
+    assert ("unchanged", 0, 0) == _get_outcome_and_counts(done.shared)
     assert [(1,)] == group.rows("SELECT count(*) FROM lake.landing.jobs")
     assert "published" == publish_to_lakehouse(group.settings("acme"), force=True).outcome
 
@@ -214,14 +216,14 @@ def test_every_account_refills_a_dropped_table(group: Group) -> None:
     for account in ("acme", "globex"):
         group.land(account, "jobs", JOBS[0])
         group.publish(account)
-    with group.intruding() as lake:
+    with group.open_for_change() as lake:
         lake.execute("DROP TABLE lake.landing.jobs")
 
     sent = [
         publish_to_lakehouse(group.settings(account), force=True) for account in ("acme", "globex")
     ]
 
-    assert [("published", 1, 0)] * 2 == [_told(each) for each in sent]
+    assert [("published", 1, 0)] * 2 == [_get_outcome_and_counts(each) for each in sent]
     assert [("acme",), ("globex",)] == group.rows(
         "SELECT account FROM lake.landing.jobs ORDER BY 1"
     )

@@ -74,20 +74,20 @@ def test_a_lakehouse_in_object_storage_can_be_published_read_and_erased_from(
     stored_group.storage.put(stored_group.bucket, orphan, f"half of a file with {EMAIL}".encode())
     needles = [each.lower().encode() for each in TRACES]
 
-    def held() -> list[str]:
+    def find_objects_with_person() -> list[str]:
         return [
             n for n, b in stored_group.objects().items() if any(e in b.lower() for e in needles)
         ]
 
-    assert orphan in held()
-    assert len(held()) > 1
+    assert orphan in find_objects_with_person()
+    assert len(find_objects_with_person()) > 1
 
     monkeypatch.setattr(lakehouse_erasure, "GRACE", timedelta(0))
     done = erase(settings, EMAIL, applies=True, now=lambda: NOW)
 
     (receipt,) = done.receipts
     assert () == receipt.waiting
-    assert [] == held()
+    assert [] == find_objects_with_person()
     assert stored_group.objects()
 
 

@@ -23,11 +23,11 @@ HOLD = """
 import asyncio, sys
 from pathlib import Path
 from connector.ledger.ledger import Ledger; from connector.ledger.request_budget import LeaseHolder
-from tests.ledger.account import spender
+from tests.ledger.account import make_spender
 
 async def hold():
     with Ledger(Path(sys.argv[1])) as ledger:
-        async with LeaseHolder(ledger, "pull", spender("theirs")):
+        async with LeaseHolder(ledger, "pull", make_spender("theirs")):
             print("held", flush=True)
             await asyncio.to_thread(sys.stdin.readline)
 
@@ -173,7 +173,7 @@ def test_a_run_with_an_expired_lease_sends_no_more_requests(tmp_path: Path) -> N
 def test_only_one_of_several_simultaneous_owners_gets_the_lease(tmp_path: Path) -> None:
     together, ends = threading.Barrier(8), list[str]()
 
-    def come(number: int) -> None:
+    def take_lease(number: int) -> None:
         with Ledger(tmp_path) as ledger:
             together.wait(20)
             try:
@@ -182,7 +182,7 @@ def test_only_one_of_several_simultaneous_owners_gets_the_lease(tmp_path: Path) 
             except LeaseHeld:
                 ends.append("is told")
 
-    threads = [threading.Thread(target=come, args=(number,)) for number in range(8)]
+    threads = [threading.Thread(target=take_lease, args=(number,)) for number in range(8)]
     for each in threads:
         each.start()
     for each in threads:

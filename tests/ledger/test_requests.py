@@ -30,12 +30,12 @@ from pathlib import Path
 from connector.errors_api import QuotaSpent
 from connector.ledger.ledger import Ledger
 from connector.ledger.request_budget import RequestBudget
-from tests.ledger.account import LIST, spender
+from tests.ledger.account import LIST, make_spender
 from tests.support.clock import Clock
 
 async def spend():
     with Ledger(Path(sys.argv[1])) as ledger:
-        meter = RequestBudget(ledger, spender(monthly=237, reserve=20), now=Clock())
+        meter = RequestBudget(ledger, make_spender(monthly=237, reserve=20), now=Clock())
         print("ready", flush=True)
         sys.stdin.readline()
         try:

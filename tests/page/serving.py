@@ -92,7 +92,7 @@ class PageUser:
     def __exit__(self, *exception: object) -> None:
         self.client.close()
 
-    def see(self, path: str) -> httpx.Response:
+    def open(self, path: str) -> httpx.Response:
         """Open a screen, and wait until it has finished loading."""
         self.shown = self.client.get(path)
         return self._read()
@@ -117,9 +117,9 @@ class PageUser:
         self.shown = self.client.post(path, data=data, headers=headers, **more)
         return self._read()
 
-    def begin(self, name: str, content: bytes, **fields: str) -> str:
+    def upload(self, name: str, content: bytes, **fields: str) -> str:
         """Upload a file. Returns the path of the import."""
-        self.see("/")
+        self.open("/")
         form = {"resource": "candidates", "mode": "create", **fields}
         self.post("/imports", form, files={"file": (name, content)})
         found = re.search(r"/imports/[0-9a-f]{16}", str(self.shown.url))

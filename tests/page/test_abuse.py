@@ -36,10 +36,10 @@ def test_forms_sent_from_another_site_are_rejected(sandbox: Sandbox, tmp_path: P
         for origin in ("https://evil.example", "null", ""):
             refused = ann.post("/imports", fields, headers={"Origin": origin})
             assert 403 == refused.status_code, origin
-            ann.see("/")
+            ann.open("/")
         refused = ann.post("/imports", {**fields, "form_key": "guessed"})
         assert 403 == refused.status_code
-        ann.see("/")
+        ann.open("/")
         assert (
             403
             == ann.post("/imports", fields, headers={"Sec-Fetch-Site": "cross-site"}).status_code
@@ -54,7 +54,7 @@ def test_used_links_and_signed_out_cookies_are_rejected(sandbox: Sandbox, tmp_pa
         link = page.access.new_link()
         with PageUser(address, "/enter/guessed") as stranger:
             assert 403 == stranger.shown.status_code
-            assert 403 == stranger.see("/").status_code
+            assert 403 == stranger.open("/").status_code
         with PageUser(address, link) as ann:
             set_cookie = ann.shown.history[0].headers["set-cookie"].lower()
             assert "httponly" in set_cookie
@@ -79,7 +79,7 @@ def test_a_thousand_wrong_passwords_are_rate_limited(sandbox: Sandbox, tmp_path:
         with PageUser(address) as ann:
             assert "/login" == ann.shown.url.path
             ann.post("/login", {"name": "Ann", "password": "a long enough word"})
-            assert 200 == ann.see("/").status_code
+            assert 200 == ann.open("/").status_code
         with PageUser(address) as thief:
             answers = [
                 thief.post("/login", {"name": "Ann", "password": f"guess {n}"}).status_code
@@ -101,9 +101,9 @@ def test_user_headers_are_accepted_from_the_proxys_address_only(
     ):
         assert "Ann" in ann.shown.text
         ann.client.headers["X-Person"] = "Bo"
-        assert "Bo" in ann.see("/").text
+        assert "Bo" in ann.open("/").text
         del ann.client.headers["X-Person"]
-        assert 403 == ann.see("/").status_code
+        assert 403 == ann.open("/").status_code
     with (
         serve_page(sandbox, tmp_path, {"proxy": "10.1.1.1", **named}) as (_, address),
         PageUser(address, "/", **{"X-Person": "Ann"}) as liar,
@@ -125,20 +125,20 @@ def test_malicious_and_oversized_uploads_are_rejected(sandbox: Sandbox, tmp_path
         serve_page(sandbox, tmp_path, import_file_mb=1) as (page, address),
         PageUser(address, page.access.new_link()) as ann,
     ):
-        ann.begin("bomb.xlsx", make_zip_bomb())
+        ann.upload("bomb.xlsx", make_zip_bomb())
         assert "unusually large" in ann.shown.text
         assert str(tmp_path) not in ann.shown.text
-        path = ann.begin("../../../etc/passwd.csv", make_csv("Ann,Lee,ann@example.com,permanent"))
+        path = ann.upload("../../../etc/passwd.csv", make_csv("Ann,Lee,ann@example.com,permanent"))
         folder = page.drafts.path(path.rpartition("/")[2])
         assert {"passwd.csv", "draft.json"} == {each.name for each in folder.iterdir()}
         assert 0o700 == stat.S_IMODE(folder.stat().st_mode)
         assert {0o600} == {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()}
         count = len(page.drafts.all())
-        assert "" == ann.begin("large.csv", b"x" * 4_000_000)
+        assert "" == ann.upload("large.csv", b"x" * 4_000_000)
         assert 413 == ann.shown.status_code
         assert count == len(page.drafts.all())
         for path in ("/imports/..%2f..", "/imports/0000000000000000/get/file"):
-            assert 404 == ann.see(path).status_code
+            assert 404 == ann.open(path).status_code
 
 
 def test_markup_in_cells_is_escaped(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -149,15 +149,15 @@ def test_markup_in_cells_is_escaped(sandbox: Sandbox, tmp_path: Path) -> None:
         serve_page(sandbox, tmp_path) as (page, address),
         PageUser(address, page.access.new_link()) as ann,
     ):
-        path = ann.begin("<script>alert(1).csv", lines.encode())
+        path = ann.upload("<script>alert(1).csv", lines.encode())
         columns = {f"c:{n}": name for n, name in enumerate(("first_name", "last_name", "email"))}
         screens = [ann.shown]
         screens.append(
             ann.post(f"{path}/columns", {**columns, "c:3": "employment_type", "c:4": "notes"})
         )
         for name in ("table", "columns", "values", "rows", "rows/2", "look?show=invalid"):
-            screens.append(ann.see(f"{path}/{name}"))
-        screens.append(ann.see("/"))
+            screens.append(ann.open(f"{path}/{name}"))
+        screens.append(ann.open("/"))
         assert any("&lt;script&gt;" in each.text for each in screens)
         for each in screens:
             assert 200 == each.status_code, each.url
@@ -171,7 +171,7 @@ def test_markup_in_cells_is_escaped(sandbox: Sandbox, tmp_path: Path) -> None:
 def test_markup_in_an_error_is_escaped(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         for name in ("a<img src=x onerror=alert(1)>", "100 % (sure) %(x)s"):
-            assert "" == ann.begin(name, make_csv())
+            assert "" == ann.upload(name, make_csv())
             assert 400 == ann.shown.status_code
             assert "has no known file extension" in ann.shown.text
             assert "<img" not in ann.shown.text
@@ -183,7 +183,7 @@ def test_a_stale_form_of_a_changed_import_is_rejected(sandbox: Sandbox, tmp_path
         serve_page(sandbox, tmp_path) as (page, address),
         PageUser(address, page.access.new_link()) as ann,
     ):
-        path = ann.begin("two.csv", make_csv("Ann,Lee,two.tabs@example.com,permanent"))
+        path = ann.upload("two.csv", make_csv("Ann,Lee,two.tabs@example.com,permanent"))
         with PageUser(ann.address) as bo:
             bo.client.cookies.set("session", page.access.start_session("Bo"))
             columns = dict(
@@ -193,17 +193,17 @@ def test_a_stale_form_of_a_changed_import_is_rejected(sandbox: Sandbox, tmp_path
                     strict=True,
                 )
             )
-            ann.see(f"{path}/columns")
-            bo.see(f"{path}/columns")
+            ann.open(f"{path}/columns")
+            bo.open(f"{path}/columns")
             assert 200 == bo.post(f"{path}/columns", columns).status_code
             late = ann.post(f"{path}/columns", {**columns, "c:2": "-"})
             assert 409 == late.status_code
             assert "Bo changed this import" in late.text
-            ann.see(f"{path}/look")
-            bo.see(f"{path}/look")
+            ann.open(f"{path}/look")
+            bo.open(f"{path}/look")
             ann.post(f"{path}/send")
             assert 409 == bo.post(f"{path}/send").status_code
-            done = ann.see(f"{path}/progress")
+            done = ann.open(f"{path}/progress")
             assert "Import completed" in done.text
             emails = [e["email"] for e in sandbox.store.records("candidates").values()]
             assert 1 == emails.count("two.tabs@example.com")

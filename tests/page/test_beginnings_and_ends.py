@@ -29,7 +29,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 def test_a_rejected_start_form_keeps_its_answers(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
-        ann.see("/")
+        ann.open("/")
         form = {"resource": "jobs", "mode": "convert", "pasted": "Title\nCook"}
         assert 422 == ann.post("/imports", form).status_code
         assert "Only leads can be converted." in ann.shown.text
@@ -43,11 +43,11 @@ def test_a_rejected_start_form_keeps_its_answers(sandbox: Sandbox, tmp_path: Pat
 def test_an_unreadable_file_creates_no_import(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         for name in ("Brief.pdf", "list.xlsx", "old.xls"):
-            assert "" == ann.begin(name, b"%PDF-1.7 \x00\x01")
+            assert "" == ann.upload(name, b"%PDF-1.7 \x00\x01")
             assert 422 == ann.shown.status_code
             assert 'id="wrong"' in ann.shown.text
         assert [] == page.drafts.all()
-        assert "" != ann.begin("headings.csv", b"First name,Last name\n")
+        assert "" != ann.upload("headings.csv", b"First name,Last name\n")
         assert 1 == len(page.drafts.all())
 
 
@@ -55,8 +55,8 @@ def test_the_size_limit_is_shown_on_the_first_screen_and_in_the_error(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     with serve_and_sign_in(sandbox, tmp_path, import_file_mb=1) as (_, ann):
-        assert "(1 MB maximum)" in ann.see("/").text
-        ann.begin("large.csv", b"x" * 4_000_000)
+        assert "(1 MB maximum)" in ann.open("/").text
+        ann.upload("large.csv", b"x" * 4_000_000)
         assert 413 == ann.shown.status_code
         assert "The file is larger than 1 MB." in ann.shown.text
         assert 'href="/"' in ann.shown.text
@@ -69,7 +69,7 @@ def test_planned_requests_and_the_remaining_quota_are_shown_before_sending(
         prepare_import(ann, ROW)
         shown = " ".join(ann.shown.text.split())
         assert re.search(r"About 2 requests\. (4,9\d\d|5,000) are left this month\.", shown)
-        ann.see("/")
+        ann.open("/")
     with serve_and_sign_in(sandbox, tmp_path, monthly_requests=1) as (_, ann):
         prepare_import(ann, ROW)
         assert "Only 1 requests are left this month." in ann.shown.text
@@ -77,7 +77,7 @@ def test_planned_requests_and_the_remaining_quota_are_shown_before_sending(
 
 def test_the_template_can_be_downloaded(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        ann.see("/")
+        ann.open("/")
         response = ann.post("/template", {"resource": "leads", "mode": "upsert"})
         assert "leads.xlsx" in response.headers["content-disposition"]
         book = openpyxl.load_workbook(io.BytesIO(response.content))
@@ -90,8 +90,8 @@ def test_a_completed_import_shows_links_to_the_records(sandbox: Sandbox, tmp_pat
         path = prepare_import(ann, ROW)
         assert "connector push" not in ann.shown.text
         ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
-        shown = ann.see(f"{path}/result").text
+        ann.open(f"{path}/progress")
+        shown = ann.open(f"{path}/result").text
         (id,) = sandbox.store.records("candidates")
         assert f'href="https://app.example/candidates/{id}"' in shown
         assert re.search(r'href="/">\s*Import another file', shown)

@@ -42,9 +42,9 @@ def read_problem_kinds(page: str) -> list[str]:
 
 def test_counters_of_problems_decrease_with_corrections(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("people.csv", "\n".join(LINES).encode())
+        path = ann.upload("people.csv", "\n".join(LINES).encode())
         ann.post(f"{path}/columns", COLUMNS)
-        wrong, date, twin, warned = read_problem_kinds(ann.see(f"{path}/rows").text)
+        wrong, date, twin, warned = read_problem_kinds(ann.open(f"{path}/rows").text)
         assert ("2", "1", "1") == (wrong[-1], date[-1], twin[-1])
         # Rows that are wrong, and duplicates, have their warnings as well.
         assert warned.endswith("Warning 3")
@@ -55,7 +55,7 @@ def test_counters_of_problems_decrease_with_corrections(sandbox: Sandbox, tmp_pa
         # The row is not right yet, and shows the cell that is wrong.
         assert 'name="e:4:4"' in ann.shown.text
         assert "Still has errors" in ann.shown.text
-        ann.see(f"{path}/rows")
+        ann.open(f"{path}/rows")
         ann.post(f"{path}/rows", {**kind, "e:4:4": "1991-02-03"}, headers={"X-Part": "rows"})
         wrong, date, *_ = read_problem_kinds(ann.shown.text)
         assert ("1", "✓") == (wrong[-1], date[-1])

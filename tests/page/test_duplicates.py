@@ -33,7 +33,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 def start_import(person: PageUser) -> str:
     """Start an import whose rows 4 and 6 duplicate row 2, and row 5 row 3. Returns its path."""
-    path = person.begin("people.csv", "\n".join((HEADINGS, *LINES)).encode())
+    path = person.upload("people.csv", "\n".join((HEADINGS, *LINES)).encode())
     person.post(f"{path}/columns", COLUMNS)
     return path
 
@@ -51,9 +51,9 @@ def read_cities(sandbox: Sandbox) -> list[str]:
 def send_import(person: PageUser, path: str) -> None:
     """Send the remaining rows."""
     person.post(f"{path}/rows", {"go": "on"})
-    person.see(f"{path}/look")
+    person.open(f"{path}/look")
     person.post(f"{path}/send")
-    person.see(f"{path}/progress")
+    person.open(f"{path}/progress")
 
 
 def test_duplicate_rows_are_shown_and_the_user_chooses_one(
@@ -70,7 +70,7 @@ def test_duplicate_rows_are_shown_and_the_user_chooses_one(
         kind = {"kind": "problem~duplicate_in_file~Email"}
         ann.post(f"{path}/twins", {**kind, "keep:2": "4", "keep:3": ""})
         ann.post(f"{path}/rows", {"go": "on"})
-        shown = strip_tags(ann.see(f"{path}/look").text)
+        shown = strip_tags(ann.open(f"{path}/look").text)
     assert "City Leeds" in shown
     assert "City Bath" not in shown
     assert "Create 2 candidates" in shown
@@ -96,7 +96,7 @@ def test_the_first_duplicate_row_is_imported_by_default(sandbox: Sandbox, tmp_pa
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = start_import(ann)
         send_import(ann, path)
-        shown = strip_tags(ann.see(f"{path}/result?show=duplicate").text)
+        shown = strip_tags(ann.open(f"{path}/result?show=duplicate").text)
         assert "The same record as row 2." in shown
         assert "The API has" not in shown
     assert ["Bath", "Ely", "York"] == read_cities(sandbox)

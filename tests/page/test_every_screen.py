@@ -109,24 +109,24 @@ def _prepare_screens(page: ImportPage, ann: PageUser, folder: Path, known: str) 
     )
     content = content.replace(b"permanent,x\nFay5", b"permanent,\nFay5")
     content = content.replace(b"fay3@example,permanent,x", b"fay3@example.com,permanent,02/03/2027")
-    open_draft = ann.begin("people with a rather long file name, 2026.csv", content)
+    open_draft = ann.upload("people with a rather long file name, 2026.csv", content)
     shown = {"home": "/", "table": f"{open_draft}/table", "columns": f"{open_draft}/columns"}
     ann.post(f"{open_draft}/columns", {**COLUMNS, "c:4": "available_from"})
     shown |= {"values": f"{open_draft}/values", "rows": f"{open_draft}/rows"}
-    ann.see(f"{open_draft}/rows")
+    ann.open(f"{open_draft}/rows")
     kinds = re.findall(r'href="\?kind=([^"]+)"', ann.shown.text)
     shown |= {f"rows-{n}": f"{open_draft}/rows?kind={kind}" for n, kind in enumerate(kinds)}
     shown |= {"row": f"{open_draft}/rows/2", "look": f"{open_draft}/look"}
     shown["look-invalid"] = f"{open_draft}/look?show=invalid"
 
-    update = ann.begin("update.csv", f"Email,City\n{known},Leeds\n".encode(), mode="update")
+    update = ann.upload("update.csv", f"Email,City\n{known},Leeds\n".encode(), mode="update")
     shown["columns-update"] = f"{update}/columns"
     ann.post(f"{update}/columns", {"c:0": "email", "c:1": "city", "match": "email"})
     shown["look-update"] = f"{update}/look"
-    twins = ann.begin("twins.csv", b"Email,City\ntwin@example.com,Leeds\n", mode="update")
+    twins = ann.upload("twins.csv", b"Email,City\ntwin@example.com,Leeds\n", mode="update")
     ann.post(f"{twins}/columns", {"c:0": "email", "c:1": "city", "match": "email"})
     shown["rows-records"] = f"{twins}/rows"
-    won = ann.begin("won.csv", b"Email\nli@example.com\n", resource="leads", mode="convert")
+    won = ann.upload("won.csv", b"Email\nli@example.com\n", resource="leads", mode="convert")
     ann.post(f"{won}/columns", {"c:0": "email"})
     shown["look-convert"] = f"{won}/look"
 
@@ -136,20 +136,20 @@ def _prepare_screens(page: ImportPage, ann: PageUser, folder: Path, known: str) 
         sheet.append(["First name", "Last name", "Email"])
         sheet.append(["Bo", "Li", "bo@example.com"])
     book.save(folder / "two.xlsx")
-    shown["table-sheets"] = f"{ann.begin('two.xlsx', (folder / 'two.xlsx').read_bytes())}/table"
+    shown["table-sheets"] = f"{ann.upload('two.xlsx', (folder / 'two.xlsx').read_bytes())}/table"
     letters = make_csv("Bo,Dvořák,bo@example.com,permanent").decode().encode("cp1250")
-    shown["table-letters"] = f"{ann.begin('letters.csv', letters)}/table"
+    shown["table-letters"] = f"{ann.upload('letters.csv', letters)}/table"
 
-    sent = ann.begin("sent.csv", make_csv("Zo,Li,zo@example.com,permanent", "Yo,Li,yo,permanent"))
+    sent = ann.upload("sent.csv", make_csv("Zo,Li,zo@example.com,permanent", "Yo,Li,yo,permanent"))
     ann.post(f"{sent}/columns", COLUMNS)
-    ann.see(f"{sent}/look")
+    ann.open(f"{sent}/look")
     ann.post(f"{sent}/send")
-    ann.see(f"{sent}/progress")
+    ann.open(f"{sent}/progress")
     shown |= {"result": f"{sent}/result", "result-created": f"{sent}/result?show=created"}
     shown["undo-asked"] = f"{sent}/undo"
-    ann.see(f"{sent}/result")
+    ann.open(f"{sent}/result")
     ann.post(f"{sent}/undo")
-    ann.see(f"{sent}/undo")
+    ann.open(f"{sent}/undo")
     return shown | {"undo": f"{sent}/undo", "history": "/history", "lost": "/imports/none"}
 
 
@@ -165,11 +165,11 @@ class ScreenAuditor:
         self._axe, self._language = axe, language
         self._folder = os.environ.get("SCREENS_FOLDER")
 
-    def look(self, name: str, address: str) -> None:
+    def audit_screen(self, name: str, address: str) -> None:
         """Open a screen and audit it."""
         self.page.goto(address)
         self.page.wait_for_function("!document.querySelector('[data-poll]')")
-        self.audit(name)
+        self.audit_current_screen(name)
 
     def _is_checked(self, width: int, scheme: str) -> bool:
         """Return True if axe checks the screen: in other languages, colours and sizes are the same.
@@ -179,7 +179,7 @@ class ScreenAuditor:
         checked = CHECKED if self._language == "en" else CHECKED[:1]
         return (width, scheme) in checked or self._folder is not None
 
-    def audit(self, name: str) -> None:
+    def audit_current_screen(self, name: str) -> None:
         """Audit the current screen."""
         shown = self.page
         shown.evaluate(self._axe)
@@ -214,26 +214,26 @@ def test_every_screen_is_accessible_and_fits_its_width(
     )
     # The audit is a script of the test's own, which the page would not let run.
     context = browser.new_context(locale=LANGUAGES[code], bypass_csp=True)
-    camera = ScreenAuditor(context, axe_script, code)
-    camera.page.goto(address + page.access.new_link())
+    auditor = ScreenAuditor(context, axe_script, code)
+    auditor.page.goto(address + page.access.new_link())
     for name, path in screens.items():
-        camera.look(name, address + path)
-    camera.page.goto(address)
-    camera.page.evaluate("document.querySelector('form.begin').noValidate = true")
-    camera.page.evaluate("document.querySelector('#file').setCustomValidity('')")
-    camera.page.locator("form.begin button.go").click()
-    camera.page.wait_for_selector("#wrong")
-    camera.audit("home-error")
+        auditor.audit_screen(name, address + path)
+    auditor.page.goto(address)
+    auditor.page.evaluate("document.querySelector('form.begin').noValidate = true")
+    auditor.page.evaluate("document.querySelector('#file').setCustomValidity('')")
+    auditor.page.locator("form.begin button.go").click()
+    auditor.page.wait_for_selector("#wrong")
+    auditor.audit_current_screen("home-error")
     # A reading that waits for another one shows how far it is.
     gate, id = Event(), screens["rows"].split("/")[2]
     page.reader.discard(id)
     page.reader._queue.put(partial(_hold_requests, gate))
-    camera.page.goto(address + screens["rows"])
-    camera.page.wait_for_selector("[data-poll]")
-    camera.audit("reading")
+    auditor.page.goto(address + screens["rows"])
+    auditor.page.wait_for_selector("[data-poll]")
+    auditor.audit_current_screen("reading")
     gate.set()
     context.close()
-    assert not camera.faults, "\n".join(camera.faults)
+    assert not auditor.faults, "\n".join(auditor.faults)
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
@@ -244,7 +244,7 @@ def test_the_sign_in_screen_is_accessible_and_fits_its_width(
     add_person(people, "Ann", "a long enough word")
     with Sandbox() as sandbox, serve_page(sandbox, tmp_path, {"passwords": people}) as (_, address):
         context = browser.new_context(locale=LANGUAGES[code], bypass_csp=True)
-        camera = ScreenAuditor(context, axe_script, code)
-        camera.look("login", f"{address}/login")
+        auditor = ScreenAuditor(context, axe_script, code)
+        auditor.audit_screen("login", f"{address}/login")
         context.close()
-        assert not camera.faults, "\n".join(camera.faults)
+        assert not auditor.faults, "\n".join(auditor.faults)

@@ -58,7 +58,7 @@ class RecruiterInBrowser:
             assert 0 == self.page.evaluate(wide), (self.page.url, width)
         assert 1 == self.page.get_by_role("heading", level=1).count()
 
-    def go_on(self, name: str = "Continue") -> None:
+    def press_continue(self, name: str = "Continue") -> None:
         """Press the button that continues to the next screen."""
         self.assert_page_fits()
         self.page.get_by_role("button", name=name).click()
@@ -109,18 +109,18 @@ def prepare_import(recruiter: RecruiterInBrowser, link: str, book: Path) -> None
     page = recruiter.page
     page.goto(link)
     page.set_input_files("#file", book)
-    recruiter.go_on("Upload file")
+    recruiter.press_continue("Upload file")
     page.wait_for_url("**/columns")
     recruiter.choose("Merkfeld", "internal_notes")
     recruiter.choose("Farbe", "-")
-    recruiter.go_on()
+    recruiter.press_continue()
     page.wait_for_url("**/values")
     page.get_by_label("frei").select_option("contractor")
     page.get_by_role("radio", name="Day first").check()
-    recruiter.go_on()
+    recruiter.press_continue()
     page.wait_for_url("**/rows")
     assert 5 == correct_cells(recruiter)
-    recruiter.go_on()
+    recruiter.press_continue()
     page.wait_for_url("**/look")
     expect(page.locator(".tiles .create b")).to_have_text(str(CREATED))
     expect(page.locator(".tiles .duplicate b")).to_have_text("1")
@@ -132,9 +132,9 @@ def download_report_and_undo(recruiter: RecruiterInBrowser) -> None:
     with page.expect_download() as report:
         page.get_by_role("link", name="Download report").click()
     assert report.value.suggested_filename.endswith(".xlsx")
-    recruiter.go_on("Undo import")
+    recruiter.press_continue("Undo import")
     page.wait_for_url("**/undo")
-    recruiter.go_on("Undo import")
+    recruiter.press_continue("Undo import")
     expect(page.get_by_role("heading", level=1)).to_have_text("These changes were undone")
 
 
@@ -150,7 +150,7 @@ def test_a_messy_file_can_be_imported_corrected_and_undone(
             recruiter = RecruiterInBrowser(context)
             prepare_import(recruiter, server.link, book)
             sandbox.between = gate
-            recruiter.go_on(f"Create {CREATED}")
+            recruiter.press_continue(f"Create {CREATED}")
             recruiter.page.wait_for_url("**/progress")
             assert gate.reached.wait(60)
             state, progress = context.storage_state(), recruiter.page.url

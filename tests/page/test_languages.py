@@ -167,48 +167,48 @@ def test_every_screen_is_translated(code: str, tmp_path: Path) -> None:
     with Sandbox() as sandbox, serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         ann.client.headers["Accept-Language"] = code
 
-        def look(path: str) -> None:
-            seen[path] = read_visible_text(ann.see(path).text)
+        def read_screen(path: str) -> None:
+            seen[path] = read_visible_text(ann.open(path).text)
 
         def act(path: str, **fields: str) -> None:
             seen[f"POST {path}"] = read_visible_text(ann.post(path, fields).text)
 
         content = "\n".join((HEADINGS, *(f"{row},x" for row in ROWS))).encode()
-        path = ann.begin("leute.csv", content)
+        path = ann.upload("leute.csv", content)
         for step in ("table", "columns"):
-            look(f"{path}/{step}")
+            read_screen(f"{path}/{step}")
         act(f"{path}/columns")
         act(f"{path}/columns", **STEPS["columns"], **{"c:6": "internal_notes"})
-        look(f"{path}/values")
+        read_screen(f"{path}/values")
         act(f"{path}/values", **STEPS["values"])
         for step in ("rows", "rows/2", "look"):
-            look(f"{path}/{step}")
+            read_screen(f"{path}/{step}")
         act(f"{path}/rows", **{"e:2:2": "eva@muster.example"}, go="on")
-        look(f"{path}/look")
+        read_screen(f"{path}/look")
         for show in ("create", "duplicate", "invalid"):
-            look(f"{path}/look?show={show}")
+            read_screen(f"{path}/look?show={show}")
         act(f"{path}/send")
-        ann.see(f"{path}/look")
+        ann.open(f"{path}/look")
         act(f"{path}/send", accept="yes")
-        look(f"{path}/progress")
+        read_screen(f"{path}/progress")
         while "/progress" in str(ann.shown.url):
-            look(f"{path}/progress")
-        look(f"{path}/result")
+            read_screen(f"{path}/progress")
+        read_screen(f"{path}/result")
         for show in ("duplicate", "invalid"):
-            look(f"{path}/result?show={show}")
-        look(f"{path}/result?show=created")
+            read_screen(f"{path}/result?show={show}")
+        read_screen(f"{path}/result?show=created")
         assert 3 == len(sandbox.store.records("candidates"))
         act(f"{path}/undo")
         while "/progress" in str(ann.shown.url):
-            look(f"{path}/progress")
-        look(f"{path}/undo")
+            read_screen(f"{path}/progress")
+        read_screen(f"{path}/undo")
         act(f"{path}/undo", go="on")
-        look(f"{path}/result")
+        read_screen(f"{path}/result")
         act(f"{path}/rest")
         for place in ("/history", "/", "/nowhere"):
-            look(place)
+            read_screen(place)
         for name, file in (("x.pdf", b"%PDF"), ("x.xlsx", b"PK"), ("x.csv", b"A,B\n")):
-            ann.begin(name, file)
+            ann.upload(name, file)
             seen[name] = read_visible_text(ann.shown.text)
         act("/imports", resource="candidates", mode="convert", pasted="a")
     assert len(seen) > 20
@@ -235,13 +235,13 @@ def test_a_translated_report_can_be_imported_again(code: str, name: str, tmp_pat
         content = (folder / name).read_bytes()
     with Sandbox() as sandbox, serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         ann.client.headers["Accept-Language"] = code
-        path = ann.begin(name, content)
+        path = ann.upload(name, content)
         for step, form in STEPS.items():
-            ann.see(f"{path}/{step}")
+            ann.open(f"{path}/{step}")
             ann.post(f"{path}/{step}", form)
-        ann.see(f"{path}/look")
+        ann.open(f"{path}/look")
         ann.post(f"{path}/send", {"accept": "yes"})
-        while "/progress" in str(ann.see(f"{path}/progress").url):
+        while "/progress" in str(ann.open(f"{path}/progress").url):
             pass
         report = folder / f"report{Path(name).suffix}"
         report.write_bytes(ann.client.get(f"{path}/get/report").content)
@@ -253,7 +253,7 @@ def test_a_translated_report_can_be_imported_again(code: str, name: str, tmp_pat
             assert not find_english_words(read_report_words(report), code), read_report_words(
                 report
             )
-        again = ann.begin(report.name, report.read_bytes())
+        again = ann.upload(report.name, report.read_bytes())
         checked = page.reader.check_rows(page.drafts.load(again.rpartition("/")[2])).future.result()
         assert {"unchanged": 2, "duplicate": 1, "invalid": 2} == {**checked.preview.summary.counts}
 

@@ -57,27 +57,27 @@ def test_ambiguous_dates_are_sent_after_confirmation(
     headers: dict[str, Any] = {"Accept-Language": code}
     with serve_and_sign_in(sandbox, tmp_path, **headers) as (page, ann):
         ann.client.get(page.access.new_link())
-        path = ann.begin("dates.csv", "\n".join(lines).encode())
+        path = ann.upload("dates.csv", "\n".join(lines).encode())
         ann.post(f"{path}/columns", {**COLUMNS, "c:4": "available_from"})
-        assert f"{text} Available from" in strip_tags(ann.see(f"{path}/look").text)
+        assert f"{text} Available from" in strip_tags(ann.open(f"{path}/look").text)
         assert 400 == ann.post(f"{path}/send").status_code
-        ann.see(f"{path}/look")
+        ann.open(f"{path}/look")
         ann.post(f"{path}/send", {"accept": "yes"})
-        ann.see(f"{path}/progress")
+        ann.open(f"{path}/progress")
 
     assert [("Bo", "Li", "2026-04-03"), ("Cy", "Lo", "2026-12-25")] == read_people(sandbox)
 
 
 def test_a_confirmed_placeholder_word_is_kept_as_text(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("people.csv", make_csv("Bo,Null,bo@example.com,permanent"))
+        path = ann.upload("people.csv", make_csv("Bo,Null,bo@example.com,permanent"))
         ann.post(f"{path}/columns", COLUMNS)
-        assert "Null" in strip_tags(ann.see(f"{path}/values").text)
+        assert "Null" in strip_tags(ann.open(f"{path}/values").text)
         assert "Keep this text" in ann.shown.text
         ann.post(f"{path}/values", {"value:1:0": "Null"})
-        ann.see(f"{path}/look")
+        ann.open(f"{path}/look")
         ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
+        ann.open(f"{path}/progress")
 
     assert [("Bo", "Null", None)] == read_people(sandbox)
 
@@ -90,13 +90,13 @@ def test_a_row_with_a_wrong_quote_can_be_corrected_on_the_page(
         "Di,My,di@example.com,permanent",
     )
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("people.csv", make_csv(*lines))
+        path = ann.upload("people.csv", make_csv(*lines))
         ann.post(f"{path}/columns", COLUMNS)
-        assert "is in the middle of a cell" in strip_tags(ann.see(f"{path}/rows").text)
+        assert "is in the middle of a cell" in strip_tags(ann.open(f"{path}/rows").text)
         ann.post(f"{path}/rows", {"e:3:1": "Lo", "seen:3": "on", "go": "on"})
-        ann.see(f"{path}/look")
+        ann.open(f"{path}/look")
         ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
+        ann.open(f"{path}/progress")
 
     names = [("Bo", "Li", None), ("Cy", "Lo", None), ("Di", "My", None)]
     assert names == read_people(sandbox)

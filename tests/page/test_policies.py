@@ -37,15 +37,15 @@ def read_notes(sandbox: Sandbox) -> str:
 
 def start_import(person: PageUser, **fields: str) -> str:
     """Start an import with these choices, up to the preview. Returns its path."""
-    path = person.begin("changes.csv", CONTENT, mode="update")
+    path = person.upload("changes.csv", CONTENT, mode="update")
     person.post(f"{path}/columns", {**FIELDS, **fields})
-    person.see(f"{path}/look")
+    person.open(f"{path}/look")
     return path
 
 
 def test_long_texts_fill_only_empty_fields_by_default(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
-        path = ann.begin("changes.csv", CONTENT, mode="update")
+        path = ann.upload("changes.csv", CONTENT, mode="update")
         ann.post(f"{path}/columns", FIELDS)
         (draft,) = page.drafts.all()
         saved = page.drafts.saved_map(draft)
@@ -61,9 +61,9 @@ def test_a_long_text_is_overwritten_only_if_chosen(sandbox: Sandbox, tmp_path: P
         path = start_import(ann)
         assert "<del>Bath</del>" in ann.shown.text
         assert "<del>CommandResult.</del>" not in ann.shown.text
-        ann.see(f"{path}/columns")
+        ann.open(f"{path}/columns")
         ann.post(f"{path}/columns", {**FIELDS, "p:2": "overwrite"})
-        assert "<del>CommandResult.</del>" in ann.see(f"{path}/look").text
+        assert "<del>CommandResult.</del>" in ann.open(f"{path}/look").text
 
 
 @pytest.mark.slow
@@ -72,15 +72,15 @@ def test_appended_text_is_added_once_and_can_be_undone(sandbox: Sandbox, tmp_pat
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = start_import(ann, **{"p:2": "append"})
         ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
+        ann.open(f"{path}/progress")
         assert "CommandResult.\n\nMet." == read_notes(sandbox)
         start_import(ann, **{"p:2": "append"})
         assert "No changes" in ann.shown.text
-        ann.see(f"{path}/result")
+        ann.open(f"{path}/result")
         ann.post(f"{path}/undo")
-        ann.see(f"{path}/undo")
+        ann.open(f"{path}/undo")
         ann.post(f"{path}/undo", {"go": "on"})
-        ann.see(f"{path}/undo")
+        ann.open(f"{path}/undo")
         assert "CommandResult." == read_notes(sandbox)
 
 
@@ -94,8 +94,8 @@ def test_text_is_not_appended_to_a_field_that_changed_since_the_preview(
         (id,) = sandbox.store.records("candidates")
         sandbox.store.update("candidates", id, {"notes": "Placed."})
         ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
-        assert re.search(r'class="conflict"', ann.see(f"{path}/result").text)
+        ann.open(f"{path}/progress")
+        assert re.search(r'class="conflict"', ann.open(f"{path}/result").text)
     assert "Placed." == read_notes(sandbox)
 
 

@@ -30,7 +30,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 def start_import(person: PageUser) -> str:
     """Start an import with three invalid email addresses. Returns its path."""
-    path = person.begin("people.csv", make_csv(*LINES))
+    path = person.upload("people.csv", make_csv(*LINES))
     person.post(f"{path}/columns", COLUMNS)
     return path
 
@@ -46,7 +46,7 @@ def test_find_and_replace_changes_every_cell_of_a_column(sandbox: Sandbox, tmp_p
         assert "No errors." in ann.shown.text
         ann.post(f"{path}/replace", {"column": "1", "find": "My", "replacement": "May"})
         assert "1 cell was changed." in ann.shown.text
-        shown = ann.see(f"{path}/look").text
+        shown = ann.open(f"{path}/look").text
         assert "Create 3 candidates" in shown
         assert "May" in shown
 
@@ -57,7 +57,7 @@ def test_an_empty_answer_for_a_group_of_cells_changes_nothing(
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         path = start_import(ann)
         assert 400 == ann.post(f"{path}/replace", {"column": "2", "find": ""}).status_code
-        ann.see(f"{path}/rows")
+        ann.open(f"{path}/rows")
         ann.post(f"{path}/group", {"kind": KIND, "fill": " "})
         (draft,) = page.drafts.all()
         assert {} == draft.edits

@@ -51,19 +51,19 @@ def test_a_correction_import_contains_only_the_rows_to_correct(
     ]
     lines += ["di,York,,", "nobody@example.com,York,,", "al@example.com,Bath,,", "Total,6,,"]
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
-        path = ann.begin("changes.csv", "\n".join(lines).encode(), mode="update")
+        path = ann.upload("changes.csv", "\n".join(lines).encode(), mode="update")
         ann.post(f"{path}/columns", {"c:0": "email", "c:1": "city", "rest": "-", "match": "email"})
-        invalid = strip_tags(ann.see(f"{path}/look?show=invalid").text)
+        invalid = strip_tags(ann.open(f"{path}/look?show=invalid").text)
         assert "10 Total" not in invalid
         sandbox.store.update("candidates", made[1]["id"], {"city": "Ely"})
         ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
-        ann.see(f"{path}/result")
+        ann.open(f"{path}/progress")
+        ann.open(f"{path}/result")
         ann.post(f"{path}/undo")
-        ann.see(f"{path}/undo")
+        ann.open(f"{path}/undo")
         ann.post(f"{path}/undo", {"go": "on"})
-        ann.see(f"{path}/undo")
-        shown = strip_tags(ann.see(f"{path}/result").text)
+        ann.open(f"{path}/undo")
+        shown = strip_tags(ann.open(f"{path}/result").text)
         assert "2 Undone" in shown
         assert "Updated" not in shown
         assert "Undo import" not in shown
@@ -71,29 +71,29 @@ def test_a_correction_import_contains_only_the_rows_to_correct(
         rest = re.search(r"/imports/\w+", ann.shown.url.path)
         assert rest is not None
         assert path != rest[0]
-        shown = strip_tags(ann.see(f"{rest[0]}/look").text)
+        shown = strip_tags(ann.open(f"{rest[0]}/look").text)
         assert "5 bo@example.com" in shown
         assert "City Ely becomes York" in shown.replace("→", "becomes")
         assert "al@example.com" not in shown
-        assert "7 di" in strip_tags(ann.see(f"{rest[0]}/look?show=invalid").text)
+        assert "7 di" in strip_tags(ann.open(f"{rest[0]}/look?show=invalid").text)
         draft = page.drafts.load(rest[0].rpartition("/")[2])
         assert {"invalid": 2, "update": 1} == dict(page.checked(draft).preview.summary.counts)
 
 
 def test_a_completed_import_cannot_be_sent_again(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
-        path = ann.begin("people.csv", make_csv("Bo,Li,bo@example.com,permanent"))
+        path = ann.upload("people.csv", make_csv("Bo,Li,bo@example.com,permanent"))
         ann.post(f"{path}/columns", COLUMNS)
-        ann.see(f"{path}/look")
+        ann.open(f"{path}/look")
         ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
+        ann.open(f"{path}/progress")
         (draft,) = page.drafts.all()
         # As a request that loaded the draft before its import ended.
         page.sender.send(draft)
         run = page.sender.running(draft.id)
         assert run is not None
         assert run.ended.wait(30)
-        shown = strip_tags(ann.see(f"{path}/result").text)
+        shown = strip_tags(ann.open(f"{path}/result").text)
         (after,) = page.drafts.all()
 
     assert draft.batch == after.batch

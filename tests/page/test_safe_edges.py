@@ -50,7 +50,7 @@ def test_numbers_of_5000_digits_are_rejected_with_a_message(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("people.csv", make_csv("Bo,Li,bo,permanent"))
+        path = ann.upload("people.csv", make_csv("Bo,Li,bo,permanent"))
         ann.post(f"{path}/columns", COLUMNS)
         for place, fields in (
             ("table", {"header_row": DIGITS}),
@@ -60,11 +60,11 @@ def test_numbers_of_5000_digits_are_rejected_with_a_message(
             ("rows", {f"seen:{DIGITS}": "on"}),
             ("resolve", {"row": DIGITS, "decision": "look"}),
         ):
-            ann.see(f"{path}/rows")
+            ann.open(f"{path}/rows")
             assert 400 == ann.post(f"{path}/{place}", fields).status_code, fields
             assert "“999999999” is not a valid number." in ann.shown.text
         for place in (f"rows/{DIGITS}", f"rows?page={DIGITS}", f"look?page={DIGITS}"):
-            assert 400 == ann.see(f"{path}/{place}").status_code, place
+            assert 400 == ann.open(f"{path}/{place}").status_code, place
             assert "“999999999” is not a valid number." in ann.shown.text
 
 
@@ -78,13 +78,13 @@ def test_5000_digits_in_any_form_field_cause_no_server_error(
     tried = set()
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         for screen in ("", *SCREENS):
-            path = ann.begin("people.csv", content)
+            path = ann.upload("people.csv", content)
             ann.post(f"{path}/columns", columns)
             here = f"{path}/{screen}" if screen else "/"
-            for action, name in find_form_fields(ann.see(here).text):
+            for action, name in find_form_fields(ann.open(here).text):
                 if action.endswith(("/remove", "/logout")):
                     continue
-                ann.see(here)
+                ann.open(here)
                 ann.post(action or here, {name: DIGITS})
                 tried.add(name)
                 assert ann.shown.status_code < 500, (action or here, name)
@@ -125,7 +125,7 @@ def test_pasted_cells_can_be_as_large_as_a_file(sandbox: Sandbox, tmp_path: Path
     pasted = "First name,Last name,Email,Employment type\n" + lines
     with serve_and_sign_in(sandbox, tmp_path, import_file_mb=3) as (page, ann):
         form = {"resource": "candidates", "mode": "create", "pasted": pasted}
-        ann.see("/")
+        ann.open("/")
         ann.post("/imports", form, files={"file": ("", b"")})
         assert 200 == ann.shown.status_code
         (draft,) = page.drafts.all()

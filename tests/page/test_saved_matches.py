@@ -15,14 +15,14 @@ MATCHES = {f"c:{index}": name for index, name in enumerate((*FIELDS, "phone"))}
 
 def test_a_saved_column_mapping_is_used_for_a_file_with_other_columns(tmp_path: Path) -> None:
     with Sandbox() as sandbox, serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("first.csv", FIRST)
-        assert "Saved matches" not in ann.see(f"{path}/columns").text
+        path = ann.upload("first.csv", FIRST)
+        assert "Saved matches" not in ann.open(f"{path}/columns").text
         ann.post(f"{path}/columns", {**MATCHES, "save_as": "Job fair"})
 
-        path = ann.begin("second.csv", SECOND)
-        assert "<option>Job fair</option>" in ann.see(f"{path}/columns").text
+        path = ann.upload("second.csv", SECOND)
+        assert "<option>Job fair</option>" in ann.open(f"{path}/columns").text
         ann.post(f"{path}/columns", {"use": "yes", "named": "Job fair"})
-        shown = ann.see(f"{path}/columns").text
+        shown = ann.open(f"{path}/columns").text
 
     chosen = [
         name
@@ -35,8 +35,8 @@ def test_a_saved_column_mapping_is_used_for_a_file_with_other_columns(tmp_path: 
 
 def test_the_name_of_a_saved_mapping_cannot_point_outside_the_folder(tmp_path: Path) -> None:
     with Sandbox() as sandbox, serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("first.csv", FIRST)
-        ann.see(f"{path}/columns")
+        path = ann.upload("first.csv", FIRST)
+        ann.open(f"{path}/columns")
         refused = ann.post(f"{path}/columns", {**MATCHES, "save_as": "../secret"})
         gone = ann.post(f"{path}/columns", {"use": "yes", "named": "../secret"})
 

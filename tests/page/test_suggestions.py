@@ -25,8 +25,8 @@ def test_a_column_with_a_field_name_is_preselected_and_needs_confirmation(
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         ann.client.headers["Accept-Language"] = "fr"
         content = "Prénom,Nom,Courriel,Type de contrat,Préavis\nBo,Li,bo@example.com,CDI,30\n"
-        path = ann.begin("liste.csv", content.encode())
-        shown = ann.see(f"{path}/columns").text
+        path = ann.upload("liste.csv", content.encode())
+        shown = ann.open(f"{path}/columns").text
         assert 1 == shown.count("À confirmer")
         assert '<option value="notice_period_days" selected>' in shown
 
@@ -40,10 +40,10 @@ def test_a_country_that_does_not_fit_the_phone_numbers_is_not_preselected(
             "Vorname,Nachname,E-Mail,Beschäftigungsart,Mobil\n"
             "Cy,Li,cy@example.com,permanent,0171/12345678\n"
         )
-        path = ann.begin("liste.csv", content.encode())
-        ann.see(f"{path}/columns")
+        path = ann.upload("liste.csv", content.encode())
+        ann.open(f"{path}/columns")
         ann.post(f"{path}/columns")
-        shown = ann.see(f"{path}/values").text
+        shown = ann.open(f"{path}/values").text
 
     assert '<option value="FR">' in shown
     assert "selected" not in shown.partition('name="region"')[2].partition("</select>")[0]
@@ -58,16 +58,16 @@ def test_phone_numbers_get_the_chosen_country_code(sandbox: Sandbox, tmp_path: P
             "Cy,Li,cy@example.com,permanent,0171/1234568\n"
             "Di,Li,di@example.com,permanent,+49 (0) 171 1234569\n"
         )
-        path = ann.begin("liste.csv", content.encode())
-        ann.see(f"{path}/columns")
+        path = ann.upload("liste.csv", content.encode())
+        ann.open(f"{path}/columns")
         ann.post(f"{path}/columns")
-        shown = ann.see(f"{path}/values").text
+        shown = ann.open(f"{path}/values").text
         assert '<option value="DE" selected>' in shown
         assert re.search("<q>0171/1234568</q> → <b>[+]491711234568</b>", shown)
         ann.post(f"{path}/values", {"region": "DE"})
-        ann.see(f"{path}/look")
+        ann.open(f"{path}/look")
         ann.post(f"{path}/send", {"accept": "yes"})
-        while "/progress" in str(ann.see(f"{path}/progress").url):
+        while "/progress" in str(ann.open(f"{path}/progress").url):
             pass
         numbers = {each["mobile"] for each in sandbox.store.records("candidates").values()}
         assert {"+491711234567", "+491711234568", "+491711234569"} == numbers

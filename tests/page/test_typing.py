@@ -31,7 +31,7 @@ def make_file_with_wrong_emails() -> bytes:
 
 def start_import(ann: PageUser) -> str:
     """Start an import with mapped columns. Returns its path."""
-    path = ann.begin("people.csv", make_file_with_wrong_emails())
+    path = ann.upload("people.csv", make_file_with_wrong_emails())
     ann.post(f"{path}/columns", COLUMNS)
     return path
 
@@ -45,7 +45,7 @@ def read_edited_emails(page: ImportPage) -> dict[str, str]:
 def test_several_forms_of_one_screen_cause_no_conflict(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         path = start_import(ann)
-        ann.see(f"{path}/rows")
+        ann.open(f"{path}/rows")
         keys = ann.keys()
         for number in (2, 3, 4):
             fields = {**keys, f"e:{number}:2": f"bo{number}@example.com", "kind": "problem~x~"}
@@ -60,15 +60,15 @@ def test_a_conflict_names_the_person_and_links_to_the_latest_version(
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann), PageUser(ann.address) as cy:
         path = start_import(ann)
         cy.client.cookies.set("session", page.access.start_session("cy"))
-        cy.see(f"{path}/rows")
+        cy.open(f"{path}/rows")
         stale = cy.keys()
-        ann.see(f"{path}/rows")
+        ann.open(f"{path}/rows")
         ann.post(f"{path}/rows", {"e:2:2": "ann@example.com"})
         assert 409 == cy.post(f"{path}/rows", {**stale, "e:2:2": "cy@e.com"}).status_code
         assert "Ann changed this import while you had it open." in cy.shown.text
         assert f'href="{path}"' in cy.shown.text
         assert {"2": "ann@example.com"} == read_edited_emails(page)
-        cy.see(f"{path}/rows")
+        cy.open(f"{path}/rows")
         cy.post(f"{path}/rows", {"e:2:2": "cy@example.com"})
         assert 409 == cy.post(f"{path}/rows", {**stale, "e:3:2": "x@e.com"}).status_code
         assert "You changed this import in another tab." in cy.shown.text

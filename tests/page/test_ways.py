@@ -51,9 +51,9 @@ def read_emails(sandbox: Sandbox) -> list[str]:
 
 def prepare_import(person: PageUser, *lines: str) -> str:
     """Prepare an import of these rows up to the preview. Returns its path."""
-    path = person.begin("people.csv", make_csv(*lines))
+    path = person.upload("people.csv", make_csv(*lines))
     person.post(f"{path}/columns", COLUMNS)
-    person.see(f"{path}/look")
+    person.open(f"{path}/look")
     return path
 
 
@@ -72,18 +72,18 @@ def test_an_import_that_needs_approval_is_sent_by_another_user(
             assert 400 == ann.post(f"{path}/send", seen).status_code
             assert [] == read_emails(sandbox)
             cy.client.cookies.set("session", page.access.start_session("Cy"))
-            cy.see(f"{path}/columns")
+            cy.open(f"{path}/columns")
             cy.post(f"{path}/columns", COLUMNS)
             cy.post(f"{path}/send")
             assert "Cy prepared this import" in cy.shown.text
             assert "Create 1 candidate<" not in cy.shown.text
-            ann.see(f"{path}/columns")
+            ann.open(f"{path}/columns")
             ann.post(f"{path}/columns", COLUMNS)
             ann.post(f"{path}/send")
-            cy.see(f"{path}/look")
+            cy.open(f"{path}/look")
             cy.post(f"{path}/send")
-            assert "Imported by Cy" in cy.see(f"{path}/progress").text
-            assert "prepared by Ann" in cy.see("/history").text
+            assert "Imported by Cy" in cy.open(f"{path}/progress").text
+            assert "prepared by Ann" in cy.open("/history").text
         assert ["bo@example.com"] == read_emails(sandbox)
         folder = page.drafts.folder.parent
         with Ledger(folder) as ledger:
@@ -102,7 +102,7 @@ def test_a_file_in_the_inbox_can_be_opened_as_an_import(sandbox: Sandbox, tmp_pa
     (inbox / "push.toml").write_text('mode = "upsert"\nmatch = ["email"]\n', encoding="utf-8")
     (inbox / "new.csv").write_bytes(make_csv("Bo,Li,bo@example.com,permanent"))
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
-        ann.see("/")
+        ann.open("/")
         (shown,) = re.findall(r'name="digest" value="(\w+)"', ann.shown.text)
         ann.post("/inbox", {"resource": "candidates", "name": "new.csv", "digest": shown})
         (draft,) = page.drafts.all()
@@ -116,13 +116,13 @@ def test_an_import_started_on_the_page_can_be_sent_by_the_command(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     with serve_and_sign_in(sandbox, tmp_path, page_commands="on") as (_, ann):
-        path = ann.begin(
+        path = ann.upload(
             "people.csv", make_csv("Bo,Li,bo@example.com,permanent", "Cy,Lo,cy,permanent")
         )
         ann.post(f"{path}/columns", COLUMNS)
-        ann.see(f"{path}/rows")
+        ann.open(f"{path}/rows")
         ann.post(f"{path}/rows", {"e:3:2": "cy@example.com", "seen:3": "on", "go": "on"})
-        (command,) = re.findall(r"<code>(.*?)</code>", ann.see(f"{path}/look").text)
+        (command,) = re.findall(r"<code>(.*?)</code>", ann.open(f"{path}/look").text)
         words = shlex.split(command.replace("&#39;", "'"))
         code = "from connector.cli import main; main()"
         done = subprocess.run(
@@ -135,7 +135,7 @@ def test_an_import_started_on_the_page_can_be_sent_by_the_command(
         )
         assert 0 == done.returncode, done.stderr
         assert ["bo@example.com", "cy@example.com"] == read_emails(sandbox)
-        ann.see(f"{path}/look")
+        ann.open(f"{path}/look")
         assert "No changes to send" in ann.shown.text
         assert 2 == len(read_emails(sandbox))
 
@@ -144,11 +144,11 @@ def test_an_import_started_on_the_page_can_be_sent_by_the_command(
 def test_the_user_can_resolve_unconfirmed_rows(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def hurried(settings: Settings, files: Any, manner: Any, **more: Any) -> Any:
+    async def push_without_waits(settings: Settings, files: Any, manner: Any, **more: Any) -> Any:
         terms = replace(manner.terms, settle_seconds=SETTLE_SECONDS)
         return await push(settings, files, replace(manner, terms=terms), **more)
 
-    monkeypatch.setattr(draft_sender, "push", hurried)
+    monkeypatch.setattr(draft_sender, "push", push_without_waits)
     monkeypatch.setattr(batch, "settle_seconds", lambda _: SETTLE_SECONDS)
     with serve_and_sign_in(sandbox, tmp_path, connections=1) as (_, ann):
         lines = [f"{name},Li,{name.lower()}@example.com,permanent" for name in ("Al", "Bo", "Cy")]
@@ -156,13 +156,13 @@ def test_the_user_can_resolve_unconfirmed_rows(
         for _ in lines:
             sandbox.faults.add(Drop("later"), method="POST", path="/api/v1/candidates")
         ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
-        assert "some rows need checking" in ann.see(f"{path}/result").text
+        ann.open(f"{path}/progress")
+        assert "some rows need checking" in ann.open(f"{path}/result").text
         assert [] == read_emails(sandbox)
         body = {"first_name": "Al", "last_name": "Li", "email": "al@example.com"}
         made = sandbox.store.create("candidates", {**body, "employment_type": "permanent"})
         assert 400 == ann.post(f"{path}/resolve", {"row": "2", "decision": "record"}).status_code
-        ann.see(f"{path}/result")
+        ann.open(f"{path}/result")
         named = {"row": "2", "decision": "record", "record": str(made.record["id"])}
         others = {"row": "3", "decision": "resend"}, {"row": "4", "decision": "drop"}
         for decided in (named, *others):
@@ -181,17 +181,17 @@ def test_updates_are_shown_with_old_and_new_values_and_can_be_undone(
     settings = settings_of(sandbox, tmp_path)
     asyncio.run(pull(settings, ["candidates"]))
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("changes.csv", b"Email,Last name\nbo@example.com,Lee\n", mode="update")
+        path = ann.upload("changes.csv", b"Email,Last name\nbo@example.com,Lee\n", mode="update")
         ann.post(f"{path}/columns", {"c:0": "email", "c:1": "last_name", "match": "email"})
-        assert "<del>Li</del>" in ann.see(f"{path}/look").text
+        assert "<del>Li</del>" in ann.open(f"{path}/look").text
         ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
+        ann.open(f"{path}/progress")
         assert ["Lee"] == [e["last_name"] for e in sandbox.store.records("candidates").values()]
-        ann.see(f"{path}/result")
+        ann.open(f"{path}/result")
         ann.post(f"{path}/undo")
-        assert "<del>Lee</del>" in ann.see(f"{path}/undo").text
+        assert "<del>Lee</del>" in ann.open(f"{path}/undo").text
         ann.post(f"{path}/undo", {"go": "on"})
-        ann.see(f"{path}/undo")
+        ann.open(f"{path}/undo")
         assert ["Li"] == [e["last_name"] for e in sandbox.store.records("candidates").values()]
 
 
@@ -203,17 +203,17 @@ def test_the_user_chooses_one_of_several_matching_records(sandbox: Sandbox, tmp_
     ]
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("changes.csv", b"Email,City\nli@example.com,Leeds\n", mode="update")
+        path = ann.upload("changes.csv", b"Email,City\nli@example.com,Leeds\n", mode="update")
         ann.post(f"{path}/columns", {"c:0": "email", "c:1": "city", "match": "email"})
-        shown = ann.see(f"{path}/rows").text
+        shown = ann.open(f"{path}/rows").text
         for each in made:
             assert f'name="pick:2" value="{each["id"]}"' in shown
         assert "Bo Li" in shown
         assert "York" in shown
         ann.post(f"{path}/rows", {"pick:2": str(made[1]["id"]), "seen:2": "on", "go": "on"})
-        assert "<del>York</del>" in ann.see(f"{path}/look").text
+        assert "<del>York</del>" in ann.open(f"{path}/look").text
         ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
+        ann.open(f"{path}/progress")
     people = sandbox.store.records("candidates").values()
     assert {"Bo": "Bath", "Cy": "Leeds"} == {each["first_name"]: each["city"] for each in people}
 
@@ -233,7 +233,7 @@ def test_the_choice_between_companies_of_one_name_applies_to_all_rows(
     names = ("title", "location", "employment_type", "description", "company_name")
     columns = {f"c:{index}": name for index, name in enumerate(names)}
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
-        path = ann.begin("jobs.csv", content.encode(), resource="jobs")
+        path = ann.upload("jobs.csv", content.encode(), resource="jobs")
         ann.post(f"{path}/columns", columns)
         assert ann.shown.url.path.endswith("/values")
         for each in made:
@@ -245,7 +245,7 @@ def test_the_choice_between_companies_of_one_name_applies_to_all_rows(
         (draft,) = page.drafts.all()
         meant = page.reader.values_to_send(page.checked(draft), [*page.checked(draft).rows.rows()])
         assert {made[1]["id"]} == {each["company_id"] for each in meant.values()}
-        assert f'<option value="{made[1]["id"]}" selected>' in ann.see(f"{path}/values").text
+        assert f'<option value="{made[1]["id"]}" selected>' in ann.open(f"{path}/values").text
 
 
 @pytest.mark.slow
@@ -256,10 +256,10 @@ def test_a_corrected_company_name_can_be_cleared_later(sandbox: Sandbox, tmp_pat
     content = f"Title,Location,Employment type,Description,Client\nSeller,{row}\nBuyer,{row}\n"
     names = ("title", "location", "employment_type", "description", "company_name")
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
-        path = ann.begin("jobs.csv", content.encode(), resource="jobs")
+        path = ann.upload("jobs.csv", content.encode(), resource="jobs")
         ann.post(f"{path}/columns", {f"c:{index}": name for index, name in enumerate(names)})
         for answer in ({"value:4:0": "Acme"}, {"value:4:0": "Acme", "empty:4:0": "on"}):
-            ann.see(f"{path}/values")
+            ann.open(f"{path}/values")
             ann.post(f"{path}/values", answer)
             (draft,) = page.drafts.all()
             saved = page.drafts.saved_map(draft)
@@ -275,17 +275,17 @@ def test_a_conversion_needs_confirmation_and_offers_no_undo(
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["leads"]))
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         form = {"resource": "leads", "mode": "convert"}
-        path = ann.begin("won.csv", b"Email\nli@example.com\n", **form)
+        path = ann.upload("won.csv", b"Email\nli@example.com\n", **form)
         ann.post(f"{path}/columns", {"c:0": "email"})
-        assert "A conversion cannot be undone." in ann.see(f"{path}/look").text
+        assert "A conversion cannot be undone." in ann.open(f"{path}/look").text
         assert 400 == ann.post(f"{path}/send").status_code
-        ann.see(f"{path}/look")
+        ann.open(f"{path}/look")
         ann.post(f"{path}/send", {"final": "yes"})
-        assert "Converted" in ann.see(f"{path}/progress").text
+        assert "Converted" in ann.open(f"{path}/progress").text
         (draft,) = page.drafts.all()
         with page.drafts.open_for_change(draft.id, "Ann") as draft:
             draft.sent_at = "2026-01-02T03:04:00+00:00"
-        shown = ann.see(f"{path}/result").text
+        shown = ann.open(f"{path}/result").text
         assert "2 Jan 2026, 03:04" in shown
         assert "/undo" not in shown
 
@@ -299,9 +299,9 @@ def test_rows_keep_their_numbers_after_corrections(sandbox: Sandbox, tmp_path: P
     )
     content = b"A list\n\n" + make_csv(*rows, "Total,3,,")
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("list.csv", content)
+        path = ann.upload("list.csv", content)
         ann.post(f"{path}/columns", COLUMNS)
-        ann.see(f"{path}/rows")
+        ann.open(f"{path}/rows")
         assert "Row 4" in ann.shown.text
         form = {
             "e:4:2": "bo@example.com",
@@ -311,10 +311,10 @@ def test_rows_keep_their_numbers_after_corrections(sandbox: Sandbox, tmp_path: P
             "go": "on",
         }
         ann.post(f"{path}/rows", form)
-        shown = re.findall(r'<span class="number">(\d+)</span>', ann.see(f"{path}/look").text)
+        shown = re.findall(r'<span class="number">(\d+)</span>', ann.open(f"{path}/look").text)
         assert ["4", "6"] == shown
         ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
+        ann.open(f"{path}/progress")
         assert ["bo@example.com", "ed@example.com"] == read_emails(sandbox)
 
 
@@ -326,7 +326,7 @@ def test_the_user_chooses_one_of_several_sheets(sandbox: Sandbox, tmp_path: Path
         sheet.append(["Bo", "Li", f"bo{number}@example.com"])
     book.save(tmp_path / "two.xlsx")
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("two.xlsx", (tmp_path / "two.xlsx").read_bytes())
+        path = ann.upload("two.xlsx", (tmp_path / "two.xlsx").read_bytes())
         assert ann.shown.url.path.endswith("/table")
         assert "2 sheets" in ann.shown.text
         assert 'name="sheet" value="New people"' in ann.shown.text
@@ -342,16 +342,16 @@ def test_skipped_rows_can_be_corrected_and_sent_later(sandbox: Sandbox, tmp_path
         lines = "Bo,Li,bo@example.com,permanent", "Cy,Lo,cy,permanent"
         path = prepare_import(ann, *lines)
         ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
+        ann.open(f"{path}/progress")
         assert ["bo@example.com"] == read_emails(sandbox)
-        ann.see(f"{path}/result")
+        ann.open(f"{path}/result")
         ann.post(f"{path}/rest")
         rest = ann.shown.url.path.removesuffix("/rows")
         assert rest != path
         ann.post(f"{rest}/rows", {"e:3:2": "cy@example.com", "seen:3": "on", "go": "on"})
-        assert "Create 1 candidate<" in ann.see(f"{rest}/look").text
+        assert "Create 1 candidate<" in ann.open(f"{rest}/look").text
         ann.post(f"{rest}/send")
-        ann.see(f"{rest}/progress")
+        ann.open(f"{rest}/progress")
         assert ["bo@example.com", "cy@example.com"] == read_emails(sandbox)
 
 
@@ -365,20 +365,20 @@ def test_hidden_columns_are_sent_only_after_confirmation(sandbox: Sandbox, tmp_p
     sheet.column_dimensions["C"].hidden = True
     book.save(tmp_path / "hidden.xlsx")
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("hidden.xlsx", (tmp_path / "hidden.xlsx").read_bytes())
+        path = ann.upload("hidden.xlsx", (tmp_path / "hidden.xlsx").read_bytes())
         ann.post(f"{path}/columns", COLUMNS)
-        assert "Hidden columns will be imported: Email" in ann.see(f"{path}/look").text
+        assert "Hidden columns will be imported: Email" in ann.open(f"{path}/look").text
         assert 400 == ann.post(f"{path}/send").status_code
-        ann.see(f"{path}/look")
+        ann.open(f"{path}/look")
         ann.post(f"{path}/send", {"accept": "yes"})
-        ann.see(f"{path}/progress")
+        ann.open(f"{path}/progress")
         assert ["bo@example.com"] == read_emails(sandbox)
 
 
 def test_an_ambiguous_encoding_is_shown_in_both_readings(sandbox: Sandbox, tmp_path: Path) -> None:
     content = make_csv("Bo,Dvořák,bo@example.com,permanent").decode().encode("cp1250")
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("letters.csv", content)
+        path = ann.upload("letters.csv", content)
         assert ann.shown.url.path.endswith("/table")
         assert "Dvořák" in ann.shown.text
         ann.post(f"{path}/table", {"encoding": "cp1250", "header_row": "1"})
@@ -389,7 +389,7 @@ def test_an_ambiguous_encoding_is_shown_in_both_readings(sandbox: Sandbox, tmp_p
 def test_unknown_columns_can_be_skipped_together(sandbox: Sandbox, tmp_path: Path) -> None:
     content = b"First name,Last name,Email,Kind,A,B\nBo,Li,bo@example.com,permanent,1,2\n"
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("odd.csv", content)
+        path = ann.upload("odd.csv", content)
         assert "Suggested: Employment type" in " ".join(ann.shown.text.split())
         chosen = {name: field for name, field in COLUMNS.items() if field != "employment_type"}
         ann.post(f"{path}/columns", {**chosen, "c:3": "employment_type", "rest": "-"})

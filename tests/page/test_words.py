@@ -144,7 +144,7 @@ def test_the_language_follows_the_browser(tmp_path: Path) -> None:
     ]
     with Sandbox() as sandbox, serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         ann.client.headers["Accept-Language"] = "de"
-        ann.begin("leute.csv", make_csv("Bo,Li,bo,permanent"))
+        ann.upload("leute.csv", make_csv("Bo,Li,bo,permanent"))
         assert '<html lang="de">' in ann.shown.text
         assert "Spalten den Feldern zuordnen" in ann.shown.text
         assert "Vorname" in ann.shown.text

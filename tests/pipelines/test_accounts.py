@@ -183,7 +183,7 @@ def test_the_sensor_watches_the_inboxes_of_all_accounts(tmp_path: Path) -> None:
     sensor = inbox_sensor_of(Accounts.of(account))
     with dg.DagsterInstance.ephemeral() as instance:
 
-        def look(cursor: str | None) -> dg.SensorResult:
+        def run_sensor(cursor: str | None) -> dg.SensorResult:
             with dg.build_sensor_context(
                 instance=instance, resources={"account": account}, cursor=cursor
             ) as context:
@@ -191,8 +191,8 @@ def test_the_sensor_watches_the_inboxes_of_all_accounts(tmp_path: Path) -> None:
             assert isinstance(result, dg.SensorResult)
             return result
 
-        first = look(None)
-        second = look(first.cursor)
+        first = run_sensor(None)
+        second = run_sensor(first.cursor)
 
     assert "umbrella: 'base_ur' is not a setting" in str(first.skip_reason)
     assert ["acme", "glo-bex"] == [each.partition_key for each in second.run_requests or ()]

@@ -71,14 +71,14 @@ def act_after_first_pull(first: Callable[[], object], monkeypatch: pytest.Monkey
     whole: Callable[..., Any] = vars(module)["pull"]
     calls: list[PullReport] = []
 
-    async def watched(*given: Any, **named: Any) -> PullReport:
+    async def pull_and_act(*given: Any, **named: Any) -> PullReport:
         report: PullReport = await whole(*given, **named)
         if not calls:
             first()
         calls.append(report)
         return report
 
-    monkeypatch.setattr(module, "pull", watched)
+    monkeypatch.setattr(module, "pull", pull_and_act)
 
 
 @pytest.mark.usefixtures("without_waits")
@@ -89,11 +89,11 @@ def test_a_retry_pulls_only_the_failed_resources(
         sandbox.faults.add(Status(503), path="/api/v1/leads*", times=None)
         before: list[int] = []
 
-        def mended() -> None:
+        def clear_faults() -> None:
             sandbox.faults.clear()
             before.append(len(sandbox.log))
 
-        act_after_first_pull(mended, monkeypatch)
+        act_after_first_pull(clear_faults, monkeypatch)
         result = materialize_landing(make_account(sandbox.base_url, tmp_path))
         resources = {each.path.split("/")[3] for each in sandbox.log[before[0] :]}
 
@@ -161,20 +161,20 @@ def test_the_run_after_a_killed_run_waits_for_its_lease(
 ) -> None:
     hold_the_lease(tmp_path)
 
-    def run_out() -> None:
+    def expire_lease() -> None:
         with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger, ledger:
             ledger.execute("UPDATE leases SET host = 'elsewhere', expires_at = ?", (PAST,))
 
     whole: Callable[..., Any] = vars(module)["pull"]
 
-    async def held_once(*given: Any, **named: Any) -> PullReport:
+    async def pull_and_expire_lease(*given: Any, **named: Any) -> PullReport:
         try:
             report: PullReport = await whole(*given, **named)
             return report
         finally:
-            run_out()
+            expire_lease()
 
-    monkeypatch.setattr(module, "pull", held_once)
+    monkeypatch.setattr(module, "pull", pull_and_expire_lease)
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         result = materialize_landing(
             make_account(sandbox.base_url, tmp_path), tags={RETRY_TAG: "1"}

@@ -97,11 +97,15 @@ def test_a_schedule_requests_one_run_per_account_and_time(
 ) -> None:
     made = define(account)
 
-    def keys(at: datetime) -> list[str | None]:
+    def request_run_keys(at: datetime) -> list[str | None]:
         tick = evaluate_tick(made, "nightly_pull_schedule", instance, at)
         return [each.run_key for each in tick.run_requests or ()]
 
-    tonight, again, tomorrow = keys(NIGHT), keys(NIGHT), keys(NIGHT + timedelta(days=1))
+    tonight, again, tomorrow = (
+        request_run_keys(NIGHT),
+        request_run_keys(NIGHT),
+        request_run_keys(NIGHT + timedelta(days=1)),
+    )
 
     assert tonight == again
     assert 4 == len({*tonight, *tomorrow} - {None})
@@ -137,18 +141,18 @@ def test_runs_are_requested_only_for_accounts_without_a_running_pull(
     made, nightly = define(account), "nightly_pull_schedule"
     job = definitions.resolve_job_def(INTRADAY)
 
-    def begin(name: str) -> dg.DagsterRun:
+    def start_run(name: str) -> dg.DagsterRun:
         return instance.create_run_for_job(
             job, status=dg.DagsterRunStatus.STARTED, tags={PARTITION_TAG: name}
         )
 
     assert ["acme", "initech"] == find_requested_accounts(made, nightly, instance)
-    going = begin("acme")
+    going = start_run("acme")
     assert ["initech"] == find_requested_accounts(made, nightly, instance)
     assert ["glo-bex"] == find_requested_accounts(
         made, nightly, instance, NIGHT + timedelta(hours=3)
     )
-    other = begin("initech")
+    other = start_run("initech")
     assert (
         f"acme: Run {going.run_id} is already queued or running."
         f" initech: Run {other.run_id} is already queued or running."

@@ -53,12 +53,12 @@ class RandomAgency:
         self.warehouse = Warehouse(self.folder)
         self.warehouse.prepare()
         self.warehouse.write(begin_run, Run("the-run", "pull", started_at=AT))
-        self._make()
+        self._make_records()
         with self.warehouse.keep_open():
             self._land(AT)
-            self._change()
+            self._change_people()
             self._land(AT + timedelta(hours=1))
-            gone = {self._one("candidates")["id"]: DeletionProof(AT + timedelta(hours=2))}
+            gone = {self._pick_record("candidates")["id"]: DeletionProof(AT + timedelta(hours=2))}
             events = (Event("unknown_value", f"source {self._mention()!r} is not documented"),)
             stream = Stream(CATALOG["candidates"])
             self.warehouse.commit(stream, Commit(gone=gone, events=events), "the-run", AT)
@@ -67,21 +67,21 @@ class RandomAgency:
     # -- records ----------------------------------------------------------------------------------
 
     def people(self) -> list[dict[str, Any]]:
-        """Candidates and leads."""
+        """Return candidates and leads."""
         return [*self.records["candidates"].values(), *self.records["leads"].values()]
 
     def _pick(self, *of: Any) -> Any:
         return self._random.choice(of)
 
-    def _one(self, resource: str) -> dict[str, Any]:
+    def _pick_record(self, resource: str) -> dict[str, Any]:
         found: dict[str, Any] = self._pick(*self.records[resource].values())
         return found
 
-    def _number(self) -> str:
+    def _make_phone_number(self) -> str:
         own = f"+44 7700 9{self._random.randrange(10_000, 99_999)}"
         return str(self._pick(own, own, own.replace("+44 ", "0"), *DESKS))
 
-    def _add(self, resource: str, **fields: Any) -> None:
+    def _add_record(self, resource: str, **fields: Any) -> None:
         id = f"{resource}-{len(self.records[resource]):08}"
         dates = {"created_at": AT.isoformat(), "updated_at": AT.isoformat()}
         self.records[resource][id] = {"id": id, **fields, **dates}
@@ -93,8 +93,8 @@ class RandomAgency:
             "first_name": first,
             "last_name": last,
             "email": self._pick(own, own, own, f"jo{own}", *MAILBOXES),
-            "phone": self._pick(None, self._number()),
-            "mobile": self._pick(None, self._number()),
+            "phone": self._pick(None, self._make_phone_number()),
+            "mobile": self._pick(None, self._make_phone_number()),
             "network_url": self._pick(
                 None, *PROFILES, f"https://people.example/{resource}/{number}"
             ),
@@ -102,9 +102,9 @@ class RandomAgency:
             "source": self._pick("fair", "fair / stand 3", "Baker Tilly"),
         }
 
-    def _make(self) -> None:
+    def _make_records(self) -> None:
         for number in range(9):
-            self._add(
+            self._add_record(
                 "candidates",
                 **self._person("candidates", number),
                 address_line1=self._pick(*STREETS),
@@ -115,10 +115,12 @@ class RandomAgency:
             )
         for number in range(5):
             person = self._person("leads", number + 100)
-            self._add("leads", **person, address=self._pick(*STREETS), company_name="A/S Nord")
+            self._add_record(
+                "leads", **person, address=self._pick(*STREETS), company_name="A/S Nord"
+            )
         for employer in EMPLOYERS:
             someone = self._pick(*self.people())
-            self._add(
+            self._add_record(
                 "companies",
                 name=employer,
                 legal_name=f"{employer} Ltd",
@@ -128,25 +130,25 @@ class RandomAgency:
                 **self._contact("primary_contact", someone),
             )
         for number in range(6):
-            self._add(
+            self._add_record(
                 "jobs",
                 title=self._pick(*TITLES),
                 location=self._pick(*CITIES),
                 reference_code=f"J/{number}",
             )
         for _ in range(9):
-            self._add(
+            self._add_record(
                 "bookings",
                 booking_type="interview",
-                candidate_id=self._one("candidates")["id"],
-                lead_id=self._pick(None, self._one("leads")["id"]),
+                candidate_id=self._pick_record("candidates")["id"],
+                lead_id=self._pick(None, self._pick_record("leads")["id"]),
                 interview_panel=self._pick("Mr / Mrs Panel", *EMPLOYERS, "Ann Lee, Tom Smith"),
                 **self._contact("contact", self._pick(*self.people())),
             )
-        self._write()
+        self._write_free_texts()
 
     def _contact(self, prefix: str, someone: Mapping[str, Any]) -> dict[str, Any]:
-        """A contact: somebody who is known, a stranger, or a bit of both."""
+        """Return a contact: a known person, an unknown one, or a mixture of both."""
         name = f"{someone['first_name']} {someone['last_name']}"
         stranger = f"{self._pick(*FIRSTS)} {self._pick(*LASTS)}"
         return {
@@ -156,7 +158,7 @@ class RandomAgency:
         }
 
     def _mention(self) -> str:
-        """A sentence that names somebody, or only looks like it."""
+        """Return a sentence that names a person, or only seems to."""
         someone = self._pick(*self.people())
         first, last, email = (someone[name] for name in ("first_name", "last_name", "email"))
         number = someone["phone"] or someone["mobile"] or DESKS[0]
@@ -172,8 +174,8 @@ class RandomAgency:
             )
         )
 
-    def _write(self) -> None:
-        """Write something into every prose."""
+    def _write_free_texts(self) -> None:
+        """Write a mention into every free-text field."""
         proses = {
             "jobs": ("description",),
             "candidates": ("notes", "internal_notes"),
@@ -185,12 +187,12 @@ class RandomAgency:
             for record in self.records[resource].values():
                 record.update({name: self._mention() for name in names})
 
-    def _change(self) -> None:
-        """Some move on: another number, another name, another note."""
+    def _change_people(self) -> None:
+        """Change phone numbers, names and notes of some people."""
         for record in self._random.sample(self.people(), 4):
-            record |= {"phone": self._number(), "notes": self._mention()}
+            record |= {"phone": self._make_phone_number(), "notes": self._mention()}
             record["updated_at"] = (AT + timedelta(minutes=30)).isoformat()
-        married = self._one("candidates")
+        married = self._pick_record("candidates")
         married |= {"last_name": self._pick(*LASTS), "mobile": self._pick(*DESKS)}
 
     def _land(self, at: datetime) -> None:
@@ -203,11 +205,11 @@ class RandomAgency:
     # -- the journal ------------------------------------------------------------------------------
 
     def _push(self) -> None:
-        """Push rows about some of them, and about people who never landed."""
+        """Push rows about some of the people, and about people who were never loaded."""
         tasks = []
         for number in range(2, 6):
-            someone = self._one("candidates")
-            fields = {"notes": self._mention(), "phone": self._number()}
+            someone = self._pick_record("candidates")
+            fields = {"notes": self._mention(), "phone": self._make_phone_number()}
             base, identity = {"phone": someone["phone"]}, {"email": someone["email"]}
             tasks.append(
                 Task(

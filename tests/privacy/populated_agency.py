@@ -83,7 +83,7 @@ def copy_populated_agency(folder: Path, *, models: str = "off") -> PopulatedAgen
 
 
 class PopulatedAgency:
-    """The agency's folder, with the person in it under the id of one of its candidates."""
+    """Folder of an agency with the person under the id of one of its candidates."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "data"
@@ -155,7 +155,7 @@ class PopulatedAgency:
         self.warehouse.commit(stream, event, "the-run", LATER)
 
     def mention(self) -> str:
-        """Mention the person in the notes of another candidate; returns the text."""
+        """Mention the person in the notes of another candidate, and return the text."""
         notes = f"Was recommended by {FIRST} {LAST} <{EMAIL.lower()}>, tel {PHONE}."
         record = {**self.record("candidates", self.other), "notes": notes}
         with self.warehouse.keep_open():

@@ -64,7 +64,7 @@ class ErasedPeopleAccount:
         words = ("push", "candidates", str(path), "--mode", "create", "--apply", "--no-pull")
         return self.call(*words, "--json")
 
-    def lose(self, how: str) -> None:
+    def lose_list(self, how: str) -> None:
         if how == "emptied":
             with closing(sqlite3.connect(self.ledger, isolation_level=None)) as connection:
                 connection.execute("DELETE FROM suppressed")
@@ -80,7 +80,7 @@ class ErasedPeopleAccount:
         """Return the files with data of the first person, or of the given one."""
         return list(find_traces(self.data, *(wanted or (EMAIL, NAME))))
 
-    def listed(self) -> int:
+    def count_hashes(self) -> int:
         with Ledger(self.data) as ledger:
             return len(Erasures(ledger).listed())
 
@@ -107,13 +107,13 @@ def agency(tmp_path: Path, agency_template: tuple[Path, int]) -> Iterator[Erased
 def test_a_lost_suppression_list_is_restored_from_the_receipts(
     agency: ErasedPeopleAccount, how: str
 ) -> None:
-    listed = agency.listed()
-    agency.lose(how)
+    listed = agency.count_hashes()
+    agency.lose_list(how)
 
     pulled = agency.call("pull", "candidates")
 
     assert [] == agency.traces()
-    assert listed == agency.listed() > 0
+    assert listed == agency.count_hashes() > 0
     assert f"{listed} hashes of erased people were missing" in pulled.err
     again = agency.call("pull", "candidates", "--json")
     assert "notices" not in again.object
@@ -123,7 +123,7 @@ def test_a_lost_suppression_list_is_restored_from_the_receipts(
 
 @pytest.mark.slow
 def test_a_push_restores_the_suppression_list_without_a_pull(agency: ErasedPeopleAccount) -> None:
-    agency.lose("emptied")
+    agency.lose_list("emptied")
 
     pushed = agency.push()
 
@@ -138,7 +138,7 @@ def test_a_missing_key_or_receipt_stops_pulls_and_pushes(
     agency: ErasedPeopleAccount, lost: str, how: str
 ) -> None:
     if how == "removed":
-        agency.lose(how)
+        agency.lose_list(how)
     receipt = sorted((agency.data / "receipts").glob("erasure-*.json"))[0]
     path = agency.data / "suppression.key" if lost == "key" else receipt
     before = path.read_bytes()
@@ -193,7 +193,7 @@ def test_a_missing_receipt_is_reported_and_written_again(agency: ErasedPeopleAcc
     assert 0 == agency.call("doctor", "--repair").status
     assert hashes == json.loads(receipt.read_text())["hashes"]
     assert 0 == agency.call("status", "--check").status
-    agency.lose("removed")
+    agency.lose_list("removed")
     assert 0 == agency.call("pull", "candidates", "--full").status
     assert [] == agency.traces()
 
@@ -252,14 +252,14 @@ def test_a_receipt_of_another_account_is_reported(agency: ErasedPeopleAccount) -
 @pytest.mark.slow
 def test_released_people_stay_released_after_a_lost_list(agency: ErasedPeopleAccount) -> None:
     assert 0 == agency.call("erase", "--release", EMAIL).status
-    agency.lose("removed")
+    agency.lose_list("removed")
 
     agency.call("pull", "candidates", "--full")
 
     assert [] != agency.traces()
     assert [] == agency.traces(OTHER)
     assert 0 == agency.call("erase", EMAIL, "--apply").status
-    agency.lose("removed")
+    agency.lose_list("removed")
     agency.call("pull", "candidates", "--full")
     assert [] == agency.traces()
 

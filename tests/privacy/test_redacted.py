@@ -61,7 +61,7 @@ class RedactedAccount(Undoer):
         erase(self.settings, EMAIL, applies=True)
         self.time.pass_minutes(3)
 
-    def marked(self) -> list[str]:
+    def find_marked_ids(self) -> list[str]:
         """Return the ids of the server's records that contain the redaction mark."""
         records = self.sandbox.store.records("candidates")
         return [id for id, record in records.items() if MARK in str(record)]
@@ -114,7 +114,7 @@ def test_an_undo_does_not_write_erased_values(redacted_account: RedactedAccount)
     assert ("Leeds", None) == tuple(
         redacted_account.record(redacted_account.person)[n] for n in ("city", "source")
     )
-    assert [] == redacted_account.marked()
+    assert [] == redacted_account.find_marked_ids()
 
 
 def test_a_row_of_an_erased_person_is_never_sent(redacted_account: RedactedAccount) -> None:
@@ -135,7 +135,7 @@ def test_a_row_of_an_erased_person_is_never_sent(redacted_account: RedactedAccou
     refused = {number: row.code for number, row in stood.items() if row.outcome == "invalid"}
     assert {5: "person_erased"} == refused
     assert {3, 4, 6} <= set(left)
-    assert [] == redacted_account.marked()
+    assert [] == redacted_account.find_marked_ids()
 
 
 def test_a_redacted_value_does_not_count_as_a_conflicting_change(
@@ -153,7 +153,7 @@ def test_a_redacted_value_does_not_count_as_a_conflicting_change(
     assert "an erasure changed" in problem.message
 
 
-@pytest.mark.parametrize("mode", ["make_create", "make_update"])
+@pytest.mark.parametrize("mode", ["create", "update"])
 def test_a_cell_with_the_redaction_mark_is_rejected(
     redacted_account: RedactedAccount, mode: Mode
 ) -> None:

@@ -51,8 +51,8 @@ class ErasedPersonAccount(SandboxAccount):
         self.held = list(find_traces(self.data, EMAIL, PHONE, NAME))
         erase(self.settings, EMAIL, applies=True)
 
-    def landed(self, resource: str, id: str) -> dict[str, Any]:
-        """Return the landed row of a record."""
+    def read_loaded_row(self, resource: str, id: str) -> dict[str, Any]:
+        """Return the loaded row of a record."""
         with open_file(self.data / "work.duckdb") as connection:
             sql = f"SELECT * FROM landing.{resource} WHERE id = '{id}'"
             (row,) = connection.execute(sql).to_arrow_table().to_pylist()
@@ -88,7 +88,7 @@ def test_a_changed_record_of_an_erased_person_is_loaded_without_personal_data(
 
     report = account.pull("candidates")
 
-    row = account.landed("candidates", account.id)
+    row = account.read_loaded_row("candidates", account.id)
     assert "screening" == row["status"]
     assert "fair" == row["source"]
     assert row["email"] is row["mobile"] is row["last_name"] is None
@@ -107,7 +107,7 @@ def test_a_new_record_with_an_erased_email_is_loaded_without_personal_data(
 
     report = account.pull("leads")
 
-    assert account.landed("leads", id)["email"] is None
+    assert account.read_loaded_row("leads", id)["email"] is None
     assert {"suppressed"} == report.resources["leads"].anomalies.keys()
     assert [] == list(find_traces(account.data, EMAIL, PHONE, NAME))
 
@@ -148,5 +148,5 @@ def test_a_released_person_is_loaded_and_pushed_again(account: ErasedPersonAccou
     asyncio.run(pull(account.settings, ["candidates"], ids=[account.id]))
 
     assert ["updated"] == [each.outcome for each in report.results]
-    assert EMAIL == account.landed("candidates", account.id)["email"]
+    assert EMAIL == account.read_loaded_row("candidates", account.id)["email"]
     assert [account.id] == [each.id for each in locate_person(account.settings, EMAIL).records]

@@ -1,6 +1,4 @@
-"""Whatever commands make is their owner's alone, whatever the umask; what was wider before
-is told and left.
-"""
+"""Created files are private to their owner under any umask; existing wider files are reported."""
 
 from __future__ import annotations
 

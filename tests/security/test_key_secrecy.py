@@ -1,6 +1,4 @@
-"""A planted key is in no output, log, table, file or backup, in none of its forms,
-whatever is asked and whatever goes wrong.
-"""
+"""A planted key is in no output, log, table, file or backup, in any of its forms."""
 
 from __future__ import annotations
 
@@ -59,27 +57,32 @@ def test_no_command_leaves_the_key_in_output_or_files(
     with Sandbox(counts=COUNTS, keys={PLANTED: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, data, PLANTED)
 
-        def ask(*words: str, **more: str) -> CommandResult:
+        def run_command(*words: str, **more: str) -> CommandResult:
             calls.append(call([*words, "--debug"], {**environ, **more}))
             return calls[-1]
 
-        assert 0 == ask("pull", "jobs", "candidates", "companies").status
-        assert 0 == ask("push", "candidates", str(people), "--mode", "create", "--apply").status
-        assert 0 == ask("verify", "jobs").status
-        assert 0 == ask("status", "--json").status
-        assert 0 == ask("alerts").status
-        assert 0 == ask("backup", str(tmp_path / "backups"), CONNECTOR_LOG="json").status
-        assert 0 == ask("erase", "ann@new.example", "--apply").status or calls[-1].status == 3
-        assert 0 == ask("doctor").status
-        assert 1 == ask("pull", "jobs", CONNECTOR_API_KEY=f"{PLANTED}x").status
+        assert 0 == run_command("pull", "jobs", "candidates", "companies").status
+        assert (
+            0
+            == run_command("push", "candidates", str(people), "--mode", "create", "--apply").status
+        )
+        assert 0 == run_command("verify", "jobs").status
+        assert 0 == run_command("status", "--json").status
+        assert 0 == run_command("alerts").status
+        assert 0 == run_command("backup", str(tmp_path / "backups"), CONNECTOR_LOG="json").status
+        assert (
+            0 == run_command("erase", "ann@new.example", "--apply").status or calls[-1].status == 3
+        )
+        assert 0 == run_command("doctor").status
+        assert 1 == run_command("pull", "jobs", CONNECTOR_API_KEY=f"{PLANTED}x").status
 
-        def broken(self: Warehouse) -> None:
+        def raise_error(self: Warehouse) -> None:
             raise RuntimeError(f"with {' '.join(forms(PLANTED))} in it")
 
         with monkeypatch.context() as patch:
-            patch.setattr(Warehouse, "status", broken)
+            patch.setattr(Warehouse, "status", raise_error)
             for form in ("text", "json"):
-                failed = ask("status", CONNECTOR_LOG=form)
+                failed = run_command("status", CONNECTOR_LOG=form)
                 assert 1 == failed.status
                 assert "Traceback" in failed.err
                 assert "RuntimeError" in failed.err

@@ -1,6 +1,4 @@
-"""Beyond what the client's own tests hold: certificates whose time is
-over, protocols whose time is over, and the way from the setting to the authority's file.
-"""
+"""TLS: expired certificates, outdated protocol versions, and the setting of the authority."""
 
 from __future__ import annotations
 

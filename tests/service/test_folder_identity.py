@@ -224,12 +224,12 @@ def other_folder(workspaces: tuple[Sandbox, Sandbox, Path]) -> Path:
     return folder
 
 
-def fault_name(fault: Callable[[Path, Path], None]) -> str:
+def get_fault_name(fault: Callable[[Path, Path], None]) -> str:
     """Return the name of a fault for a test id."""
     return fault.__name__.strip("_")
 
 
-@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=fault_name)
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=get_fault_name)
 def test_a_ledger_of_another_folder_stops_pulls_and_pushes(
     data: Path,
     other_folder: Path,
@@ -271,7 +271,7 @@ def test_a_ledger_of_another_folder_stops_pulls_and_pushes(
     assert jobs == len(sandbox.store.records("jobs"))
 
 
-@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=fault_name)
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=get_fault_name)
 def test_a_work_file_of_another_folder_is_never_used(
     data: Path, other_folder: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
 ) -> None:
@@ -289,7 +289,7 @@ def test_a_work_file_of_another_folder_is_never_used(
     assert COUNTS["candidates"] == count_live_candidates(data)
 
 
-@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=fault_name)
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=get_fault_name)
 def test_a_published_file_of_another_folder_is_replaced(
     data: Path, other_folder: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
 ) -> None:

@@ -57,7 +57,7 @@ class GuideServer:
         return self.root / name.lstrip("/")
 
     def redirect(self, text: str) -> str:
-        """Move the paths of a text below the root, except those that are already there."""
+        """Move the paths of a text below the root, unless they are there already."""
         text = re.sub(r"(?<![\w.])/(opt|etc|var)/", rf"{self.root}/\1/", text)
         return text.replace("https://acme.example", self.address)
 
@@ -134,15 +134,13 @@ class RunningDagster:
             each.send_signal(signal.SIGTERM)
 
     def wait(self) -> None:
-        """Wait until the services have stopped; leaving the context asks them to."""
+        """Wait until the services have stopped. Leaving the context stops them."""
         for each in self._running:
             each.wait(SECONDS_MAX)
 
     def wait_until(self, query: str, expected: str) -> None:
-        """Ask the page until its answer contains a text.
-
-        Raises:
-            AssertionError: A service has ended, or the text did not come.
+        """Query the page until its response contains a text. Raises an AssertionError if a
+        service ends or the text does not appear in time.
         """
         address = f"http://127.0.0.1:{self._port}/graphql"
         body = json.dumps({"query": query}).encode()

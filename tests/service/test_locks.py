@@ -1,5 +1,5 @@
-"""What is installed is what is locked, wherever it runs, as far as that can be known
-without a network. `make audit` asks the network for known vulnerabilities.
+"""Locks: installed packages match them, and licences permit a service. `make audit` checks
+known vulnerabilities, which needs a network.
 """
 
 from __future__ import annotations

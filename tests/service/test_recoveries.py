@@ -1,6 +1,4 @@
-"""What docs/ERRORS.md says after an error: it is done here, and the copy is exact again. A log
-that is damaged is recovered from in test 11.
-"""
+"""Recoveries in docs/ERRORS.md: each documented recovery ends with an exact copy."""
 
 from __future__ import annotations
 

@@ -323,7 +323,7 @@ def test_an_option_that_is_not_a_setting_is_refused(tmp_path: Path) -> None:
 def test_a_missing_address_or_key_is_refused_with_the_settings_to_set(tmp_path: Path) -> None:
     write_config(tmp_path, "[accounts.acme]\n[accounts.globex]\n")
 
-    def ask(settings: Settings) -> str:
+    def read_connection_error(settings: Settings) -> str:
         with pytest.raises(SettingsError) as caught:
             settings.connection()
         return format_error(caught)
@@ -331,8 +331,10 @@ def test_a_missing_address_or_key_is_refused_with_the_settings_to_set(tmp_path: 
     assert (
         "base_url is not set Set CONNECTOR_BASE_URL, or base_url in connector.toml,"
         " or choose --account: acme, globex."
-    ) == ask(load_settings({}, {}, tmp_path))
+    ) == read_connection_error(load_settings({}, {}, tmp_path))
     assert (
         "api_key is not set Set CONNECTOR_API_KEY or CONNECTOR_API_KEY_FILE,"
         " or api_key_file in connector.toml."
-    ) == ask(load_settings({"account": "acme"}, {"CONNECTOR_BASE_URL": ADDRESS}, tmp_path))
+    ) == read_connection_error(
+        load_settings({"account": "acme"}, {"CONNECTOR_BASE_URL": ADDRESS}, tmp_path)
+    )

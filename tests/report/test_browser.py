@@ -232,7 +232,7 @@ def read_pages(printed: bytes) -> list[str]:
 
 
 def test_the_first_printed_page_contains_the_whole_summary(
-    browser: Browser, changed: Callable[[Change], Path], tmp_path: Path
+    browser: Browser, change_file: Callable[[Change], Path], tmp_path: Path
 ) -> None:
     def lengthen(connection: duckdb.DuckDBPyConnection) -> None:
         for mart in ("fct_contractors_ending", "fct_job_ageing"):
@@ -258,7 +258,7 @@ def test_the_first_printed_page_contains_the_whole_summary(
         connection.execute("UPDATE marts.fct_placements SET reporting_fee = NULL")
 
     file = tmp_path / "page.html"
-    for page in (render(changed(lambda _: None)), render(changed(lengthen))):
+    for page in (render(change_file(lambda _: None)), render(change_file(lengthen))):
         file.write_text(page.html, encoding="utf-8")
         opened = browser.new_page()
         opened.goto(file.as_uri())

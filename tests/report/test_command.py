@@ -12,8 +12,8 @@ from connector.report.page import REPORT_FILE
 from tests.support.command import call, variables
 
 
-def test_the_report_is_written_next_to_the_published_file(published: Path) -> None:
-    folder = published.parent
+def test_the_report_is_written_next_to_the_published_file(published_file: Path) -> None:
+    folder = published_file.parent
     page = folder / REPORT_FILE
     page.write_text("an old page", encoding="utf-8")
     page.chmod(0o644)
@@ -28,7 +28,7 @@ def test_the_report_is_written_next_to_the_published_file(published: Path) -> No
 
 
 def test_report_json_has_the_path_and_the_key_figures(
-    published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    published_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[str] = []
 
@@ -40,7 +40,8 @@ def test_report_json_has_the_path_and_the_key_figures(
     out = tmp_path / "board.html"
 
     called = call(
-        ["report", "--json", "--open", "--out", str(out)], variables(None, published.parent, None)
+        ["report", "--json", "--open", "--out", str(out)],
+        variables(None, published_file.parent, None),
     )
 
     assert str(out) == called.object["file"]
@@ -62,12 +63,13 @@ def test_report_json_has_the_path_and_the_key_figures(
     ],
 )
 def test_invalid_periods_are_rejected_and_no_page_is_written(
-    published: Path, tmp_path: Path, options: list[str], expected: str
+    published_file: Path, tmp_path: Path, options: list[str], expected: str
 ) -> None:
     out = tmp_path / "page.html"
 
     called = call(
-        ["report", "--out", str(out), "--json", *options], variables(None, published.parent, None)
+        ["report", "--out", str(out), "--json", *options],
+        variables(None, published_file.parent, None),
     )
 
     assert 2 == called.status
@@ -96,10 +98,10 @@ def test_a_report_of_a_file_without_marts_fails_and_names_the_setting(tmp_path: 
     assert not (tmp_path / REPORT_FILE).exists()
 
 
-def test_a_page_that_cannot_be_written_leaves_no_file(published: Path, tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_leaves_no_file(published_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "gone" / "page.html"
 
-    called = call(["report", "--out", str(out)], variables(None, published.parent, None))
+    called = call(["report", "--out", str(out)], variables(None, published_file.parent, None))
 
     assert 1 == called.status
     assert str(out) in called.err

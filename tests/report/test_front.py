@@ -54,8 +54,8 @@ def test_compared_periods_are_as_long_as_the_elapsed_period() -> None:
     assert "2026-02-28" == str(ReportPeriod(date(2026, 2, 1), 1, days=31).ends)
 
 
-def test_figures_of_a_period_equal_the_counts_in_the_marts(published: Path) -> None:
-    page = render(published, "2026-Q1", ("previous",))
+def test_figures_of_a_period_equal_the_counts_in_the_marts(published_file: Path) -> None:
+    page = render(published_file, "2026-Q1", ("previous",))
     results = {each.question.key: each for each in page.front.figures}
     days = {"now": "'2026-01-01' AND '2026-03-06'", "before": "'2025-10-01' AND '2025-12-04'"}
     counted = {
@@ -68,7 +68,7 @@ def test_figures_of_a_period_equal_the_counts_in_the_marts(published: Path) -> N
     for key, sql in counted.items():
         what = "DISTINCT job_id" if key == "jobs_opened" else "*"
         now, before = (
-            query_value(published, f"SELECT count({what}) FROM {sql} BETWEEN {each}")
+            query_value(published_file, f"SELECT count({what}) FROM {sql} BETWEEN {each}")
             for each in days.values()
         )
         (other,) = results[key].compared
@@ -77,25 +77,26 @@ def test_figures_of_a_period_equal_the_counts_in_the_marts(published: Path) -> N
     assert (results["placements"].reading.value or 0) > 0
 
 
-def test_figures_of_today_equal_the_counts_in_the_marts(published: Path) -> None:
+def test_figures_of_today_equal_the_counts_in_the_marts(published_file: Path) -> None:
     results = {
-        each.question.key: each.reading for each in render(published, "this-month").front.figures
+        each.question.key: each.reading
+        for each in render(published_file, "this-month").front.figures
     }
 
     assert results["open_jobs"].value == query_value(
-        published, "SELECT count(*) FROM marts.fct_pipeline_jobs"
+        published_file, "SELECT count(*) FROM marts.fct_pipeline_jobs"
     )
     assert results["active_candidates"].value == query_value(
-        published, "SELECT count(*) FROM marts.fct_pipeline_candidates WHERE is_active"
+        published_file, "SELECT count(*) FROM marts.fct_pipeline_candidates WHERE is_active"
     )
     assert results["contractors"].value == query_value(
-        published,
+        published_file,
         "SELECT count(DISTINCT candidate_id) FROM marts.fct_contractors_ending "
         "WHERE contract_state = 'running'",
     )
 
 
-def test_a_change_is_shown_with_the_compared_value(changed: Callable[[Change], Path]) -> None:
+def test_a_change_is_shown_with_the_compared_value(change_file: Callable[[Change], Path]) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("UPDATE marts.fct_bookings SET created_date = '2020-01-01'")
         connection.execute("CREATE TABLE one AS FROM marts.fct_placements LIMIT 1")
@@ -107,7 +108,7 @@ def test_a_change_is_shown_with_the_compared_value(changed: Callable[[Change], P
                 f"FROM one, range({number})"
             )
 
-    page = render(changed(change))
+    page = render(change_file(change))
     current, lines = Document.of(page.html).key_figures()["Placements agreed"]
 
     assert "24" == current
@@ -119,7 +120,7 @@ def test_a_change_is_shown_with_the_compared_value(changed: Callable[[Change], P
 
 
 def test_unknown_figures_are_explained_and_show_no_change(
-    changed: Callable[[Change], Path],
+    change_file: Callable[[Change], Path],
 ) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("UPDATE marts.fct_bookings SET created_date = '2026-01-10'")
@@ -128,7 +129,7 @@ def test_unknown_figures_are_explained_and_show_no_change(
         )
         connection.execute("DELETE FROM marts.fct_pipeline_days WHERE day < '2026-02-01'")
 
-    file = changed(change)
+    file = change_file(change)
     first = Document.of(render(file, "2026-01", ("2025-12", "2026-02")).html).key_figures()
     later = Document.of(render(file, "2026-02", ("2026-01",)).html).key_figures()
     before = Document.of(render(file, "2025-12").html)
@@ -146,7 +147,7 @@ def test_unknown_figures_are_explained_and_show_no_change(
     assert {"–"} == {shown for shown, _ in before.key_figures().values()}  # noqa: RUF001
 
 
-def test_fees_without_an_exchange_rate_are_not_added(changed: Callable[[Change], Path]) -> None:
+def test_fees_without_an_exchange_rate_are_not_added(change_file: Callable[[Change], Path]) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("CREATE TABLE one AS FROM marts.fct_placements LIMIT 1")
         connection.execute("DELETE FROM marts.fct_placements")
@@ -165,7 +166,7 @@ def test_fees_without_an_exchange_rate_are_not_added(changed: Callable[[Change],
             "NULL AS fee, NULL AS reporting_fee) FROM one"
         )
 
-    file = changed(change)
+    file = change_file(change)
     shown, lines = Document.of(render(file).html).key_figures()["Placement fees (known)"]
     earlier = Document.of(render(file, "2026-01", ("2026-02",)).html).key_figures()
 
@@ -179,7 +180,7 @@ def test_fees_without_an_exchange_rate_are_not_added(changed: Callable[[Change],
     )
 
 
-def test_lists_are_sorted_by_urgency(published: Path, page: ReportPage) -> None:
+def test_lists_are_sorted_by_urgency(published_file: Path, page: ReportPage) -> None:
     counts = (
         "fct_contractors_ending WHERE ends_within_30_days AND next_booking_id IS NULL "
         "AND NOT is_replaced",
@@ -189,15 +190,17 @@ def test_lists_are_sorted_by_urgency(published: Path, page: ReportPage) -> None:
     )
     for (_, rows, more), sql in zip(page.front.lists, counts, strict=True):
         source = sql if sql.startswith("(") else f"marts.{sql}"
-        assert len(rows) + more == query_value(published, f"SELECT count(*) FROM {source}")
+        assert len(rows) + more == query_value(published_file, f"SELECT count(*) FROM {source}")
     assert any(rows for _, rows, _ in page.front.lists)
 
 
-def test_timestamps_are_in_the_time_zone_of_the_account(changed: Callable[[Change], Path]) -> None:
+def test_timestamps_are_in_the_time_zone_of_the_account(
+    change_file: Callable[[Change], Path],
+) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("UPDATE sync.publications SET time_zone = 'America/New_York'")
 
-    document = Document.of(render(changed(change)).html)
+    document = Document.of(render(change_file(change)).html)
 
     assert "As of 5 March 2026, 19:00 EST" in document.root.text
     assert "Written 8 March 2026, 08:00 EDT" in document.root.text

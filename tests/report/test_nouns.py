@@ -69,21 +69,23 @@ def find_excessive_counts(
 
 
 @pytest.mark.parametrize("period", ["2026", "2026-01", "this-month"])
-def test_no_count_exceeds_the_total_of_its_noun(published: Path, period: str) -> None:
-    nouns, wrong = find_excessive_counts(published, Document.of(render(published, period).html))
+def test_no_count_exceeds_the_total_of_its_noun(published_file: Path, period: str) -> None:
+    nouns, wrong = find_excessive_counts(
+        published_file, Document.of(render(published_file, period).html)
+    )
 
     assert [] == wrong
     assert {"candidate", "job", "placement", "interview", "lead", "client", "offer"} <= nouns
 
 
-def test_a_job_opened_twice_counts_as_one_job(published: Path) -> None:
-    with open_published(published) as file:
+def test_a_job_opened_twice_counts_as_one_job(published_file: Path) -> None:
+    with open_published(published_file) as file:
         page = make_page(file, written_at=WRITTEN_AT, period="2026", compare=("2025",))
     (figure,) = (each for each in page.front.figures if each.question.key == "jobs_opened")
     days = "BETWEEN '2026-01-01' AND '2026-03-06'"
 
     openings, jobs = query(
-        published,
+        published_file,
         "SELECT count(*), count(DISTINCT job_id) FROM marts.fct_time_to_fill "
         f"WHERE opened_on {days}",
     ).rows[0]
@@ -91,9 +93,9 @@ def test_a_job_opened_twice_counts_as_one_job(published: Path) -> None:
     assert openings >= jobs
 
 
-def test_candidates_who_skipped_stages_count_once(published: Path, document: Document) -> None:
+def test_candidates_who_skipped_stages_count_once(published_file: Path, document: Document) -> None:
     ((everybody,),) = query(
-        published, "SELECT count(DISTINCT candidate_id) FROM marts.fct_stage_conversion"
+        published_file, "SELECT count(DISTINCT candidate_id) FROM marts.fct_stage_conversion"
     ).rows
     skipped = re.search(
         r"(\d+) of (\d+) candidates?.{0,8} were seen in a later stage",
@@ -105,7 +107,7 @@ def test_candidates_who_skipped_stages_count_once(published: Path, document: Doc
 
 
 def test_completed_contracts_are_not_counted_as_contractors_at_work(
-    changed: Callable[[Change], Path],
+    change_file: Callable[[Change], Path],
 ) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(
@@ -114,7 +116,7 @@ def test_completed_contracts_are_not_counted_as_contractors_at_work(
             "WHERE contract_state = 'running'"
         )
 
-    file = changed(change)
+    file = change_file(change)
     shown = Document.of(render(file, "this-month").html).key_figures()["Contractors at work"]
 
     assert "0" == shown[0]

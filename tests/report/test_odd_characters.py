@@ -69,7 +69,7 @@ def find_text_fields(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, s
 
 @pytest.mark.parametrize("odd", first_fast(["\x01", "\x1b", "\uffff"]))
 def test_the_page_renders_with_control_characters_in_every_text_field(
-    changed: Callable[[Change], Any], odd: str
+    change_file: Callable[[Change], Any], odd: str
 ) -> None:
     fields: list[tuple[str, str]] = []
 
@@ -83,7 +83,7 @@ def test_the_page_renders_with_control_characters_in_every_text_field(
                     [odd],
                 )
 
-    html = render(changed(change)).html
+    html = render(change_file(change)).html
 
     assert len(fields) > 10
     assert odd not in html

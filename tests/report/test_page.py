@@ -55,8 +55,8 @@ TABLES = {
 
 
 @pytest.mark.parametrize("caption", TABLES)
-def test_each_table_equals_its_mart(published: Path, document: Document, caption: str) -> None:
-    found = rows(published, TABLES[caption])
+def test_each_table_equals_its_mart(published_file: Path, document: Document, caption: str) -> None:
+    found = rows(published_file, TABLES[caption])
     shown = [row[: len(found[0])] for row in document.table(caption)]
 
     assert any(row[1] for row in found)
@@ -85,9 +85,9 @@ def test_the_table_of_content_items_equals_its_mart(document: Document) -> None:
 
 
 def test_open_openings_are_mentioned_next_to_the_filled_ones(
-    changed: Callable[[Change], Path],
+    change_file: Callable[[Change], Path],
 ) -> None:
-    file = changed(
+    file = change_file(
         lambda connection: connection.execute(
             "UPDATE marts.sum_time_to_fill SET openings_open = 12, open_p50_days = 90 "
             "WHERE group_by = 'all'"
@@ -102,10 +102,12 @@ def test_open_openings_are_mentioned_next_to_the_filled_ones(
     ("caption", "end"), [("Filled openings by days", "fill"), ("Placements by days", "hire")]
 )
 def test_the_bands_of_days_contain_all_measured_records(
-    published: Path, document: Document, caption: str, end: str
+    published_file: Path, document: Document, caption: str, end: str
 ) -> None:
     summary, facts, column = f"sum_time_to_{end}", f"fct_time_to_{end}", f"days_to_{end}"
-    ((measured,),) = rows(published, f"SELECT measured FROM marts.{summary} WHERE group_by = 'all'")
+    ((measured,),) = rows(
+        published_file, f"SELECT measured FROM marts.{summary} WHERE group_by = 'all'"
+    )
     bands = [(band, int(number)) for band, number in document.table(caption)]
 
     assert 0 < measured == sum(number for _, number in bands)
@@ -113,21 +115,23 @@ def test_the_bands_of_days_contain_all_measured_records(
         low, _, high = band.rstrip("+").partition("-")
         upper = "" if band.endswith("+") else f"AND {column} < {int(high or low) + 1}"
         assert [(number,)] == rows(
-            published,
+            published_file,
             f"SELECT count(*) FROM marts.{facts} WHERE is_measured AND {column} >= {low} {upper}",
         )
 
 
-def test_the_fee_forecast_equals_its_mart_per_currency(published: Path, document: Document) -> None:
+def test_the_fee_forecast_equals_its_mart_per_currency(
+    published_file: Path, document: Document
+) -> None:
     found = rows(
-        published,
+        published_file,
         "SELECT strftime(month_start, '%B %Y'), currency, placements, placements_with_fee, "
         "coalesce(fee, 0) FROM marts.sum_fee_forecast "
         "WHERE month_start >= DATE '2025-09-01' ORDER BY month_start, currency NULLS LAST",
     )
     table = document.table("Fees by month of the start and currency")
     ahead = rows(
-        published,
+        published_file,
         "SELECT currency || ' ' || format('{:,.0f}', sum(fee)) FROM marts.sum_fee_forecast "
         "WHERE month_kind <> 'past' AND currency IS NOT NULL GROUP BY currency "
         "HAVING sum(fee) > 0 ORDER BY currency",
@@ -148,7 +152,9 @@ def test_the_fee_forecast_equals_its_mart_per_currency(published: Path, document
     assert f"Fees from this month on: {amounts}" in document.figure("forecast").text
 
 
-def test_all_currencies_are_shown_in_alphabetical_order(changed: Callable[[Change], Path]) -> None:
+def test_all_currencies_are_shown_in_alphabetical_order(
+    change_file: Callable[[Change], Path],
+) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         for place, code in enumerate(("'ZAR'", "'JPY'", "'CHF'", "'AUD'", "'NOK'", "NULL")):
             connection.execute(
@@ -158,7 +164,7 @@ def test_all_currencies_are_shown_in_alphabetical_order(changed: Callable[[Chang
                 "FROM marts.sum_fee_forecast WHERE month_start = '2026-03-01' AND currency = 'GBP'"
             )
 
-    document = Document.of(render(changed(change)).html)
+    document = Document.of(render(change_file(change)).html)
     figure = document.figure("forecast")
     finding = next(each for each in figure.all("p") if each.attributes["class"] == "finding").text
 
@@ -171,10 +177,10 @@ def test_all_currencies_are_shown_in_alphabetical_order(changed: Callable[[Chang
 
 
 def test_possible_fees_include_currencies_with_an_exchange_rate(
-    published: Path, document: Document
+    published_file: Path, document: Document
 ) -> None:
-    ((total,),) = rows(published, "SELECT sum(reporting_value) FROM marts.fct_pipeline_jobs")
-    currencies = rows(published, "SELECT DISTINCT currency FROM marts.fct_pipeline_jobs")
+    ((total,),) = rows(published_file, "SELECT sum(reporting_value) FROM marts.fct_pipeline_jobs")
+    currencies = rows(published_file, "SELECT DISTINCT currency FROM marts.fct_pipeline_jobs")
 
     message = f"GBP {total:,.0f} possible fees, for currencies with an exchange rate."
     assert message in document.figure("worth").text
@@ -183,7 +189,7 @@ def test_possible_fees_include_currencies_with_an_exchange_rate(
 
 
 def test_waiting_candidates_are_mentioned_next_to_the_slowest_stage(
-    changed: Callable[[Change], Path],
+    change_file: Callable[[Change], Path],
 ) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(
@@ -192,14 +198,14 @@ def test_waiting_candidates_are_mentioned_next_to_the_slowest_stage(
             "current_visits = 189, current_p50_days = 194 WHERE stage = 'offer_made'"
         )
 
-    figure = Document.of(render(changed(change)).html).figure("time-in-stage").text
+    figure = Document.of(render(change_file(change)).html).figure("time-in-stage").text
 
     assert "Interviewing is the slowest stage: median 10 days." in figure
     assert "Offer made waits longest: median 194 days so far (189 candidates)." in figure
 
 
 def test_months_without_offers_are_shown_and_undated_offers_are_separate(
-    changed: Callable[[Change], Path],
+    change_file: Callable[[Change], Path],
 ) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         for month in ("2025-10", "not_observed"):
@@ -209,7 +215,7 @@ def test_months_without_offers_are_shown_and_undated_offers_are_separate(
                 "FROM marts.sum_offer_acceptance WHERE group_name = '2026-02'"
             )
 
-    page = Document.of(render(changed(change)).html)
+    page = Document.of(render(change_file(change)).html)
     figure = page.figure("offers")
     (picture,) = (each for each in figure.all() if each.attributes.get("role") == "img")
     label = picture.attributes["aria-label"]
@@ -220,10 +226,10 @@ def test_months_without_offers_are_shown_and_undated_offers_are_separate(
     assert {"October 2025", "February 2026", "Before the first pull", "All months"} <= named
 
 
-def test_a_deleted_client_is_marked_as_deleted(changed: Callable[[Change], Path]) -> None:
+def test_a_deleted_client_is_marked_as_deleted(change_file: Callable[[Change], Path]) -> None:
     document = Document.of(
         render(
-            changed(
+            change_file(
                 lambda connection: connection.execute(
                     "UPDATE marts.sum_client_fill_rate SET is_company_deleted = company_id = 'beta'"
                 )
@@ -236,10 +242,10 @@ def test_a_deleted_client_is_marked_as_deleted(changed: Callable[[Change], Path]
 
 
 def test_failed_checks_and_the_time_of_the_data_are_shown(
-    published: Path, document: Document
+    published_file: Path, document: Document
 ) -> None:
     ((checks, failed),) = rows(
-        published,
+        published_file,
         "SELECT checks, failed_checks FROM sync.publications ORDER BY started_at DESC LIMIT 1",
     )
     money = {"fees_have_a_currency", "placements_have_fees", "unmapped_currencies"} & {*failed}
@@ -259,7 +265,7 @@ def test_failed_checks_and_the_time_of_the_data_are_shown(
     [("'2026-03-01 06:00:00+00'", "1 March 2026, 06:00 UTC"), ("NULL", "not yet")],
 )
 def test_the_verified_time_is_the_earliest_of_all_loaded_resources(
-    changed: Callable[[Change], Path], proven: str, shown: str
+    change_file: Callable[[Change], Path], proven: str, shown: str
 ) -> None:
     """Other resources were verified five days later."""
 
@@ -269,7 +275,7 @@ def test_the_verified_time_is_the_earliest_of_all_loaded_resources(
             f"if(resource = 'leads', {proven}, TIMESTAMPTZ '2026-03-06 00:00:00+00')"
         )
 
-    text = Document.of(render(changed(change)).html).root.one("main").text
+    text = Document.of(render(change_file(change)).html).root.one("main").text
 
     assert f"All loaded records verified up to {shown}" in text
 
@@ -277,7 +283,9 @@ def test_the_verified_time_is_the_earliest_of_all_loaded_resources(
 # -- its words are the file's ---------------------------------------------------------------------
 
 
-def test_definitions_come_from_the_comments_of_the_file(changed: Callable[[Change], Path]) -> None:
+def test_definitions_come_from_the_comments_of_the_file(
+    change_file: Callable[[Change], Path],
+) -> None:
     comment = "Definition: counted <so>.\\nGrain: one row.\\nNumerator: the upper.".replace(
         "\\n", "\n"
     )
@@ -286,7 +294,7 @@ def test_definitions_come_from_the_comments_of_the_file(changed: Callable[[Chang
         connection.execute(f"COMMENT ON TABLE marts.sum_coverage IS '{comment}'")
         connection.execute("COMMENT ON COLUMN marts.sum_coverage.missing IS 'What is not there.'")
 
-    figure = Document.of(render(changed(change)).html).root.one("how-coverage").text
+    figure = Document.of(render(change_file(change)).html).root.one("how-coverage").text
 
     assert "Definition Counted <so>." in figure
     assert "Numerator The upper." in figure
@@ -323,7 +331,7 @@ def test_a_page_without_records_explains_each_empty_figure(empty_page: ReportPag
 
 
 def test_a_missing_mart_is_reported_at_each_figure_that_needs_it(
-    changed: Callable[[Change], Path],
+    change_file: Callable[[Change], Path],
 ) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("DROP TABLE marts.fct_job_ageing")
@@ -331,7 +339,7 @@ def test_a_missing_mart_is_reported_at_each_figure_that_needs_it(
         connection.execute("DROP SCHEMA staging CASCADE")
         connection.execute("DROP SCHEMA sync CASCADE")
 
-    document = Document.of(render(changed(change)).html)
+    document = Document.of(render(change_file(change)).html)
 
     assert "has no marts.fct_job_ageing" in document.figure("ageing").text
     assert "has no marts.sum_lead_conversion.lost" in document.figure("leads").text
@@ -361,11 +369,11 @@ def test_the_page_loads_no_external_resource(page: ReportPage, document: Documen
     assert "default-src 'none'" in page.html
 
 
-def test_the_page_names_no_candidate(published: Path, page: ReportPage) -> None:
+def test_the_page_names_no_candidate(published_file: Path, page: ReportPage) -> None:
     columns = ("full_name", "email", "phone", "candidate_id::VARCHAR")
     for column in columns:
         for (value,) in rows(
-            published, f"SELECT {column} FROM marts.dim_candidates WHERE length({column}) > 4"
+            published_file, f"SELECT {column} FROM marts.dim_candidates WHERE length({column}) > 4"
         ):
             assert value not in page.html
 

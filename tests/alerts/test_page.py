@@ -39,7 +39,7 @@ def test_the_alerts_page_states_the_thresholds_of_the_code() -> None:
     assert f"{CLOCK_SECONDS_MAX // 60} minutes" in text
 
 
-def test_every_alert_has_a_title_and_a_text() -> None:
+def test_every_alert_has_a_known_kind_and_an_action() -> None:
     assert set(KINDS) == {each.kind for each in ALERTS.values()}
     for each in ALERTS.values():
         assert not each.over.endswith(".")

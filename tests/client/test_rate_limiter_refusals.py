@@ -74,7 +74,7 @@ def test_simultaneous_429s_count_as_one() -> None:
     assert pytest.approx(19 - 0.08) == hand.seconds(2.08)
 
 
-def test_a_429_after_the_announced_wait_doubles_the_next_wait() -> None:
+def test_each_429_after_the_announced_wait_lengthens_the_next_wait() -> None:
     hand, now = ManualLimiter(), 0.0
     waits = []
     for _ in range(4):

@@ -131,7 +131,7 @@ def test_200_responses_of_other_servers_change_nothing(
         assert [] == differences(sandbox, published(tmp_path))
 
 
-def test_records_whose_reads_fail_repeatedly_are_given_up(
+def test_a_pull_whose_reads_keep_failing_ends_as_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pull_executor, "BATCH_SECONDS_MAX", -1.0)

@@ -24,7 +24,7 @@ FIELDS = {"c:0": "email", "c:1": "city", "c:2": "notes", "c:3": "-", "match": "e
 def sandbox() -> Iterator[Sandbox]:
     """Sandbox with one candidate who has notes."""
     with Sandbox() as opened:
-        bo = {**BODY, "email": "bo@example.com", "city": "Bath", "notes": "CommandResult."}
+        bo = {**BODY, "email": "bo@example.com", "city": "Bath", "notes": "Called."}
         opened.store.create("candidates", bo)
         yield opened
 
@@ -60,10 +60,10 @@ def test_a_long_text_is_overwritten_only_if_chosen(sandbox: Sandbox, tmp_path: P
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         path = start_import(ann)
         assert "<del>Bath</del>" in ann.shown.text
-        assert "<del>CommandResult.</del>" not in ann.shown.text
+        assert "<del>Called.</del>" not in ann.shown.text
         ann.open(f"{path}/columns")
         ann.post(f"{path}/columns", {**FIELDS, "p:2": "overwrite"})
-        assert "<del>CommandResult.</del>" in ann.open(f"{path}/look").text
+        assert "<del>Called.</del>" in ann.open(f"{path}/look").text
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_appended_text_is_added_once_and_can_be_undone(sandbox: Sandbox, tmp_pat
         path = start_import(ann, **{"p:2": "append"})
         ann.post(f"{path}/send")
         ann.open(f"{path}/progress")
-        assert "CommandResult.\n\nMet." == read_notes(sandbox)
+        assert "Called.\n\nMet." == read_notes(sandbox)
         start_import(ann, **{"p:2": "append"})
         assert "No changes" in ann.shown.text
         ann.open(f"{path}/result")
@@ -81,7 +81,7 @@ def test_appended_text_is_added_once_and_can_be_undone(sandbox: Sandbox, tmp_pat
         ann.open(f"{path}/undo")
         ann.post(f"{path}/undo", {"go": "on"})
         ann.open(f"{path}/undo")
-        assert "CommandResult." == read_notes(sandbox)
+        assert "Called." == read_notes(sandbox)
 
 
 @pytest.mark.slow

@@ -130,7 +130,7 @@ def test_old_and_new_values_are_shown_in_the_users_language() -> None:
 
 
 def test_the_differing_end_of_long_texts_is_shown() -> None:
-    before = "CommandResult on Monday. " * 10
+    before = "Called on Monday. " * 10
     ((_, now, then),) = language("en").changes(
         {"notes": (before, f"{before}\n\nMet.")}, "candidates"
     )

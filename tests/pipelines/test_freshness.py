@@ -36,7 +36,7 @@ def make_project(folder: Path, ages: dict[str, timedelta]) -> Account:
     return Account(environ={}, cwd=folder)
 
 
-def test_freshness_policies_depend_on_the_last_materialization(tmp_path: Path) -> None:
+def test_assets_have_a_freshness_policy_of_the_configured_age(tmp_path: Path) -> None:
     made = define(make_project(tmp_path, {}))
     policies = {spec.key: spec.freshness_policy for spec in made.resolve_all_asset_specs()}
     expected = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))
@@ -44,7 +44,7 @@ def test_freshness_policies_depend_on_the_last_materialization(tmp_path: Path) -
     assert {expected} == {policies[key] for key in (*KEYS.values(), PUBLISHED)}
 
 
-def test_the_freshness_check_depends_on_the_last_verification(tmp_path: Path) -> None:
+def test_the_freshness_check_warns_of_accounts_verified_too_long_ago(tmp_path: Path) -> None:
     hours = {"acme": timedelta(hours=20), "globex": timedelta(hours=20)}
     found = result_of(make_project(tmp_path, hours), NOW)
     young = result_of(make_project(tmp_path, {"globex": timedelta(hours=1)}), NOW)

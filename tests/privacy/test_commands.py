@@ -11,7 +11,7 @@ from connector.ledger.identifiers import make_key
 from tests.privacy.populated_agency import EMAIL, TRACES, copy_populated_agency, run_in_folder
 
 
-def test_commands_print_no_personal_data_of_an_erased_person(tmp_path: Path) -> None:
+def test_whereis_and_erase_print_no_personal_data(tmp_path: Path) -> None:
     copy_populated_agency(tmp_path)
 
     found = run_in_folder(tmp_path, "whereis", EMAIL, "--json")

@@ -113,13 +113,13 @@ def test_the_policy_of_a_column_limits_its_changes(
     ("there", "cell", "then"),
     [
         (None, "Met.", "Met."),
-        ("CommandResult.", "Met.", "CommandResult.\n\nMet."),
-        ("CommandResult.\n", "Met.\nLiked.", "CommandResult.\n\nMet.\nLiked."),
-        ("CommandResult.\r\n\r\nMet.\r\nLiked.", "Met.\nLiked.", None),
-        ("CommandResult.\n\nMet. \n\nMet again.", "Met.", None),
-        ("CommandResult. Met.", "Met.", "CommandResult. Met.\n\nMet."),
-        ("CommandResult.", "", None),
-        ("CommandResult.", "NULL", None),
+        ("Called.", "Met.", "Called.\n\nMet."),
+        ("Called.\n", "Met.\nLiked.", "Called.\n\nMet.\nLiked."),
+        ("Called.\r\n\r\nMet.\r\nLiked.", "Met.\nLiked.", None),
+        ("Called.\n\nMet. \n\nMet again.", "Met.", None),
+        ("Called. Met.", "Met.", "Called. Met.\n\nMet."),
+        ("Called.", "", None),
+        ("Called.", "NULL", None),
     ],
 )
 def test_a_long_text_is_appended_once(there: str | None, cell: str, then: str | None) -> None:

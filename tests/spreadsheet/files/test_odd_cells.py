@@ -184,7 +184,7 @@ def test_a_password_protected_xls_file_is_reported_in_each_language(tmp_path: Pa
     [(45000, ";;;"), (0, "#,##0;-#,##0;"), (-5, "0;;0")],
     ids=["all", "zeros", "negative"],
 )
-@pytest.mark.parametrize("kind", ["xlsx", "make_xls"])
+@pytest.mark.parametrize("kind", ["xlsx", "xls"])
 def test_a_value_hidden_by_its_format_is_empty_with_a_warning(
     tmp_path: Path, kind: str, value: float, form: str
 ) -> None:
@@ -215,12 +215,12 @@ def test_hidden_texts_and_hidden_numbers_of_ods_files_are_empty(tmp_path: Path) 
 # -- Dates that are shown in part ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["xlsx", "make_xls"])
+@pytest.mark.parametrize("kind", ["xlsx", "xls"])
 @pytest.mark.parametrize("form", ["dd-mmm", "d/m", "d. mmmm"])
 def test_a_date_shown_without_its_year_is_read_with_a_warning(
     tmp_path: Path, kind: str, form: str
 ) -> None:
-    if kind == "make_xls":
+    if kind == "xls":
         content = make_xls([HEAD, [*ANN, (46386.0, form), ""]])
     else:
         content = make_workbook([HEAD, [*ANN, date(2026, 12, 30), ""]], {"E": form})

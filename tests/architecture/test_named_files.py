@@ -10,7 +10,7 @@ NAMED = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.py)`")
 PLACES = ("connector", "pipelines", "tests", "benchmarks", "generate")
 
 
-def test_named_modules_exist() -> None:
+def test_modules_named_in_comments_and_docstrings_exist() -> None:
     files = [file for place in PLACES for file in (ROOT / place).rglob("*.py")]
     paths = [f"/{file.relative_to(ROOT).as_posix()}" for file in files]
     missing = [

@@ -15,23 +15,23 @@ _HOSTS = (
 _HOST = re.compile("|".join(rf"\b{name}\.{end}\b" for name, end in _HOSTS))
 
 
-def hosts(file: TextFile) -> Iterator[str]:
-    """Each line that names a registry's host."""
+def find_registry_hosts(file: TextFile) -> Iterator[str]:
+    """Return each line that names the host of a package registry."""
     for number, line in enumerate(file.text.splitlines(), 1):
         if _HOST.search(line):
             yield f"{file.path}:{number}: remove the address of the package registry"
 
 
-def test_no_file_names_a_registry() -> None:
+def test_no_file_names_a_package_registry_host() -> None:
     files = Repository(ROOT).files
 
     assert {"pyproject.toml", "docs/API.md", ".ci/run"} <= {file.path for file in files}
-    assert [] == [host for file in files for host in hosts(file)]
+    assert [] == [host for file in files for host in find_registry_hosts(file)]
 
 
-def test_registry_host_is_found() -> None:
+def test_the_check_finds_a_package_registry_host() -> None:
     text = "index\n" + "https://files.python" + "hosted.org/x\n"
 
     assert ["a.txt:2: remove the address of the package registry"] == [
-        *hosts(TextFile("a.txt", text))
+        *find_registry_hosts(TextFile("a.txt", text))
     ]

@@ -20,7 +20,7 @@ CLOCK = re.compile(r"(?:^|\.)(?:datetime|date)\.(?:now|utcnow|today)$")
 BUILTINS = frozenset(("open", "print", "input"))
 
 
-def impure_calls(file: TextFile) -> Iterator[str]:
+def find_impure_calls(file: TextFile) -> Iterator[str]:
     """Each call that reads a clock, a file or a terminal, with its line."""
     for node in ast.walk(file.syntax):
         if isinstance(node, ast.Call):
@@ -40,13 +40,15 @@ def test_steps_call_no_clock_file_or_terminal() -> None:
     files = [TextFile(path, (ROOT / path).read_text("utf-8")) for path in paths]
 
     assert "connector/pulls/resource_pull.py" in paths
-    assert [] == [call for file in files for call in impure_calls(file)]
+    assert [] == [call for file in files for call in find_impure_calls(file)]
 
 
 @pytest.mark.parametrize(
     "call", ["datetime.now(UTC)", "datetime.datetime.now()", "date.today()", "open('x')"]
 )
-def test_impure_call_is_found(call: str) -> None:
+def test_the_check_finds_each_impure_call(call: str) -> None:
     assert [f"a.py:2: take the result of {call.split('(', maxsplit=1)[0]}() as an argument"] == [
-        *impure_calls(TextFile("a.py", f"\nx = {call}\ny = datetime.fromisoformat('2026-01-01')"))
+        *find_impure_calls(
+            TextFile("a.py", f"\nx = {call}\ny = datetime.fromisoformat('2026-01-01')")
+        )
     ]

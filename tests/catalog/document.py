@@ -24,7 +24,7 @@ class Table:
             yield dict(zip(self.header, row, strict=True))
 
 
-def quoted(cell: str) -> tuple[str, ...]:
+def list_quoted_words(cell: str) -> tuple[str, ...]:
     """Return the words between backticks in a cell, in order."""
     return tuple(re.findall(r"`([^`]+)`", cell))
 
@@ -50,7 +50,7 @@ def read_tables(page: str) -> list[Table]:
     return tables
 
 
-def table_of(tables: list[Table], section: str, *first: str) -> Table:
-    """The one table of that section whose header begins so."""
+def find_table(tables: list[Table], section: str, *first: str) -> Table:
+    """Return the only table of the section whose header begins with these cells."""
     (found,) = (t for t in tables if t.section == section and t.header[: len(first)] == first)
     return found

@@ -20,14 +20,14 @@ from connector.errors import UnknownName
 from generate.documents import endpoint_table, field_table, rule_table, state_table
 
 
-def said(resource: Declaration) -> list[str]:
-    """All that the document says of a resource."""
+def describe_resource(resource: Declaration) -> list[str]:
+    """Return all texts of the API page about a resource."""
     tables = (field_table(resource), endpoint_table(resource), state_table(resource))
     return [line for table in (*tables, rule_table(resource.rules)) for line in table]
 
 
 @pytest.mark.parametrize("name", CATALOG)
-def test_values_are_among_those_that_a_detail_shows(name: str) -> None:
+def test_values_of_operations_and_filters_are_values_of_the_field(name: str) -> None:
     resource = declaration(name)
     for each in resource.fields.values():
         narrowed = (each.create.values, each.update.values, each.item_values)
@@ -37,7 +37,7 @@ def test_values_are_among_those_that_a_detail_shows(name: str) -> None:
             assert (declared.kind, declared.values) == (filter.kind, filter.values)
 
 
-def test_parts_of_a_content_type_are_only_shown() -> None:
+def test_fields_of_a_content_type_are_read_only() -> None:
     writable = [
         name
         for name, each in ContentTypeField.fields_declared.items()
@@ -48,13 +48,13 @@ def test_parts_of_a_content_type_are_only_shown() -> None:
     assert ContentTypeField is declaration("content_types").field("fields").part
 
 
-def test_what_others_refer_to_goes_first() -> None:
+def test_referenced_resources_are_ordered_first() -> None:
     for place, name in enumerate(REFERRED_FIRST):
         assert set(references(CATALOG[name]).values()) <= set(REFERRED_FIRST[:place])
     assert set(CATALOG) == set(REFERRED_FIRST)
 
 
-def test_unknown_resource_is_refused_with_the_nearest_name() -> None:
+def test_an_unknown_resource_is_rejected_with_the_nearest_name() -> None:
     with pytest.raises(UnknownName) as caught:
         declaration("candidate")
 
@@ -62,7 +62,7 @@ def test_unknown_resource_is_refused_with_the_nearest_name() -> None:
     assert f"Use one of: {', '.join(CATALOG)}." == caught.value.action
 
 
-def test_page_that_names_no_field_of_its_own_is_refused() -> None:
+def test_a_declaration_with_an_unknown_natural_key_is_rejected() -> None:
     head = {"section": "9", "singular": "thing", "path": "/things", "scope": "things"}
     with pytest.raises(UnknownName, match="'titel' is not a field of things"):
         type("Thing", (Resource,), {}, name="things", **head, natural_keys=(("titel",),))
@@ -71,13 +71,13 @@ def test_page_that_names_no_field_of_its_own_is_refused() -> None:
 # What follows proves that a changed fact is seen in the document: each is changed once.
 
 
-def _changed_inputs(terms: FieldInput) -> Iterator[FieldInput]:
+def iterate_changed_inputs(terms: FieldInput) -> Iterator[FieldInput]:
     yield REFUSED if terms.accepted else REQUIRED
     yield FieldInput(accepted=True, required=not terms.required, values=terms.values)
     yield FieldInput(accepted=True, required=terms.required, values=("another",))
 
 
-def _changed_fields(declared: Field, resource: Declaration) -> Iterator[Field]:
+def iterate_changed_fields(declared: Field, resource: Declaration) -> Iterator[Field]:
     yield replace(declared, kind=Kind.BOOL if declared.kind != Kind.BOOL else Kind.DATE)
     yield replace(declared, values=(*declared.values, "another"))
     yield replace(declared, listed=not declared.listed)
@@ -85,14 +85,18 @@ def _changed_fields(declared: Field, resource: Declaration) -> Iterator[Field]:
     if declared.listed:
         yield replace(declared, item_values=("another",))
     if "create" in resource.operations:
-        yield from (replace(declared, create=terms) for terms in _changed_inputs(declared.create))
+        yield from (
+            replace(declared, create=terms) for terms in iterate_changed_inputs(declared.create)
+        )
     if "update" in resource.operations:
-        yield from (replace(declared, update=terms) for terms in _changed_inputs(declared.update))
+        yield from (
+            replace(declared, update=terms) for terms in iterate_changed_inputs(declared.update)
+        )
 
 
-def _changed(intact: Declaration) -> Iterator[tuple[str, Declaration]]:
+def iterate_changes(intact: Declaration) -> Iterator[tuple[str, Declaration]]:
     for each in intact.fields.values():
-        for field in _changed_fields(each, intact):
+        for field in iterate_changed_fields(each, intact):
             yield str(field), replace(intact, fields={**intact.fields, each.name: field})
     yield "path", replace(intact, path=f"{intact.path}s")
     yield "scope", replace(intact, scope="another")
@@ -108,7 +112,11 @@ def _changed(intact: Declaration) -> Iterator[tuple[str, Declaration]]:
 
 
 @pytest.mark.parametrize("name", CATALOG)
-def test_every_declared_fact_is_in_the_document(name: str) -> None:
+def test_every_declared_property_is_in_the_api_page(name: str) -> None:
     intact = declaration(name)
 
-    assert [] == [what for what, changed in _changed(intact) if said(changed) == said(intact)]
+    assert [] == [
+        what
+        for what, changed in iterate_changes(intact)
+        if describe_resource(changed) == describe_resource(intact)
+    ]

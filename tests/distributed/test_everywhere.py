@@ -48,7 +48,7 @@ class Agencies:
     killed: list[int]
 
     def files(self, name: str) -> Path:
-        """The folder that the account's files are in."""
+        """Return the data folder of the account."""
         return self.folder / "data" / name
 
     def is_exact(self, name: str) -> bool:
@@ -58,12 +58,10 @@ class Agencies:
         return file.exists() and not differences(sandbox, file)
 
     def kill(self, name: str) -> None:
-        """Have the process killed that pulls from the account, once, while a request of it is on
-        its way.
-        """
+        """Kill the process that pulls from the account once, during a request."""
         seen = 0
 
-        def between(_: Store) -> None:
+        def kill_once(_: Store) -> None:
             nonlocal seen
             seen += 1
             if seen == KILLED_AT:
@@ -72,7 +70,7 @@ class Agencies:
                 self.killed.append(pid)
                 os.kill(pid, signal.SIGKILL)
 
-        self.sandboxes[name].between = between
+        self.sandboxes[name].between = kill_once
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +81,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def agencies(tmp_path: Path, project: Path) -> Iterator[Agencies]:
-    """A project with all accounts, none of which has landed anything."""
+    """A project with all accounts and no loaded records."""
     lines = [f'data_dir = "{tmp_path / "data"}"', 'models = "off"', f"monthly_requests = {LIMIT}"]
     with ExitStack() as stack:
         sandboxes = {
@@ -107,9 +105,9 @@ def agencies(tmp_path: Path, project: Path) -> Iterator[Agencies]:
 
 @pytest.fixture(scope="module")
 def cluster(project: Path) -> Iterator[LocalCluster]:
-    """A scheduler, and two workers that are processes of one thread each.
+    """A scheduler and two worker processes with one thread each.
 
-    Workers read the scheduler's address from their environment, so it is known before they start.
+    Workers read the scheduler's address from their environment, so it is chosen before they start.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -128,7 +126,7 @@ def cluster(project: Path) -> Iterator[LocalCluster]:
 
 
 @pytest.mark.slow
-def test_every_account_is_up_to_date_although_a_worker_was_killed(
+def test_every_account_is_pulled_although_a_worker_is_killed(
     agencies: Agencies, cluster: LocalCluster
 ) -> None:
     agencies.kill(NAMES[-1])

@@ -33,7 +33,7 @@ from connector.errors_api import (
     Redirected,
     ValidationFailed,
 )
-from tests.catalog.document import API_DOCUMENT, quoted, read_tables, table_of
+from tests.catalog.document import API_DOCUMENT, find_table, list_quoted_words, read_tables
 from tests.repository import ROOT
 
 PAGE = (ROOT / "docs" / "ERRORS.md").read_text(encoding="utf-8")
@@ -152,7 +152,9 @@ def test_composed_actions_are_documented_by_an_example() -> None:
 
 
 def test_every_error_status_of_the_api_has_an_error_class() -> None:
-    rows = table_of(read_tables(API_DOCUMENT.read_text(encoding="utf-8")), "7", "Status").records()
+    rows = find_table(
+        read_tables(API_DOCUMENT.read_text(encoding="utf-8")), "7", "Status"
+    ).records()
     statuses = [row["Status"] for row in rows if row["Status"] >= "400"]
 
     def find_names(status: str) -> list[str]:
@@ -181,7 +183,7 @@ def test_the_errors_page_explains_every_exit_status() -> None:
 
 def test_every_additional_action_belongs_to_a_known_code() -> None:
     table = next(t for t in read_tables(PAGE) if t.header[0] == "Codes")
-    documented_codes = [code for row in table.records() for code in quoted(row["Codes"])]
+    documented_codes = [code for row in table.records() for code in list_quoted_words(row["Codes"])]
     codes = [code for code, *_ in read_documented_errors() if code != ConnectorError.code]
 
     assert set(documented_codes) <= set(codes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.catalog.document import quoted, read_tables
+from tests.catalog.document import list_quoted_words, read_tables
 from tests.repository import ROOT, Repository, TextFile
 
 NOTES = ("Event", "Anomaly")
@@ -37,7 +37,7 @@ def test_every_kind_of_event_is_documented() -> None:
         if not file.path.startswith(("connector/sandbox/", "connector/publishing/"))
     }
     table = next(t for t in read_tables(page) if t.header[0] == "Kind")
-    explained = [quoted(row["Kind"])[0] for row in table.records()]
+    explained = [list_quoted_words(row["Kind"])[0] for row in table.records()]
 
     assert sorted(noted) == sorted(explained)
     assert {"deleted", "unknown_field", "unknown_value", "suppressed"} <= noted

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from connector.settings.layers import CONFIG_VARIABLE
 from connector.settings.model import ENVIRONMENT, load_settings
-from tests.catalog.document import quoted, read_tables
+from tests.catalog.document import list_quoted_words, read_tables
 from tests.repository import ROOT, Repository
 
 SETTINGS_PAGE = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
@@ -27,7 +27,10 @@ def test_environment_variables_in_documents_exist() -> None:
 
 def test_the_settings_page_lists_every_setting() -> None:
     table = next(t for t in read_tables(SETTINGS_PAGE) if t.header[0] == "Setting")
-    stated = {quoted(row["Setting"])[0]: quoted(row["Variable"])[0] for row in table.records()}
+    stated = {
+        list_quoted_words(row["Setting"])[0]: list_quoted_words(row["Variable"])[0]
+        for row in table.records()
+    }
 
     assert list(stated.items()) == list(ENVIRONMENT.items())
     assert CONFIG_VARIABLE in SETTINGS_PAGE
@@ -37,7 +40,7 @@ def test_the_settings_page_states_defaults_and_limits(tmp_path: Path) -> None:
     table = next(t for t in read_tables(SETTINGS_PAGE) if t.header[0] == "Setting")
     shown = {name: value for name, value, _ in load_settings({}, {}, tmp_path).rows()}
     for row in table.records():
-        (name,) = quoted(row["Setting"])
+        (name,) = list_quoted_words(row["Setting"])
         bounds = re.fullmatch(r"(\d+) to (\d+)", row["Allowed"])
         for bound in bounds.groups() if bounds else ():
             settings = load_settings({name: bound}, {}, tmp_path)

@@ -86,12 +86,12 @@ with Sandbox(counts={"candidates": 5, "errands": 4}) as sandbox:
 """
 
 
-def test_what_is_generated_is_not_stale() -> None:
+def test_generated_files_are_up_to_date() -> None:
     assert [] == stale(SOURCES), "run make generate"
 
 
 @pytest.mark.parametrize("name", CATALOG)
-def test_staging_has_every_column_of_landing(name: str) -> None:
+def test_staging_views_have_every_column_of_landing(name: str) -> None:
     resource = CATALOG[name]
     key = f"{resource.singular.replace(' ', '_')}_id"
     staged = {each.name for each in describe(load_project())[f"staging.{resource.view}"]}
@@ -100,7 +100,7 @@ def test_staging_has_every_column_of_landing(name: str) -> None:
     assert set() == (landed - {"id"} | {key}) - staged
 
 
-def test_a_block_that_is_not_there_is_refused() -> None:
+def test_replacing_an_unknown_block_raises() -> None:
     text = "a\n  -- x: written by `make generate`\nold\n  -- end of x\nb\n"
 
     assert text.replace("old", "new") == with_block(text, "x", "new\n")
@@ -143,14 +143,16 @@ class ProjectCopy:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> ProjectCopy:
-    """A copy of what the command reads and writes."""
+    """A copy of the files that the command reads and writes."""
     for name in ("connector", "dbt_like_sql", "docs", "generate", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("simulation"))
     return ProjectCopy(tmp_path)
 
 
 @pytest.mark.slow
-def test_a_field_is_one_line_and_a_resource_one_page(copy: ProjectCopy, tmp_path: Path) -> None:
+def test_a_new_field_or_resource_only_requires_its_declaration(
+    copy: ProjectCopy, tmp_path: Path
+) -> None:
     page = copy.root / "connector/catalog/candidate.py"
     text = page.read_text(encoding="utf-8")
     page.write_text(text.replace("    date_of_birth:", f"{FIELD}    date_of_birth:"))
@@ -178,7 +180,7 @@ def test_a_field_is_one_line_and_a_resource_one_page(copy: ProjectCopy, tmp_path
     assert 0 == used.returncode, used.stderr
 
 
-def test_a_view_that_people_wrote_is_not_written_over(copy: ProjectCopy) -> None:
+def test_a_hand_written_view_is_not_overwritten(copy: ProjectCopy) -> None:
     page = PAGE.replace("stg_errand_records", "stg_placements")
     (copy.root / "connector/catalog/errand.py").write_text(page, encoding="utf-8")
     before = copy.texts()

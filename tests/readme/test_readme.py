@@ -40,20 +40,20 @@ ELSEWHERE = ("make demo", "source .venv/bin/activate")
 _CALLED = ("export ", "unset ", *(f"connector {name} " for name in COMMANDS if name != "sandbox"))
 
 
-def blocks(language: str, page: str = README) -> list[str]:
-    """The code blocks of a language on a page."""
+def read_code_blocks(language: str, page: str = README) -> list[str]:
+    """Return the code blocks of a language on a page."""
     return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
-def session(block: str) -> tuple[list[str], list[str]]:
-    """The commands of a block, and the lines that it shows as their output."""
+def parse_session(block: str) -> tuple[list[str], list[str]]:
+    """Return the commands of a block and their expected output lines."""
     lines = block.splitlines()
     commands = [line[2:] for line in lines if line.startswith("$ ")]
     return commands, [line for line in lines if not line.startswith("$ ")]
 
 
-def run(commands: list[str], folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run commands as one bash session in the folder, both outputs together."""
+def run_bash(commands: list[str], folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run commands as one bash session in the folder, and return both outputs together."""
     ours = {k: v for k, v in os.environ.items() if not k.startswith("CONNECTOR_")}
     return subprocess.run(
         ["bash", "-c", "set -m\n" + "\n".join(commands)],  # noqa: S607  # as a reader's shell
@@ -67,11 +67,8 @@ def run(commands: list[str], folder: Path, **environ: str) -> subprocess.Complet
     )
 
 
-def called(commands: list[str], folder: Path, **environ: str) -> tuple[list[int], str]:
-    """The exit codes of the commands and what they print; ours are called in this process.
-
-    A process for each would load the connector anew: the first session has a real shell alone.
-    """
+def run_commands(commands: list[str], folder: Path, **environ: str) -> tuple[list[int], str]:
+    """Run the commands in this process where possible, and return exit codes and output."""
     statuses, printed = [], ""
     with chdir(folder):
         for command in commands:
@@ -88,43 +85,42 @@ def called(commands: list[str], folder: Path, **environ: str) -> tuple[list[int]
                 if file:
                     Path(file).write_text(ended.out)
             else:
-                done = run([command], folder)
+                done = run_bash([command], folder)
                 statuses.append(done.returncode)
                 printed += done.stdout
     return statuses, printed
 
 
-def shown(text: str) -> Iterator[list[str]]:
-    """The words of each line, without what a table is drawn with; durations are not compared."""
+def normalize_output(text: str) -> Iterator[list[str]]:
+    """Return the words of each line without table borders and durations."""
     for line in text.splitlines():
         if words := re.sub(r"in [\d.]+ s", "in N s", line.replace("─", " ")).split():
             yield words
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
+def find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     return port
 
 
-def test_the_first_session_prints_what_it_shows(tmp_path: Path) -> None:
-    commands, expected = session(blocks("console")[0])
-    port = str(free_port())
+def test_the_first_session_prints_the_documented_output(tmp_path: Path) -> None:
+    commands, expected = parse_session(read_code_blocks("console")[0])
+    port = str(find_free_port())
     typed = [c.replace("8000", port) for c in commands if c not in ELSEWHERE]
     wait = "until grep -q ready sandbox.log; do :; done; cat sandbox.log"
     typed[0] = typed[0].removesuffix("&") + "> sandbox.log 2>&1 &\n" + wait
-    done = run([*typed, "kill %1"], tmp_path)
+    done = run_bash([*typed, "kill %1"], tmp_path)
 
     assert 0 == done.returncode, done.stdout
-    printed = list(shown(done.stdout))
-    for words in shown("\n".join(expected).replace("8000", port)):
+    printed = list(normalize_output(done.stdout))
+    for words in normalize_output("\n".join(expected).replace("8000", port)):
         assert words in printed, done.stdout
 
 
 @pytest.mark.slow
-def test_every_session_runs_after_the_sessions_before_it(tmp_path: Path) -> None:
+def test_all_sessions_of_the_readme_run_in_order(tmp_path: Path) -> None:
     (tmp_path / "acme.key").touch(mode=0o600)
     counts = {"jobs": 9, "candidates": 40, "companies": 4, "bookings": 30, "leads": 9}
     with Sandbox(counts=counts) as sandbox, Sandbox(seed=9, counts={"jobs": 3}) as own:
@@ -135,11 +131,13 @@ def test_every_session_runs_after_the_sessions_before_it(tmp_path: Path) -> None
             "https://acme.example": own.base_url,
         }
         # The spreadsheet has its own test, and the first session's programs run in that one.
-        sessions = [session(each)[0] for n, each in enumerate(blocks("console")) if n != 1]
+        sessions = [
+            parse_session(each)[0] for n, each in enumerate(read_code_blocks("console")) if n != 1
+        ]
         commands = [each for some in sessions for each in some if f"{each} ".startswith(_CALLED)]
         for name, place in places.items():
             commands = [each.replace(name, place) for each in commands]
-        statuses, printed = called(commands, tmp_path)
+        statuses, printed = run_commands(commands, tmp_path)
 
     assert {0} == set(statuses), printed
     with duckdb.connect(str(tmp_path / "data" / "recruitment.duckdb"), read_only=True) as data:
@@ -150,28 +148,28 @@ def test_every_session_runs_after_the_sessions_before_it(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_the_session_with_a_spreadsheet_prints_what_it_shows(tmp_path: Path) -> None:
+def test_the_spreadsheet_session_prints_the_documented_output(tmp_path: Path) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
-    commands, expected = session(blocks("console")[1])
+    commands, expected = parse_session(read_code_blocks("console")[1])
     with Sandbox(counts={"jobs": 1}) as sandbox:
         address, key = sandbox.base_url, sandbox.key
         named = {"CONNECTOR_BASE_URL": address, "CONNECTOR_API_KEY": key}
-        statuses, text = called(commands, tmp_path, **named)
+        statuses, text = run_commands(commands, tmp_path, **named)
         people = {each["email"] for each in sandbox.store.records("candidates").values()}
 
     assert 0 == statuses[-1], text
-    printed = list(shown(text))
-    for words in shown("\n".join(expected)):
+    printed = list(normalize_output(text))
+    for words in normalize_output("\n".join(expected)):
         assert words in printed, text
     # The second push was undone, the first one stays.
     assert people == {"zoe.oneill@people.example", "mary.byrne@people.example"}
 
 
-def test_the_comparison_is_what_was_measured() -> None:
+def test_the_readme_contains_the_generated_comparison() -> None:
     assert "| **this connector** |" in block(README, "why not")
 
 
-def test_pictures_are_small_and_load_nothing() -> None:
+def test_pictures_are_small_and_load_no_external_resource() -> None:
     pages = [README, *(each.read_text() for each in (ROOT / "docs").glob("*.md"))]
     shown = {Path(name).name for page in pages for name in re.findall(r"pictures/[\w.-]+", page)}
     taken = {each.name: each for each in (ROOT / "docs" / "pictures").iterdir()}
@@ -183,14 +181,14 @@ def test_pictures_are_small_and_load_nothing() -> None:
         assert set() == {host for host in hosts if "www.w3.org" not in host}, each
 
 
-def test_every_other_command_is_run_elsewhere() -> None:
-    sessions = [session(block)[0] for block in blocks("console")]
+def test_every_command_of_the_readme_is_tested() -> None:
+    sessions = [parse_session(block)[0] for block in read_code_blocks("console")]
     known = {*sessions[0], *sessions[1], *sessions[2], *sessions[3], *ELSEWHERE}
 
     assert set() == {command for each in sessions for command in each} - known
 
 
-def test_every_room_is_there_and_every_resource_is_named_in_the_document() -> None:
+def test_the_architecture_page_names_every_package_and_resource() -> None:
     page = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
     named = set(re.findall(r"`((?:connector/|pipelines|benchmarks)\w*)`", page))
     faces = (ROOT / "connector").glob("*/__init__.py")
@@ -206,7 +204,7 @@ def test_every_room_is_there_and_every_resource_is_named_in_the_document() -> No
 def notebook(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[Sandbox, dict[str, str], dict[str, Any]]]:
-    """The notebook's sandbox, environment and variables after its cells were run."""
+    """Sandbox, environment and variables of the notebook after all cells ran."""
     counts = {"jobs": 9, "candidates": 40, "companies": 30, "bookings": 60, "leads": 9}
     cells = json.loads((ROOT / "docs" / "first_plot.ipynb").read_text())["cells"]
     lines = [line for each in cells if each["cell_type"] == "code" for line in each["source"]]
@@ -225,7 +223,7 @@ def notebook(
 
 
 @pytest.mark.slow
-def test_the_notebook_goes_from_pull_to_plot(
+def test_the_notebook_pulls_reads_and_plots_placements(
     notebook: tuple[Sandbox, dict[str, str], dict[str, Any]],
 ) -> None:
     *_, names = notebook
@@ -237,17 +235,17 @@ def test_the_notebook_goes_from_pull_to_plot(
 
 
 @pytest.mark.slow
-def test_every_example_of_a_push_from_a_query_is_ready_to_send(
+def test_every_documented_push_from_a_query_has_no_problems(
     notebook: tuple[Sandbox, dict[str, str], dict[str, Any]],
 ) -> None:
     sandbox, environ, _ = notebook
     page = (ROOT / "docs" / "REVERSE_ETL.md").read_text()
-    for query in blocks("sql", page):
+    for query in read_code_blocks("sql", page):
         Path(query.split()[1]).write_text(query)
-    exec(blocks("py", page)[0], {})  # noqa: S102  # the page's own lines
+    exec(read_code_blocks("py", page)[0], {})  # noqa: S102  # the page's own lines
     requests, ready = len(sandbox.log), {}
-    for example in blocks("console", page)[1:]:
-        ((command,), _) = session(example)
+    for example in read_code_blocks("console", page)[1:]:
+        ((command,), _) = parse_session(example)
         words = shlex.split(command)[1:]
         pushed = call([*words, "--json"], environ)
         assert 0 == pushed.status, (command, pushed.err)
@@ -261,7 +259,7 @@ def test_every_example_of_a_push_from_a_query_is_ready_to_send(
     assert requests == len(sandbox.log)
 
 
-def test_pages_where_an_analyst_begins_name_the_packages_to_install() -> None:
+def test_pages_for_analysts_name_the_packages_to_install() -> None:
     # DuckDB needs pytz for every time with a time zone that `fetchall()` returns.
     questions = (ROOT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
     for page in (README, questions):

@@ -18,7 +18,7 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from tests.catalog.document import read_tables
-from tests.readme.test_readme import free_port
+from tests.readme.test_readme import find_free_port
 from tests.repository import ROOT
 from tests.service.guide_tools import find_installed_packages, write_fake_tools
 
@@ -278,7 +278,7 @@ def test_every_command_of_the_install_guide_works(tmp_path: Path) -> None:
         server.cron("status --all")
 
         run_next()
-        with RunningDagster(server, free_port()) as dagster:
+        with RunningDagster(server, find_free_port()) as dagster:
             dagster.wait_until(LOCATIONS, STARTED)
             dagster.wait_until(DAEMONS, '"daemonType": "SCHEDULER", "healthy": true')
 

@@ -41,18 +41,18 @@ TABLES = ("landing.jobs", "history.jobs")
 
 
 @pytest.fixture
-def work(warehouse: Warehouse) -> Path:
+def work_file(warehouse: Warehouse) -> Path:
     return warehouse.work
 
 
-def test_no_progress_is_drawn_among_what_a_program_prints(work: Path) -> None:
+def test_duckdb_draws_no_progress_bar_into_the_output_of_a_program(work_file: Path) -> None:
     program = f"""
 from pathlib import Path
 import duckdb
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.published_file import open_read_only
 setting = "SELECT current_setting('enable_progress_bar')"
-path = Path({str(work)!r})
+path = Path({str(work_file)!r})
 for session in (duckdb.connect(), open_file(path), open_read_only(path)):
     with session as connection:
         print(*connection.execute(setting).fetchone())
@@ -63,7 +63,7 @@ for session in (duckdb.connect(), open_file(path), open_read_only(path)):
     assert ["True", "False", "False"] == told.split()
 
 
-def row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[int]:
+def list_row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[int]:
     """Return the number of rows of each row group of a table."""
     found = connection.execute(
         "SELECT sum(count)::BIGINT FROM pragma_storage_info(?) "
@@ -76,7 +76,9 @@ def row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("made_the_real_way")
-def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_row_groups_are_compacted_regularly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(warehouse_module, "RUNS_UNTIL_COMPACTION", 5)
     counts = []
     for number in range(12):
@@ -89,7 +91,7 @@ def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monkey
         warehouse.write(end_resource, run.run_id, replace(DONE, resource="jobs", new=1))
         with open_file(warehouse.work) as connection:
             write_notice(connection, Event("work_taken_back", "from the published file"), NOW)
-            groups = {table: row_groups(connection, table) for table in TABLES}
+            groups = {table: list_row_groups(connection, table) for table in TABLES}
             blocks = connection.execute("SELECT block_size FROM pragma_database_size()").fetchall()
         assert {number + 1} == {sum(each) for each in groups.values()}
         counts.append(max(map(len, groups.values())))
@@ -100,7 +102,7 @@ def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monkey
     assert ("from the published file",) == warehouse.write(take_notices, "last")
 
 
-def test_a_file_of_other_sizes_is_used_as_it_is(tmp_path: Path) -> None:
+def test_a_file_with_other_block_sizes_is_used_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "older.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
@@ -110,20 +112,20 @@ def test_a_file_of_other_sizes_is_used_as_it_is(tmp_path: Path) -> None:
     assert [{"n": 1}, {"n": 2}] == rows(path, "FROM kept ORDER BY n")
 
 
-def test_parts_of_one_process_have_the_file_together(work: Path) -> None:
-    with open_file(work) as mine:
-        with open_file(work) as theirs:
+def test_two_connections_of_one_process_share_the_file(work_file: Path) -> None:
+    with open_file(work_file) as mine:
+        with open_file(work_file) as theirs:
             theirs.execute("INSERT INTO landing.jobs (id) VALUES ('theirs')")
             seen = mine.execute("SELECT id FROM landing.jobs").fetchall()
         mine.execute("INSERT INTO landing.jobs (id) VALUES ('mine')")
 
     assert [("theirs",)] == seen
     assert [{"id": "mine"}, {"id": "theirs"}] == rows(
-        work, "SELECT id FROM landing.jobs ORDER BY id"
+        work_file, "SELECT id FROM landing.jobs ORDER BY id"
     )
 
 
-def test_a_file_is_free_once_it_is_closed(tmp_path: Path) -> None:
+def test_a_closed_file_can_be_opened_by_others(tmp_path: Path) -> None:
     path = tmp_path / "work.duckdb"
     for number in range(3):
         with open_file(path) as connection:
@@ -134,7 +136,7 @@ def test_a_file_is_free_once_it_is_closed(tmp_path: Path) -> None:
         path.unlink()
 
 
-def test_openings_of_a_file_at_one_time_share_it(tmp_path: Path) -> None:
+def test_threads_that_open_a_file_together_share_it(tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.duckdb" for number in range(3)]
     for path in paths:
         with open_file(path) as connection:
@@ -155,16 +157,16 @@ def test_openings_of_a_file_at_one_time_share_it(tmp_path: Path) -> None:
     assert found == [[(n % 3,), (n % 3 + 3,)] for n in range(6)]
 
 
-def test_a_file_that_is_open_otherwise_is_busy(work: Path) -> None:
-    held = duckdb.connect(str(work))
-    with pytest.raises(WarehouseBusy), open_file(work, wait_seconds=0):
+def test_a_file_opened_by_another_program_is_busy(work_file: Path) -> None:
+    held = duckdb.connect(str(work_file))
+    with pytest.raises(WarehouseBusy), open_file(work_file, wait_seconds=0):
         pass
     held.close()
-    with open_file(work) as connection:
+    with open_file(work_file) as connection:
         assert [(0,)] == connection.execute("SELECT count(*) FROM landing.jobs").fetchall()
 
 
-def test_the_catalog_has_the_file_s_own_name(tmp_path: Path) -> None:
+def test_the_database_name_is_the_name_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "some'thing.duckdb.draft"
     with open_file(path) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
@@ -175,10 +177,10 @@ def test_the_catalog_has_the_file_s_own_name(tmp_path: Path) -> None:
     assert [(1, "some'thing")] == here == there
 
 
-def test_a_file_that_is_kept_open_is_had_by_who_waits_for_it(warehouse: Warehouse) -> None:
+def test_a_file_kept_open_is_released_to_a_waiting_process(warehouse: Warehouse) -> None:
     with warehouse.keep_open():
         warehouse.read(last_runs, 1)
-        waiting = start_waiting(warehouse.work)
+        waiting = start_waiting_process(warehouse.work)
         try:
             until = time.monotonic() + 60
             while not is_requested(warehouse.work):
@@ -193,13 +195,13 @@ def test_a_file_that_is_kept_open_is_had_by_who_waits_for_it(warehouse: Warehous
     assert ("theirs",) == tuple(run.run_id for run in found)
 
 
-def test_nobody_waits_for_a_file_that_is_free(warehouse: Warehouse) -> None:
+def test_a_file_kept_open_is_not_released_without_a_request(warehouse: Warehouse) -> None:
     with warehouse.keep_open():
         warehouse.read(last_runs, 1)
         assert not is_requested(warehouse.work)
         warehouse.release_if_requested()
         with pytest.raises(WarehouseBusy):
-            busy_elsewhere(warehouse.work)
+            open_in_other_process(warehouse.work)
 
 
 WAITING = """
@@ -217,14 +219,14 @@ except WarehouseBusy:
 """
 
 
-def start_waiting(work: Path, wait_seconds: float = 30) -> subprocess.Popen[bytes]:
-    """Another process that opens the file as soon as it can."""
-    command = [sys.executable, "-c", WAITING, str(work), str(wait_seconds)]
+def start_waiting_process(work_file: Path, wait_seconds: float = 30) -> subprocess.Popen[bytes]:
+    """Start a process that opens the file as soon as it can."""
+    command = [sys.executable, "-c", WAITING, str(work_file), str(wait_seconds)]
     return subprocess.Popen(command, stdout=subprocess.PIPE)
 
 
-def busy_elsewhere(work: Path) -> None:
-    """Raise `WarehouseBusy` where another process is refused the file at once."""
-    said, _ = start_waiting(work, 0).communicate(timeout=60)
+def open_in_other_process(work_file: Path) -> None:
+    """Raise `WarehouseBusy` if another process cannot open the file immediately."""
+    said, _ = start_waiting_process(work_file, 0).communicate(timeout=60)
     if b"busy" in said:
         raise WarehouseBusy("held")

@@ -25,7 +25,13 @@ from connector.warehouse.warehouse import Warehouse
 from tests.seeds import seeds
 from tests.support.agency import rows
 from tests.tiers import first_fast
-from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences
+from tests.warehouse.versions import (
+    CANDIDATES,
+    find_violations,
+    make_detail,
+    make_item,
+    timestamp_at,
+)
 
 HIDDEN = "offer_accepted"
 """A status that lists do not document."""
@@ -37,19 +43,19 @@ CHECKED = settings(
 
 
 @pytest.fixture(scope="module")
-def prepared() -> Iterator[Path]:
-    """A prepared warehouse's folder, to be copied: preparing is the slow part."""
+def prepared_folder() -> Iterator[Path]:
+    """The folder of a prepared warehouse, copied by each test because preparing is slow."""
     with tempfile.TemporaryDirectory() as folder:
         Warehouse(Path(folder)).prepare()
         yield Path(folder)
 
 
 @contextmanager
-def fresh(prepared: Path) -> Iterator[Warehouse]:
-    """A warehouse of one's own, kept open."""
+def open_fresh_warehouse(prepared_folder: Path) -> Iterator[Warehouse]:
+    """Open a separate copy of the warehouse."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
-        shutil.copytree(prepared, copy)
+        shutil.copytree(prepared_folder, copy)
         warehouse = Warehouse(copy)
         with warehouse.keep_open():
             yield warehouse
@@ -78,7 +84,7 @@ class HistoryModel:
     """Status that the last detail of each id showed."""
 
     def list(self, id: str, at: float, shown: dict[str, Any]) -> None:
-        """A list shows the record."""
+        """Record that a list shows the record."""
         if id not in self.versions:
             self.versions[id] = [Kept(shown, False, None, at)]
             return
@@ -102,7 +108,7 @@ class HistoryModel:
             last.last_at = max(at, last.last_at)
 
     def read(self, id: str, at: float, updated: float, shown: dict[str, Any]) -> None:
-        """A detail shows the record."""
+        """Record that a detail shows the record."""
         chain = self.versions.setdefault(id, [])
         whole = {**shown, "updated_at": updated}
         if not chain:
@@ -135,7 +141,7 @@ class HistoryModel:
         return bool(whole["status"] != HIDDEN)
 
     def gone(self, id: str, at: float) -> None:
-        """The API says that the record is gone."""
+        """Record that the API reported the deletion."""
         last = self.versions[id][-1] if id in self.versions else None
         if last is not None and not last.ended_by:
             last.ended_by, last.last_at = "deletion", max(at, last.last_at)
@@ -158,25 +164,27 @@ STEPS = st.lists(st.tuples(st.sampled_from([0, 0.5, 1, 20, 40, -30]), BATCH), ma
 @pytest.mark.slow
 @CHECKED
 @given(STEPS)
-def test_the_versions_are_those_that_were_observed(prepared: Path, steps: Any) -> None:
+def test_the_stored_versions_equal_those_of_the_model(prepared_folder: Path, steps: Any) -> None:
     model, at = HistoryModel(), 0.0
-    with fresh(prepared) as warehouse:
+    with open_fresh_warehouse(prepared_folder) as warehouse:
         for wait, batch in steps:
             at += wait
             items, records = [], []
             for id, shown in batch.get("listed", {}).items():
-                items.append(item(id, at, **shown))
+                items.append(make_item(id, at, **shown))
                 model.list(id, at, shown)
             for id, (shown, city, age) in batch.get("read", {}).items():
-                records.append(detail(id, at + 0.1, at - age, **shown, city=city))
+                records.append(make_detail(id, at + 0.1, at - age, **shown, city=city))
                 model.read(id, at + 0.1, at - age, {**shown, "city": city})
-            gone = {id: DeletionProof(moment(at + 0.2)) for id in sorted(batch.get("gone", ()))}
+            gone = {
+                id: DeletionProof(timestamp_at(at + 0.2)) for id in sorted(batch.get("gone", ()))
+            }
             for id in gone:
                 model.gone(id, at + 0.2)
             what = Commit(items=tuple(items), records=tuple(records), gone=gone)
-            warehouse.commit(CANDIDATES, what, "run", moment(at))
+            warehouse.commit(CANDIDATES, what, "run", timestamp_at(at))
         warehouse.release()
-        assert [] == offences(warehouse)
+        assert [] == find_violations(warehouse)
         found = rows(warehouse.work, "FROM history.candidates ORDER BY id, _version")
     expected = [
         (
@@ -213,8 +221,8 @@ class RecordLife:
     is_there: bool = True
 
 
-def live_on(life: RecordLife, chance: random.Random, at: float) -> None:
-    """Something happens to the record, and is dated as the API dates it."""
+def change_life(life: RecordLife, chance: random.Random, at: float) -> None:
+    """Change, delete or restore the record, dated as the API dates it."""
     if chance.random() < (0.15 if life.is_there else 0.6):
         life.is_there = not life.is_there
         (life.edits if life.is_there else life.deaths).append(at)
@@ -225,40 +233,42 @@ def live_on(life: RecordLife, chance: random.Random, at: float) -> None:
     life.edits.append(at)
 
 
-def look_at(warehouse: Warehouse, life: RecordLife, chance: random.Random, at: float) -> None:
-    """Commit what a list, a detail, or a list and then a detail would show."""
+def pull_record(warehouse: Warehouse, life: RecordLife, chance: random.Random, at: float) -> None:
+    """Commit a list, a detail, or a list and then a detail of the record."""
     items: tuple[Candidate, ...] = ()
     records: tuple[FoundDetail, ...] = ()
     gone: dict[str, DeletionProof] = {}
     how = chance.choice(["list", "detail", "both"])
     if life.is_there and how != "detail":
         listed = {name: life.shown[name] for name in ("status", "first_name")}
-        items = (item("a", at, **listed),)
+        items = (make_item("a", at, **listed),)
     if how != "list":
         if life.is_there:
-            records = (detail("a", at, life.updated, **life.shown),)
+            records = (make_detail("a", at, life.updated, **life.shown),)
         else:
-            gone = {"a": DeletionProof(moment(at))}
+            gone = {"a": DeletionProof(timestamp_at(at))}
     what = Commit(items=items, records=records, gone=gone)
-    warehouse.commit(CANDIDATES, what, "run", moment(at))
+    warehouse.commit(CANDIDATES, what, "run", timestamp_at(at))
 
 
 @pytest.mark.parametrize("seed", first_fast(seeds(8), 3))
-def test_each_interval_holds_what_happened(prepared: Path, seed: int) -> None:
+def test_each_interval_contains_the_true_time_of_its_change(
+    prepared_folder: Path, seed: int
+) -> None:
     chance = random.Random(seed)
     life = RecordLife({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])
-    with fresh(prepared) as warehouse:
+    with open_fresh_warehouse(prepared_folder) as warehouse:
         for step in range(60):
             at = 10.0 * step
             if chance.random() < 0.5:
-                live_on(life, chance, at)
+                change_life(life, chance, at)
             else:
-                look_at(warehouse, life, chance, at)
+                pull_record(warehouse, life, chance, at)
         warehouse.release()
-        assert [] == offences(warehouse)
+        assert [] == find_violations(warehouse)
         found = rows(warehouse.work, "FROM history.candidates ORDER BY _version")
-    edits = [moment(each) for each in life.edits]
-    deaths = [moment(each) for each in life.deaths]
+    edits = [timestamp_at(each) for each in life.edits]
+    deaths = [timestamp_at(each) for each in life.deaths]
     for before, row in pairwise(found):
         began = [e for e in edits if row["_began_after"] < e < row["_began_before"]]
         assert began, f"version {row['_version']} began without a change"

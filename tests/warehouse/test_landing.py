@@ -30,20 +30,20 @@ JOBS = Stream(CATALOG["jobs"])
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 
-def candidate(id: str, **fields: Any) -> FoundDetail:
-    """A candidate as a detail answer shows it."""
+def make_candidate(id: str, **fields: Any) -> FoundDetail:
+    """Return a candidate as a detail shows it."""
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
     return FoundDetail(Candidate({"id": id, **stamps, **fields}), NOW)
 
 
-def land(warehouse: Warehouse, *found: FoundDetail, **rest: Any) -> LandedCounts:
+def commit_records(warehouse: Warehouse, *found: FoundDetail, **rest: Any) -> LandedCounts:
     """Commit these records."""
     return warehouse.commit(CANDIDATES, Commit(records=found, **rest), "run-1", NOW)
 
 
-def test_whatever_text_holds_is_landed_as_it_came(warehouse: Warehouse) -> None:
+def test_texts_with_any_characters_are_stored_unchanged(warehouse: Warehouse) -> None:
     texts = ["", "a 'b' \"c\"", "x\r\ny\tz", "nul \x00 inside", "👩🏽‍💻 Zoë", "half \ud83d pair"]
-    land(warehouse, *(candidate(str(n), notes=text) for n, text in enumerate(texts)))
+    commit_records(warehouse, *(make_candidate(str(n), notes=text) for n, text in enumerate(texts)))
     landed = rows(warehouse.work, "SELECT notes, _record FROM landing.candidates ORDER BY id")
 
     texts[-1] = "half \ufffd pair"
@@ -51,10 +51,10 @@ def test_whatever_text_holds_is_landed_as_it_came(warehouse: Warehouse) -> None:
     assert texts == [json.loads(row["_record"])["notes"] for row in landed]
 
 
-def test_odd_values_are_kept_and_told_once(warehouse: Warehouse) -> None:
+def test_unexpected_values_are_kept_and_reported_once(warehouse: Warehouse) -> None:
     odd = {"status": "on_mars", "rating": "five", "shoe_size": 44, "first_name": "Ada"}
-    land(warehouse, candidate("1", **odd), candidate("2", **odd))
-    land(warehouse, candidate("3", **odd))
+    commit_records(warehouse, make_candidate("1", **odd), make_candidate("2", **odd))
+    commit_records(warehouse, make_candidate("3", **odd))
     landed = rows(warehouse.work, "SELECT status, rating, _record FROM landing.candidates")
     events = rows(warehouse.work, "SELECT kind, detail FROM sync.events ORDER BY kind")
 
@@ -67,23 +67,29 @@ def test_odd_values_are_kept_and_told_once(warehouse: Warehouse) -> None:
     ] == events
 
 
-def test_fates_are_counted_and_an_id_is_one_row(warehouse: Warehouse) -> None:
-    assert LandedCounts(new=2) == land(warehouse, candidate("1"), candidate("2"))
-    again = land(warehouse, candidate("1"), candidate("2", city="Bath"), candidate("3"))
+def test_new_changed_and_deleted_records_are_counted_with_one_row_per_id(
+    warehouse: Warehouse,
+) -> None:
+    assert LandedCounts(new=2) == commit_records(
+        warehouse, make_candidate("1"), make_candidate("2")
+    )
+    again = commit_records(
+        warehouse, make_candidate("1"), make_candidate("2", city="Bath"), make_candidate("3")
+    )
 
     assert LandedCounts(new=1, changed=1, unchanged=1) == again
-    assert LandedCounts(deleted=1) == land(
+    assert LandedCounts(deleted=1) == commit_records(
         warehouse, gone={"1": DeletionProof(NOW), "unknown": DeletionProof(NOW)}
     )
-    assert LandedCounts() == land(warehouse, gone={"1": DeletionProof(NOW)})
+    assert LandedCounts() == commit_records(warehouse, gone={"1": DeletionProof(NOW)})
     assert 3 == len(rows(warehouse.work, "FROM landing.candidates"))
     assert 2 == warehouse.query(CANDIDATES, pull_commands.CountLive())
     # A record that is read again after it was held for deleted lives again.
-    assert LandedCounts(changed=1) == land(warehouse, candidate("1"))
+    assert LandedCounts(changed=1) == commit_records(warehouse, make_candidate("1"))
     assert 3 == warehouse.query(CANDIDATES, pull_commands.CountLive())
 
 
-def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -> None:
+def test_listed_records_are_queued_until_their_details_are_committed(warehouse: Warehouse) -> None:
     items = tuple(
         Job(
             {"id": f"j{n}", "title": f"T{n}", "created_at": f"2026-01-0{n}T00:00:00Z"}, is_item=True
@@ -102,33 +108,37 @@ def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -
     assert 2 == warehouse.read(read_status, "jobs").pending
 
 
-def test_a_commit_is_whole_or_nothing(warehouse: Warehouse) -> None:
-    land(warehouse, bookmark=Bookmark(proven_at=NOW))
+def test_a_failed_commit_stores_nothing(warehouse: Warehouse) -> None:
+    commit_records(warehouse, bookmark=Bookmark(proven_at=NOW))
     earlier = Bookmark(proven_at=NOW.replace(year=2025))
     with pytest.raises(AssertionError, match="moved back"):
-        land(warehouse, candidate("1"), events=(Event("test", "lost"),), bookmark=earlier)
+        commit_records(
+            warehouse, make_candidate("1"), events=(Event("test", "lost"),), bookmark=earlier
+        )
 
     assert [] == rows(warehouse.work, "FROM landing.candidates")
     assert [] == rows(warehouse.work, "FROM sync.events")
     assert NOW == warehouse.read(read_bookmark, CANDIDATES).proven_at
 
 
-def test_rows_that_cannot_land_leave_the_bookmark_where_it_was(warehouse: Warehouse) -> None:
-    land(warehouse, bookmark=Bookmark(proven_at=NOW))
+def test_a_failed_commit_does_not_move_the_bookmark(warehouse: Warehouse) -> None:
+    commit_records(warehouse, bookmark=Bookmark(proven_at=NOW))
     with open_file(warehouse.work) as connection:
         connection.execute("DROP TABLE landing.candidates")
     with pytest.raises(duckdb.CatalogException):
-        land(warehouse, candidate("1"), bookmark=Bookmark(proven_at=NOW + timedelta(hours=1)))
+        commit_records(
+            warehouse, make_candidate("1"), bookmark=Bookmark(proven_at=NOW + timedelta(hours=1))
+        )
 
     assert NOW == warehouse.read(read_bookmark, CANDIDATES).proven_at
 
 
-def test_rows_of_one_date_are_not_newer_than_each_other(warehouse: Warehouse) -> None:
+def test_records_with_equal_dates_are_not_newer_than_each_other(warehouse: Warehouse) -> None:
     tied, later = "2026-01-02T00:00:00.000001Z", "2026-01-02T00:00:00.000002Z"
-    land(
+    commit_records(
         warehouse,
-        *(candidate(id, updated_at=tied) for id in "ab"),
-        candidate("c", updated_at=later),
+        *(make_candidate(id, updated_at=tied) for id in "ab"),
+        make_candidate("c", updated_at=later),
     )
     found = warehouse.query(
         CANDIDATES, pull_commands.UpdatedBetween(datetime.fromisoformat(tied), NOW)
@@ -137,7 +147,7 @@ def test_rows_of_one_date_are_not_newer_than_each_other(warehouse: Warehouse) ->
     assert frozenset("c") == found
 
 
-def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_of_another_program_is_rejected_and_not_changed(tmp_path: Path) -> None:
     foreign = Warehouse(tmp_path / "foreign")
     foreign.folder.mkdir()
     with duckdb.connect(str(foreign.work)) as connection:
@@ -154,19 +164,19 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     assert garbage.work.read_bytes().startswith(b"not a database")
 
 
-def test_a_column_that_a_declaration_gained_is_added(warehouse: Warehouse) -> None:
-    land(warehouse, candidate("1", city="Bath"))
+def test_a_newly_declared_column_is_added_to_the_table(warehouse: Warehouse) -> None:
+    commit_records(warehouse, make_candidate("1", city="Bath"))
     with open_file(warehouse.work) as connection:
         connection.execute("ALTER TABLE landing.candidates DROP COLUMN languages")
     warehouse.prepare()
-    land(warehouse, candidate("2", languages="Welsh"))
+    commit_records(warehouse, make_candidate("2", languages="Welsh"))
     landed = rows(warehouse.work, "SELECT city, languages FROM landing.candidates ORDER BY id")
 
     expected = [{"city": "Bath", "languages": None}, {"city": None, "languages": "Welsh"}]
     assert expected == landed
 
 
-def test_whoever_holds_the_file_is_named(warehouse: Warehouse) -> None:
+def test_the_process_that_has_the_file_open_is_named(warehouse: Warehouse) -> None:
     hold = (
         "import duckdb, sys; held = duckdb.connect(sys.argv[1]); "
         "print('held', flush=True); sys.stdin.read()"

@@ -12,7 +12,7 @@ RECORDS = 2**16 + 1
 """More than a digest of 16 bits can tell apart."""
 
 
-def test_no_value_finds_the_record_of_another(tmp_path: Path) -> None:
+def test_a_lookup_never_finds_the_record_of_another_value(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     warehouse.prepare()
     with open_file(warehouse.work) as connection:

@@ -54,13 +54,15 @@ def account(tmp_path: Path) -> Iterator[AccountWithHistory]:
         yield AccountWithHistory(sandbox, tmp_path)
 
 
-def test_a_lost_work_file_is_made_of_the_published_one(account: AccountWithHistory) -> None:
+def test_a_lost_work_file_is_restored_from_the_published_one(account: AccountWithHistory) -> None:
     account.warehouse.work.unlink()
     account.sandbox.store.update("candidates", account.ids[2], {"city": "York"})
     account.sandbox.store.delete("candidates", account.ids[3])
 
-    told = [account.call("status").err, account.call("doctor").out]
-    assert [] == [each for each in told if "work.duckdb is missing" not in each.replace("\n", " ")]
+    outputs = [account.call("status").err, account.call("doctor").out]
+    assert [] == [
+        each for each in outputs if "work.duckdb is missing" not in each.replace("\n", " ")
+    ]
     assert not account.warehouse.exists
     before = len(account.sandbox.log)
     pulled = account.call_pull()
@@ -83,7 +85,7 @@ def test_a_lost_work_file_is_made_of_the_published_one(account: AccountWithHisto
     )
 
 
-def test_what_is_taken_back_is_the_work_file_as_it_was(account: AccountWithHistory) -> None:
+def test_the_restored_work_file_equals_the_lost_one(account: AccountWithHistory) -> None:
     tables = {
         f"{each['schema_name']}.{each['table_name']}"
         for each in account.rows("SELECT schema_name, table_name FROM duckdb_tables()")
@@ -104,7 +106,7 @@ def test_what_is_taken_back_is_the_work_file_as_it_was(account: AccountWithHisto
     first_fast([{"CONNECTOR_PUBLISH_PERSONAL": "drop"}, {"CONNECTOR_PUBLISH_WITHOUT": "history"}]),
     ids=["personal", "schema"],
 )
-def test_a_published_file_that_lacks_something_is_not_published_over(
+def test_an_incomplete_published_file_is_not_replaced_after_a_loss(
     account: AccountWithHistory, setting: dict[str, str]
 ) -> None:
     assert 0 == account.call("publish", **setting).status
@@ -122,7 +124,9 @@ def test_a_published_file_that_lacks_something_is_not_published_over(
     assert [] == differences(account.sandbox, account.warehouse.published)
 
 
-def test_a_log_of_a_lost_file_is_set_aside(account: AccountWithHistory) -> None:
+def test_the_log_of_a_lost_work_file_is_kept_under_another_name(
+    account: AccountWithHistory,
+) -> None:
     account.warehouse.work.with_name("work.duckdb.wal").write_bytes(b"of the lost file")
     account.warehouse.work.unlink()
 
@@ -133,14 +137,16 @@ def test_a_log_of_a_lost_file_is_set_aside(account: AccountWithHistory) -> None:
     assert [] == differences(account.sandbox, account.warehouse.published)
 
 
-def test_processes_that_begin_together_make_it_once(account: AccountWithHistory) -> None:
+def test_threads_that_prepare_together_restore_the_work_file_once(
+    account: AccountWithHistory,
+) -> None:
     account.warehouse.work.unlink()
 
-    async def together() -> None:
+    async def prepare_together() -> None:
         others = (Warehouse(account.warehouse.folder) for _ in range(4))
         await asyncio.gather(*(asyncio.to_thread(each.prepare) for each in others))
 
-    asyncio.run(together())
+    asyncio.run(prepare_together())
 
     with reading(account.warehouse.work) as connection:
         counted = "SELECT count(*) FROM sync.events WHERE kind = 'work_taken_back'"
@@ -150,7 +156,7 @@ def test_processes_that_begin_together_make_it_once(account: AccountWithHistory)
 @pytest.mark.slow
 @pytest.mark.usefixtures("made_the_real_way")
 @pytest.mark.parametrize("has_published", only_fast([False, True], [True]))
-def test_a_disk_that_fills_while_the_file_is_made(
+def test_a_full_disk_during_a_restore_leaves_no_partial_work_file(
     account: AccountWithHistory, has_published: bool
 ) -> None:
     account.warehouse.work.unlink()
@@ -159,7 +165,7 @@ def test_a_disk_that_fills_while_the_file_is_made(
     sizes = [*range(0, 64, 4), *range(64, 512, 64)]
     starved = 0
     for size in sizes:
-        with room_for(size * 1024), suppress(WarehouseError):
+        with limit_file_size(size * 1024), suppress(WarehouseError):
             account.warehouse.prepare()
         if not account.warehouse.work.exists():
             starved += 1
@@ -174,8 +180,8 @@ def test_a_disk_that_fills_while_the_file_is_made(
 
 
 @contextmanager
-def room_for(size: int) -> Iterator[None]:
-    """No file of this process grows beyond so many bytes."""
+def limit_file_size(size: int) -> Iterator[None]:
+    """Limit the size of files that this process writes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -185,7 +191,9 @@ def room_for(size: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("size", only_fast([0, 4096, 8192], [4096]))
-def test_a_half_made_file_of_an_earlier_version(account: AccountWithHistory, size: int) -> None:
+def test_a_truncated_work_file_is_replaced_by_the_next_pull(
+    account: AccountWithHistory, size: int
+) -> None:
     content = account.warehouse.work.read_bytes()[:size]
     shutil.rmtree(account.warehouse.folder)
     account.warehouse.folder.mkdir(mode=0o700)

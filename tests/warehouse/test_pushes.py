@@ -28,15 +28,15 @@ from tests.support.clock import Time
 TABLES = ("batches", "rows", "attempts", "problems", "before_images")
 
 
-def everything(path: Path) -> dict[str, list[str]]:
-    """All rows of all tables, as texts in order."""
+def read_push_tables(path: Path) -> dict[str, list[str]]:
+    """Return all rows of all push tables as sorted texts."""
     return {
         table: sorted(str(each) for each in rows(path, f"FROM push.{table}")) for table in TABLES
     }
 
 
-def pushed(pusher: Pusher) -> BatchReport:
-    """A file of which one row is rejected, one held, one created, one an update, one invalid."""
+def push_mixed_file(pusher: Pusher) -> BatchReport:
+    """Push a file with a rejected, a held, a created, an updated and an invalid row."""
     sandbox = pusher.sandbox
     body = {**make_create(9).fields, "email": "old@example.com"}
     old = sandbox.store.create("candidates", body).record
@@ -53,17 +53,17 @@ def pushed(pusher: Pusher) -> BatchReport:
     return report
 
 
-def test_the_copy_is_the_journal(tmp_path: Path) -> None:
+def test_the_published_push_tables_equal_the_journal(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(clock=time.servers) as sandbox:
         pusher = Pusher(sandbox, tmp_path, time)
-        report = pushed(pusher)
+        report = push_mixed_file(pusher)
         file = published(tmp_path)
         assert_same(file, report, pusher)
 
-        before = everything(file)
+        before = read_push_tables(file)
         assert None is copy_and_publish(pusher.settings)
-        assert before == everything(file)
+        assert before == read_push_tables(file)
 
         sandbox.faults.clear()
         held = next(row for row in report.rows if row.outcome == "held")
@@ -75,7 +75,7 @@ def test_the_copy_is_the_journal(tmp_path: Path) -> None:
 
 
 def assert_same(file: Path, report: BatchReport, pusher: Pusher) -> None:
-    """The published tables say what the report and the journal say, and nothing else."""
+    """Assert that the published tables contain exactly the report and the journal."""
     counted = Counter(each["outcome"] for each in rows(file, "FROM push.rows"))
     assert dict(report.counts) == dict(counted)
     listed = rows(file, "FROM push.rows ORDER BY number")
@@ -97,7 +97,7 @@ def assert_same(file: Path, report: BatchReport, pusher: Pusher) -> None:
     assert [(9, images[0].record)] == [(a["number"], json.loads(a["record"])) for a in kept]
 
 
-def test_a_copy_that_is_overtaken_writes_nothing(tmp_path: Path) -> None:
+def test_an_older_copy_of_the_journal_does_not_overwrite_a_newer_one(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     warehouse.prepare()
     image = {"batch": "b", "number": 2, "step": "first", "noted_at": None}

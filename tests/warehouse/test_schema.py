@@ -45,7 +45,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def warehouse(sandbox: Sandbox, tmp_path: Path) -> Warehouse:
-    """Everything pulled, with more than one version of some records."""
+    """A warehouse with all records pulled, and several versions of some."""
     pulled(sandbox, tmp_path)
     for name in ("candidates", "leads"):
         sandbox.store.update(name, min(sandbox.store.records(name)), {"notes": "changed"})
@@ -53,16 +53,16 @@ def warehouse(sandbox: Sandbox, tmp_path: Path) -> Warehouse:
     return Warehouse(tmp_path / "data")
 
 
-def columns(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
-    """Every column of the file with its type and comment."""
+def list_columns(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
+    """Return every column of the file with its type and comment."""
     return connection.execute(
         "SELECT schema_name, table_name, column_name, data_type, comment FROM duckdb_columns() "
         "WHERE NOT internal ORDER BY ALL"
     ).fetchall()
 
 
-def content(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, Any]]]:
-    """Every row of the landing and the history, whatever the order of columns."""
+def read_content(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, Any]]]:
+    """Return every row of landing and history, independent of the column order."""
     found = {}
     for table in declared_tables():
         if table.schema in ("landing", "history"):
@@ -72,28 +72,26 @@ def content(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, A
     return found
 
 
-def test_a_work_file_without_columns_that_the_catalog_has_gets_them_with_their_values(
-    warehouse: Warehouse,
-) -> None:
+def test_columns_missing_in_a_work_file_are_added_with_their_values(warehouse: Warehouse) -> None:
     with duckdb.connect(str(warehouse.work)) as connection:
-        before, wanted = content(connection), columns(connection)
+        before, wanted = read_content(connection), list_columns(connection)
         for table in declared_tables():
             for each in table.columns:
                 if each.field is not None and each.name not in KEPT:
                     connection.execute(f'ALTER TABLE {table.quoted} DROP COLUMN "{each.name}"')
-        assert len(columns(connection)) < len(wanted)
+        assert len(list_columns(connection)) < len(wanted)
 
     warehouse.prepare()
 
     with duckdb.connect(str(warehouse.work)) as connection:
-        assert wanted == columns(connection)
-        assert before == content(connection)
+        assert wanted == list_columns(connection)
+        assert before == read_content(connection)
 
 
-def test_a_work_file_without_tables_or_own_columns_gets_them(warehouse: Warehouse) -> None:
+def test_tables_and_internal_columns_missing_in_a_work_file_are_added(warehouse: Warehouse) -> None:
     own = [each for each in declared_tables() if each.schema in ("sync", "push")]
     with duckdb.connect(str(warehouse.work)) as connection:
-        wanted = columns(connection)
+        wanted = list_columns(connection)
         for number, table in enumerate(own):
             if table.name == "schema_version":
                 continue
@@ -106,10 +104,10 @@ def test_a_work_file_without_tables_or_own_columns_gets_them(warehouse: Warehous
     warehouse.prepare()
 
     with duckdb.connect(str(warehouse.work)) as connection:
-        assert wanted == columns(connection)
+        assert wanted == list_columns(connection)
 
 
-def test_runs_before_a_column_was_added_are_read(tmp_path: Path) -> None:
+def test_runs_recorded_before_a_column_was_added_are_read(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path / "data")
     warehouse.prepare()
     with duckdb.connect(str(warehouse.work)) as connection:
@@ -137,7 +135,7 @@ def test_runs_before_a_column_was_added_are_read(tmp_path: Path) -> None:
     assert [5, None] == [each.budget for each in warehouse.read(last_runs, 2)]
 
 
-def test_the_next_pull_after_a_column_was_added_is_exact_and_reads_nothing_again(
+def test_the_pull_after_adding_a_column_is_exact_without_extra_requests(
     warehouse: Warehouse, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     usual = pulled(sandbox, tmp_path).requests
@@ -152,7 +150,7 @@ def test_the_next_pull_after_a_column_was_added_is_exact_and_reads_nothing_again
     assert [] == differences(sandbox, published(tmp_path))
 
 
-def test_tables_that_are_complete_are_not_written_again(tmp_path: Path) -> None:
+def test_complete_tables_are_not_written_again(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     warehouse.prepare()
     before = warehouse.work.read_bytes()
@@ -163,7 +161,7 @@ def test_tables_that_are_complete_are_not_written_again(tmp_path: Path) -> None:
     assert before == warehouse.work.read_bytes()
 
 
-def newer_work(folder: Path) -> ConnectorError:
+def open_newer_work_file(folder: Path) -> ConnectorError:
     """Return the error for a work file of a newer version."""
     warehouse = Warehouse(folder)
     warehouse.prepare()
@@ -177,7 +175,7 @@ def newer_work(folder: Path) -> ConnectorError:
     return caught.value
 
 
-def newer_ledger(folder: Path) -> ConnectorError:
+def open_newer_ledger(folder: Path) -> ConnectorError:
     """Return the error for a ledger of a newer version."""
     with Ledger(folder) as ledger:
         ledger.read_uses()
@@ -188,8 +186,8 @@ def newer_ledger(folder: Path) -> ConnectorError:
     return caught.value
 
 
-@pytest.mark.parametrize("make", [newer_work, newer_ledger])
-def test_a_file_of_a_newer_version_is_refused(make: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [open_newer_work_file, open_newer_ledger])
+def test_a_file_of_a_newer_version_is_rejected(make: Any, tmp_path: Path) -> None:
     error = make(tmp_path)
 
     assert "by a newer version of the connector" in str(error)
@@ -197,7 +195,7 @@ def test_a_file_of_a_newer_version_is_refused(make: Any, tmp_path: Path) -> None
     assert "Install that version, or restore a backup of this version" in error.action
 
 
-def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_rejected_and_not_changed(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "sales.duckdb")) as connection:
         connection.execute("CREATE TABLE sales (amount INTEGER)")
         with pytest.raises(NotAWarehouse, match="another program"):

@@ -20,36 +20,36 @@ CREATED = START - timedelta(days=30)
 LISTED = ("id", "created_at", "first_name", "status")
 
 
-def moment(seconds: float) -> datetime:
-    """So many seconds after the beginning."""
+def timestamp_at(seconds: float) -> datetime:
+    """Return the timestamp so many seconds after the start."""
     return START + timedelta(seconds=seconds)
 
 
-def detail(id: str, at: float, updated: float, **fields: Any) -> FoundDetail:
-    """A candidate's detail, read at second `at`, which says that it changed at second `updated`."""
-    stamps = {"created_at": CREATED.isoformat(), "updated_at": moment(updated).isoformat()}
-    return FoundDetail(Candidate({"id": id, **stamps, **fields}), moment(at))
+def make_detail(id: str, at: float, updated: float, **fields: Any) -> FoundDetail:
+    """Return a candidate's detail read at second `at` and last changed at second `updated`."""
+    stamps = {"created_at": CREATED.isoformat(), "updated_at": timestamp_at(updated).isoformat()}
+    return FoundDetail(Candidate({"id": id, **stamps, **fields}), timestamp_at(at))
 
 
-def item(id: str, at: float, **fields: Any) -> Candidate:
-    """A candidate as a list showed it at second `at`."""
+def make_item(id: str, at: float, **fields: Any) -> Candidate:
+    """Return a candidate as a list showed it at second `at`."""
     raw = {"id": id, "created_at": CREATED.isoformat(), **fields}
-    return Candidate(raw, is_item=True, served_at=moment(at))
+    return Candidate(raw, is_item=True, served_at=timestamp_at(at))
 
 
-def versions(warehouse: Warehouse, id: str = "1", table: str = "candidates") -> list[Any]:
-    """The versions of a record, oldest first."""
+def read_versions(warehouse: Warehouse, id: str = "1", table: str = "candidates") -> list[Any]:
+    """Return the versions of a record, oldest first."""
     query = f"FROM history.{table} WHERE id = '{id}' ORDER BY _version"  # ids of our own
     return rows(warehouse.work, query)
 
 
-def landed(warehouse: Warehouse, id: str = "1") -> dict[str, Any]:
-    """The landed row of a candidate."""
+def read_landed(warehouse: Warehouse, id: str = "1") -> dict[str, Any]:
+    """Return the landing row of a candidate."""
     return rows(warehouse.work, f"FROM landing.candidates WHERE id = '{id}'")[0]  # as above
 
 
-def offences(warehouse: Warehouse, table: str = "candidates") -> list[str]:
-    """Every way in which the history breaks its promises, as it stands."""
+def find_violations(warehouse: Warehouse, table: str = "candidates") -> list[str]:
+    """Return every violation of the properties of the history."""
     found = rows(warehouse.work, f"FROM history.{table} ORDER BY id, _version")
     rows_landed = {row["id"]: row for row in rows(warehouse.work, f"FROM landing.{table}")}
     by_id: dict[str, list[dict[str, Any]]] = {}
@@ -57,19 +57,19 @@ def offences(warehouse: Warehouse, table: str = "candidates") -> list[str]:
         by_id.setdefault(row["id"], []).append(row)
     told = [] if by_id.keys() == rows_landed.keys() else ["not every landed id has versions"]
     for id, chain in by_id.items():
-        told += [f"{id}: {each}" for each in _chain_offences(chain)]
-        told += [f"{id}: {each}" for each in _landing_offences(rows_landed[id], chain[-1])]
+        told += [f"{id}: {each}" for each in find_chain_violations(chain)]
+        told += [f"{id}: {each}" for each in find_landing_violations(rows_landed[id], chain[-1])]
     return told
 
 
-def _chain_offences(chain: list[dict[str, Any]]) -> list[str]:
+def find_chain_violations(chain: list[dict[str, Any]]) -> list[str]:
     told = []
     if [row["_version"] for row in chain] != list(range(1, len(chain) + 1)):
         told.append("the numbers have a gap")
     if chain[0]["_changed"] is not None or any(not row["_changed"] for row in chain[1:]):
         told.append("all but the first version name what changed")
     for row in chain:
-        told += _interval_offences(row)
+        told += find_interval_violations(row)
     for row, after in pairwise(chain):
         is_deletion = row["_ended_by"] == "deletion"
         if is_deletion != (after["_changed"][0] == "_deleted_at"):
@@ -81,7 +81,7 @@ def _chain_offences(chain: list[dict[str, Any]]) -> list[str]:
     return told
 
 
-def _interval_offences(row: dict[str, Any]) -> list[str]:
+def find_interval_violations(row: dict[str, Any]) -> list[str]:
     told = []
     began = [row["_began_after"], row["_valid_from"], row["_began_before"]]
     ended = [row["_ended_after"], row["_valid_to"], row["_ended_before"]]
@@ -98,7 +98,7 @@ def _interval_offences(row: dict[str, Any]) -> list[str]:
     return told
 
 
-def _landing_offences(row: dict[str, Any], last: dict[str, Any]) -> list[str]:
+def find_landing_violations(row: dict[str, Any], last: dict[str, Any]) -> list[str]:
     if (row["_deleted_at"] is None) != (last["_valid_to"] is None):
         return ["exactly the live records have an open version"]
     if row["_hydrated_at"] is not None and last["_hydrated_at"] is None:

@@ -16,7 +16,7 @@ from connector.errors import Misused
 from connector.sandbox.faults import Drop
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
-from tests.spreadsheet.meaning.messy import HEADINGS, MessyFile, messy
+from tests.spreadsheet.meaning.messy import HEADINGS, MessyFile, make_messy_file
 from tests.support.agency import rows
 from tests.support.command import CommandResult, call, variables
 
@@ -72,7 +72,7 @@ def find_people(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
 
 
 def test_a_messy_file_is_applied_after_its_report_is_corrected(tmp_path: Path) -> None:
-    made = messy(11, ROWS)
+    made = make_messy_file(11, ROWS)
     source = tmp_path / "people.csv"
     source.write_bytes(made.content)
     with Sandbox(counts={"jobs": 1}) as sandbox:

@@ -149,7 +149,7 @@ def test_an_endless_body_continues_until_the_client_disconnects(world: ServedSan
 
 @pytest.mark.parametrize("fault", [faults.Endless(), faults.Drip(60), faults.Latency(60)])
 def test_the_sandbox_ends_despite_open_requests(fault: Fault) -> None:
-    with Sandbox(counts={"count_jobs": 2}) as sandbox:
+    with Sandbox(counts={"jobs": 2}) as sandbox:
         sandbox.faults.add(fault)
         url = httpx.URL(sandbox.base_url)
         request = f"GET /api/v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {sandbox.key}"

@@ -13,7 +13,7 @@ from connector.spreadsheet.check import check
 from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.table import open_table
-from tests.spreadsheet.meaning.sheet import DeclaredLanding, aimed
+from tests.spreadsheet.meaning.sheet import DeclaredLanding, make_target
 
 TEXT = """First Name,Last Name,Email,Employment Type,City,Salary Currency,Current Company
 Ann,Poe,ann@x.example,permanent,"York, UK",GBP,Wren
@@ -45,43 +45,43 @@ class Damage:
 
     @property
     def is_of_headings(self) -> bool:
-        """True if the damaged row is the headings."""
+        """True if the headings are damaged."""
         return self.rows.start == 1
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.position}"
 
 
-def _inserted(sign: str) -> Callable[[str, int], str]:
+def insert_sign(sign: str) -> Callable[[str, int], str]:
     return lambda text, at: text[:at] + sign + text[at:]
 
 
-def _replaced(sign: str) -> Callable[[str, int], str]:
+def replace_sign(sign: str) -> Callable[[str, int], str]:
     return lambda text, at: text[:at] + sign + text[at + 1 :]
 
 
 KINDS: Mapping[str, Callable[[str, int], str]] = {
-    "a quote inserted": _inserted('"'),
-    "two quotes inserted": _inserted('""'),
-    "a delimiter inserted": _inserted(","),
-    "a line feed inserted": _inserted("\n"),
-    "a carriage return inserted": _inserted("\r"),
-    "a line end inserted": _inserted("\r\n"),
-    "replaced by a quote": _replaced('"'),
-    "replaced by a delimiter": _replaced(","),
-    "replaced by a line feed": _replaced("\n"),
-    "removed": _replaced(""),
+    "a quote inserted": insert_sign('"'),
+    "two quotes inserted": insert_sign('""'),
+    "a delimiter inserted": insert_sign(","),
+    "a line feed inserted": insert_sign("\n"),
+    "a carriage return inserted": insert_sign("\r"),
+    "a line end inserted": insert_sign("\r\n"),
+    "replaced by a quote": replace_sign('"'),
+    "replaced by a delimiter": replace_sign(","),
+    "replaced by a line feed": replace_sign("\n"),
+    "removed": replace_sign(""),
 }
 """Ten kinds of damage, each at one position."""
 
 
-def damages() -> Iterator[Damage]:
-    """Every kind of damage at every position where it damages a quote, delimiter or line end.
+def iterate_damages() -> Iterator[Damage]:
+    """Yield damage of every kind at every quote, delimiter or line end.
 
-    A delimiter more or fewer within quotes and a letter that is lost are left out: no reader can
-    know that the file said something else.
+    Additional or missing delimiters within quotes and lost letters are excluded, because no reader
+    can detect them.
     """
-    quoted = _quoted(TEXT)
+    quoted = find_quoted(TEXT)
     for kind, damage in KINDS.items():
         for at, character in enumerate(TEXT):
             text = damage(TEXT, at)
@@ -94,7 +94,7 @@ def damages() -> Iterator[Damage]:
             # Beside a line end or a quote, a line feed in the place of a letter is a blank.
             is_lost |= kind == "replaced by a line feed" and _is_at_an_edge(at, quoted)
             if text != TEXT and not is_of_text and not is_lost:
-                yield Damage(kind, at, text, _reach(kind, at))
+                yield Damage(kind, at, text, find_affected_rows(kind, at))
 
 
 def _is_at_an_edge(at: int, quoted: list[bool]) -> bool:
@@ -102,8 +102,8 @@ def _is_at_an_edge(at: int, quoted: list[bool]) -> bool:
     return TEXT[at] not in STRUCTURAL and bool({*TEXT[at - 1], *TEXT[at + 1]} & {*edges})
 
 
-def _quoted(text: str) -> list[bool]:
-    """For each character, whether it is within quotes or a quote itself."""
+def find_quoted(text: str) -> list[bool]:
+    """Return for each character whether it is within quotes or a quote itself."""
     is_open, found = False, []
     for character in text:
         is_open ^= character == '"'
@@ -111,10 +111,10 @@ def _quoted(text: str) -> list[bool]:
     return found
 
 
-def _reach(kind: str, at: int) -> range:
-    """Rows that the damage at this place may cost: the damaged row, and rows that it swallows.
+def find_affected_rows(kind: str, at: int) -> range:
+    """Return the damaged row and the rows that the damage may join to it.
 
-    A quote that is not closed reaches to the next quote; a lost line end reaches into the next row.
+    An unclosed quote reaches to the next quote; a lost line end reaches into the next row.
     """
     first = TEXT[:at].count("\n") + 1
     last = first + 1 if TEXT[at] == "\n" else first
@@ -141,12 +141,12 @@ class PreviewResult:
     error: str | None = None
 
 
-def outcome(path: Path, text: str) -> PreviewResult:
+def preview_text(path: Path, text: str) -> PreviewResult:
     """Write the file and preview it as a push does, without a warehouse."""
     path.write_bytes(text.encode())
     try:
         table = open_table(path)
-        target = aimed()
+        target = make_target()
         columns = map_headings(table.headings, target)
         lost = LostColumns(table, columns)
         meanings = ColumnMeanings(table.rows, columns.columns)
@@ -162,7 +162,7 @@ def outcome(path: Path, text: str) -> PreviewResult:
     )
 
 
-def faults(damage: Damage, damaged: PreviewResult, undamaged: PreviewResult) -> Iterator[str]:
+def find_faults(damage: Damage, damaged: PreviewResult, undamaged: PreviewResult) -> Iterator[str]:
     """Return the faults in the preview of a damaged file."""
     is_stopped = damaged.error is not None or damaged.questions
     if not is_stopped:

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 from openpyxl import Workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
-from tests.spreadsheet.files.made import zipped
+from tests.spreadsheet.files.made import make_zip
 
 Rows = Sequence[Sequence[Any]]
 Record = Mapping[str, Any]
@@ -48,15 +48,15 @@ class File:
         return path
 
 
-def text(rows: Rows, encoding: str = "utf-8", delimiter: str = ",", before: str = "") -> bytes:
-    """Text with delimiters, behind the lines `before` it."""
+def make_text(rows: Rows, encoding: str = "utf-8", delimiter: str = ",", before: str = "") -> bytes:
+    """Encode rows as delimited text, after the lines `before`."""
     made = io.StringIO(newline="")
     made.write(before)
     csv.writer(made, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
     return made.getvalue().encode(encoding)
 
 
-def book(
+def make_workbook(
     rows: Rows,
     formats: Mapping[str, str] | None = None,
     *,
@@ -66,9 +66,7 @@ def book(
     merged: Sequence[str] = (),
     cover: Rows = (),
 ) -> bytes:
-    """A workbook; `formats` are the number formats of columns by letter, `cells` those of cells by
-    row and column.
-    """
+    """Return a workbook; `formats` are number formats by column, `cells` those by cell."""
     made = Workbook()
     sheet = made.active
     assert isinstance(sheet, Worksheet)
@@ -97,8 +95,8 @@ def book(
     return out.getvalue()
 
 
-def ods(rows: Rows) -> bytes:
-    """An OpenDocument sheet; a tuple in a cell is a value type and its value."""
+def make_ods(rows: Rows) -> bytes:
+    """Return an OpenDocument sheet; a tuple in a cell is a value type and its value."""
     lines = "".join(
         f"<table:table-row>{''.join(map(_ods_cell, row))}</table:table-row>" for row in rows
     )
@@ -117,7 +115,7 @@ def ods(rows: Rows) -> bytes:
         f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{kind}"/>'
         "</manifest:manifest>"
     )
-    return zipped({"mimetype": kind, "content.xml": content, "META-INF/manifest.xml": manifest})
+    return make_zip({"mimetype": kind, "content.xml": content, "META-INF/manifest.xml": manifest})
 
 
 def _ods_cell(value: Any) -> str:
@@ -153,6 +151,6 @@ _OLD_BOOK = (
 )
 
 
-def old_book() -> bytes:
-    """A workbook of 1997: Name, Email, Fee % (as percent), Contract start; two companies."""
+def make_old_workbook() -> bytes:
+    """Return an XLS workbook: Name, Email, Fee % (as percent), Contract start; two companies."""
     return zlib.decompress(base64.b85decode(_OLD_BOOK))

@@ -32,26 +32,26 @@ class Judgement:
     right: int = 0
 
 
-def judged(file: File, folder: Path) -> Judgement:
-    """The file previewed as it comes, and once more with its answer."""
+def judge_file(file: File, folder: Path) -> Judgement:
+    """Preview the file as it is, and again with its answer."""
     found = Judgement()
-    first = previewed(file, folder / "first", {})
+    first = preview_file(file, folder / "first", {})
     _judge_cells(file, first, found, is_answered=False)
-    answered = previewed(file, folder / "second", file.answer) if file.answer else first
+    answered = preview_file(file, folder / "second", file.answer) if file.answer else first
     _judge_cells(file, answered, found, is_answered=True)
     return found
 
 
-def previewed(file: File, folder: Path, answer: Mapping[str, Any]) -> Preview | ConnectorError:
-    """The preview of a file, with what a person says of it."""
+def preview_file(file: File, folder: Path, answer: Mapping[str, Any]) -> Preview | ConnectorError:
+    """Preview a file with the user's answer."""
     folder.mkdir(parents=True)
     known = {each.name for each in fields(PushOptions)}
-    said = {name: value for name, value in {**file.given, **answer}.items() if name in known}
+    options = {name: value for name, value in {**file.given, **answer}.items() if name in known}
     try:
-        asked = PushOptions("create", **said).push_file(file.resource, file.put(folder))
+        push_file = PushOptions("create", **options).push_file(file.resource, file.put(folder))
         settings = settings_at("http://127.0.0.1:9", folder, "nobody")
         shutil.copytree(prepare_data_folder(), settings.folder)
-        return preview(settings, asked, keeps_tasks=True)
+        return preview(settings, push_file, keeps_tasks=True)
     except ConnectorError as error:
         return error
 
@@ -69,9 +69,9 @@ def _judge_cells(
     warned = {each.number for each in results if each.warnings}
     if file.lost and not seen.stopping:
         found.wrong.append("columns are lost in silence")
-    asked = {each.code for each in seen.stopping}
-    is_stopped = bool(asked - {"warnings"})
-    is_undecided = bool(asked - {"warnings", "columns_lost"})
+    questions = {each.code for each in seen.stopping}
+    is_stopped = bool(questions - {"warnings"})
+    is_undecided = bool(questions - {"warnings", "columns_lost"})
     if len(results) != len(file.sent):
         found.wrong.append(f"{len(results)} rows for {len(file.sent)}")
     for result, wanted in zip(results, file.sent, strict=False):
@@ -79,7 +79,7 @@ def _judge_cells(
         is_shown = result.number in warned or is_stopped
         is_settled = is_answered and not is_undecided
         sent = None if task is None else {**task.fields, **task.afterwards}
-        differing = list(_differing(wanted, sent))
+        differing = list(find_differences(wanted, sent))
         is_silent = not is_shown or is_settled
         is_told = wanted is None and result.number in warned
         if sent is not None and differing and is_silent and not is_told:
@@ -93,7 +93,7 @@ def _judge_cells(
                 found.open.append(f"row {result.number}: {why or differing}")
 
 
-def _differing(wanted: Record | None, sent: Mapping[str, Any] | None) -> Iterator[str]:
+def find_differences(wanted: Record | None, sent: Mapping[str, Any] | None) -> Iterator[str]:
     if sent is None:
         return
     if wanted is None:
@@ -106,11 +106,11 @@ def _differing(wanted: Record | None, sent: Mapping[str, Any] | None) -> Iterato
 
 
 def main() -> None:
-    """Judge every file and print what is wrong."""
+    """Judge every file and print the errors."""
     counts: Counter[str] = Counter()
     for file in corpus():
         with tempfile.TemporaryDirectory() as folder:
-            found = judged(file, Path(folder))
+            found = judge_file(file, Path(folder))
         counts["files"] += 1
         counts["refused"] += any(not each.startswith("row") for each in found.open)
         counts["wrong in silence"] += len(set(found.wrong))

@@ -8,34 +8,41 @@ from pathlib import Path
 
 import pytest
 
-from tests.spreadsheet.corpus.damage import KINDS, TEXT, Damage, damages, faults, outcome
+from tests.spreadsheet.corpus.damage import (
+    KINDS,
+    TEXT,
+    Damage,
+    find_faults,
+    iterate_damages,
+    preview_text,
+)
 
 EVERY = 13
 """Of the damaged files, every thirteenth is in the fast tier: each kind in many places."""
 
 
-def faults_of(folder: Path, some: Sequence[Damage]) -> list[str]:
-    """The faults of every damaged file, with the damage."""
+def find_all_faults(folder: Path, some: Sequence[Damage]) -> list[str]:
+    """Return the faults of every damaged file with their damage."""
     path = folder / "people.csv"
-    undamaged = outcome(path, TEXT)
+    undamaged = preview_text(path, TEXT)
     assert 4 == len(undamaged.sent)
     return [
         f"{damage}: {fault}"
         for damage in some
-        for fault in faults(damage, outcome(path, damage.text), undamaged)
+        for fault in find_faults(damage, preview_text(path, damage.text), undamaged)
     ]
 
 
-def test_damage_changes_no_value_in_silence_and_costs_its_own_rows(tmp_path: Path) -> None:
-    some = list(islice(damages(), 0, None, EVERY))
+def test_damage_rejects_only_its_own_rows_and_silently_changes_no_value(tmp_path: Path) -> None:
+    some = list(islice(iterate_damages(), 0, None, EVERY))
 
     assert {*KINDS} == {each.kind for each in some}
-    assert [] == faults_of(tmp_path, some)
+    assert [] == find_all_faults(tmp_path, some)
 
 
 @pytest.mark.slow
-def test_damage_at_every_position_changes_no_value_in_silence(tmp_path: Path) -> None:
-    every = list(damages())
+def test_damage_at_every_position_silently_changes_no_value(tmp_path: Path) -> None:
+    every = list(iterate_damages())
 
     assert len(every) > 2_200
-    assert [] == faults_of(tmp_path, every)
+    assert [] == find_all_faults(tmp_path, every)

@@ -17,69 +17,69 @@ RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
 
 
-def text_file(folder: Path, content: bytes, name: str = "rows.csv") -> Path:
+def write_file(folder: Path, content: bytes, name: str = "rows.csv") -> Path:
     path = folder / name
     path.write_bytes(content)
     return path
 
 
-def cells_of(table: Spreadsheet) -> list[tuple[Cell, ...]]:
+def list_cells(table: Spreadsheet) -> list[tuple[Cell, ...]]:
     return [row.cells for row in table.rows()]
 
 
 def read_text(
     folder: Path, content: bytes, **options: Any
 ) -> tuple[Spreadsheet, list[tuple[Cell, ...]]]:
-    """The table of these bytes, and its cells."""
-    table = open_table(text_file(folder, content), **options)
-    return table, cells_of(table)
+    """Return the table of these bytes and its cells."""
+    table = open_table(write_file(folder, content), **options)
+    return table, list_cells(table)
 
 
-def relation(identity: str, kind: str, target: str, *, is_outside: bool = False) -> str:
-    """One relationship, as XML."""
+def make_relation(identity: str, kind: str, target: str, *, is_outside: bool = False) -> str:
+    """Return one relationship as XML."""
     mode = ' TargetMode="External"' if is_outside else ""
     return f'<Relationship Id="{identity}" Type="{RELATED}/{kind}" Target="{target}"{mode}/>'
 
 
-def relations(*each: str) -> str:
-    """A part of relationships."""
+def make_relations(*each: str) -> str:
+    """Return a part with relationships."""
     return f'<Relationships xmlns="{_PACKAGE}">{"".join(each)}</Relationships>'
 
 
-def sheet_xml(*rows: str, claim: str = "") -> str:
+def make_sheet(*rows: str, claim: str = "") -> str:
     dimension = f'<dimension ref="{claim}"/>' if claim else ""
     return (
         f'<worksheet xmlns="{MAIN}">{dimension}<sheetData>{"".join(rows)}</sheetData></worksheet>'
     )
 
 
-def text_row(number: int, *texts: str) -> str:
+def make_text_row(number: int, *texts: str) -> str:
     cells = "".join(f'<c t="inlineStr"><is><t>{escape(each)}</t></is></c>' for each in texts)
     return f'<row r="{number}">{cells}</row>'
 
 
-def parts(
+def make_parts(
     sheets: Mapping[str, str], states: Mapping[str, str] | None = None, more: Sequence[str] = ()
 ) -> dict[str, str]:
-    """The parts of a workbook with these sheets, and `more` relationships of it."""
-    told = "".join(
+    """Return the parts of a workbook with these sheets and additional relationships."""
+    sheet_list = "".join(
         f'<sheet name="{name}" sheetId="{i}" r:id="r{i}"'
         f' state="{(states or {}).get(name, "visible")}"/>'
         for i, name in enumerate(sheets, 1)
     )
     targets = [f"worksheets/s{i}.xml" for i in range(1, len(sheets) + 1)]
-    related = [relation(f"r{i}", "worksheet", target) for i, target in enumerate(targets, 1)]
+    related = [make_relation(f"r{i}", "worksheet", target) for i, target in enumerate(targets, 1)]
     names = f'xmlns="{MAIN}" xmlns:r="{RELATED}"'
     return {
         "[Content_Types].xml": "<Types/>",
-        "_rels/.rels": relations(relation("r1", "officeDocument", "xl/workbook.xml")),
-        "xl/workbook.xml": f"<workbook {names}><sheets>{told}</sheets></workbook>",
-        "xl/_rels/workbook.xml.rels": relations(*related, *more),
+        "_rels/.rels": make_relations(make_relation("r1", "officeDocument", "xl/workbook.xml")),
+        "xl/workbook.xml": f"<workbook {names}><sheets>{sheet_list}</sheets></workbook>",
+        "xl/_rels/workbook.xml.rels": make_relations(*related, *more),
         **{f"xl/worksheets/s{i}.xml": xml for i, xml in enumerate(sheets.values(), 1)},
     }
 
 
-def zipped(members: Mapping[str, str | bytes]) -> bytes:
+def make_zip(members: Mapping[str, str | bytes]) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
@@ -87,8 +87,8 @@ def zipped(members: Mapping[str, str | bytes]) -> bytes:
     return made.getvalue()
 
 
-def workbook_file(folder: Path, *rows: str, claim: str = "", name: str = "rows.xlsx") -> Path:
-    """A workbook of one sheet with these rows of XML."""
+def write_workbook_file(folder: Path, *rows: str, claim: str = "", name: str = "rows.xlsx") -> Path:
+    """Write a workbook of one sheet with these rows of XML."""
     path = folder / name
-    path.write_bytes(zipped(parts({"People": sheet_xml(*rows, claim=claim)})))
+    path.write_bytes(make_zip(make_parts({"People": make_sheet(*rows, claim=claim)})))
     return path

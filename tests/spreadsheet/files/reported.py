@@ -14,7 +14,7 @@ from connector.ledger.push_plan import RowResult
 from connector.ledger.push_states import RowOutcome
 from connector.spreadsheet.report import write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
-from tests.spreadsheet.files.made import MAIN, text_file
+from tests.spreadsheet.files.made import MAIN, write_file
 
 _RUNNING = [
     "=1+1",
@@ -34,8 +34,8 @@ HOSTILE = (*_RUNNING, *_OURS, *_TAKEN, *_LOST)
 """Cells that some program would run, take for something else, or lose."""
 
 
-def settled(table: Spreadsheet) -> Iterator[RowResult]:
-    """A result for each row that is not blank: its problems make it invalid."""
+def make_results(table: Spreadsheet) -> Iterator[RowResult]:
+    """Return a result for each row that is not blank; rows with problems are invalid."""
     for row in table.rows():
         if not row.is_left_out:
             outcome: RowOutcome = "invalid" if row.problems else "created"
@@ -43,23 +43,25 @@ def settled(table: Spreadsheet) -> Iterator[RowResult]:
             yield RowResult(row.number, outcome, row.problems, None, identity)
 
 
-def csv_of(rows: list[list[str]]) -> bytes:
-    """A csv in UTF-8 with these rows, every cell between quotes."""
+def make_csv(rows: list[list[str]]) -> bytes:
+    """Return a CSV file in UTF-8 with these rows, every cell quoted."""
     made = io.StringIO()
     csv.writer(made, quoting=csv.QUOTE_ALL).writerows(rows)
     return made.getvalue().encode()
 
 
-def report_on(folder: Path, rows: list[list[str]], suffix: str) -> tuple[Spreadsheet, Spreadsheet]:
-    """A table of these rows, the headings first, and the report on it as it opens."""
-    table = open_table(text_file(folder, csv_of(rows)), delimiter="comma")
+def report_and_reopen(
+    folder: Path, rows: list[list[str]], suffix: str
+) -> tuple[Spreadsheet, Spreadsheet]:
+    """Return a table of these rows, headings first, and its report opened as a table."""
+    table = open_table(write_file(folder, make_csv(rows)), delimiter="comma")
     path = folder / f"report{suffix}"
-    write_report(path, table, settled(table))
+    write_report(path, table, make_results(table))
     return table, open_table(path)
 
 
-def sheet_cells(path: Path) -> list[tuple[str, str, str, bool]]:
-    """Each cell's place, type, text, and whether it is typed behind an apostrophe.
+def list_sheet_cells(path: Path) -> list[tuple[str, str, str, bool]]:
+    """Return place, type, text of each cell, and if it is quoted with an apostrophe.
 
     A cell with a formula has the type `f`.
     """

@@ -15,16 +15,22 @@ from connector.ledger.push_plan import Problem, RowResult
 from connector.spreadsheet.report import write_report
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.texts import escape_cell, escape_text_cell, unescape_cell
-from tests.spreadsheet.files.made import cells_of, text_file
-from tests.spreadsheet.files.reported import HOSTILE, RUNS, csv_of, report_on, sheet_cells
+from tests.spreadsheet.files.made import list_cells, write_file
+from tests.spreadsheet.files.reported import (
+    HOSTILE,
+    RUNS,
+    list_sheet_cells,
+    make_csv,
+    report_and_reopen,
+)
 
 TRICKY = st.text(st.sampled_from("'=+-@\uff1d \t\r\n\0a1()\u200b"), max_size=6) | st.text(
     max_size=8
 )
 
 
-def test_csv_reports_have_no_cell_that_runs(tmp_path: Path) -> None:
-    table = open_table(text_file(tmp_path, csv_of([["a", "-b"], *([c, "x"] for c in HOSTILE)])))
+def test_csv_reports_have_no_cell_that_runs_as_a_formula(tmp_path: Path) -> None:
+    table = open_table(write_file(tmp_path, make_csv([["a", "-b"], *([c, "x"] for c in HOSTILE)])))
     problem = Problem("=code", "=message", None, "=received", None, "=fix")
     results = (
         RowResult(row.number, "rejected", (problem,), "+code", "=id")
@@ -41,8 +47,8 @@ def test_csv_reports_have_no_cell_that_runs(tmp_path: Path) -> None:
 
 
 def test_workbook_reports_have_text_and_no_formula(tmp_path: Path) -> None:
-    report_on(tmp_path, [["a", "=b"], *([c, "+1"] for c in HOSTILE)], ".xlsx")
-    cells = sheet_cells(tmp_path / "report.xlsx")
+    report_and_reopen(tmp_path, [["a", "=b"], *([c, "+1"] for c in HOSTILE)], ".xlsx")
+    cells = list_sheet_cells(tmp_path / "report.xlsx")
     texts = [(text, quoted) for place, kind, text, quoted in cells if kind == "inlineStr"]
 
     # `_row` is a number; an empty cell has no type that matters.
@@ -54,14 +60,14 @@ def test_workbook_reports_have_text_and_no_formula(tmp_path: Path) -> None:
 
 @settings(max_examples=500)
 @given(TRICKY)
-def test_marking_and_unmarking_are_inverse(text: str) -> None:
+def test_escaping_and_unescaping_a_cell_are_inverse(text: str) -> None:
     assert text == unescape_cell(escape_cell(text))
     assert text == unescape_cell(escape_text_cell(text))
     assert not RUNS.match(escape_cell(text))
 
 
-def test_tables_that_are_no_report_are_left_alone(tmp_path: Path) -> None:
+def test_cells_of_tables_other_than_reports_are_not_unescaped(tmp_path: Path) -> None:
     rows = [["a"], *([cell] for cell in HOSTILE)]
-    table = open_table(text_file(tmp_path, csv_of(rows)), delimiter="comma")
+    table = open_table(write_file(tmp_path, make_csv(rows)), delimiter="comma")
 
-    assert [tuple(row) for row in rows[1:]] == cells_of(table)
+    assert [tuple(row) for row in rows[1:]] == list_cells(table)

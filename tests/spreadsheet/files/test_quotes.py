@@ -8,59 +8,59 @@ from pathlib import Path
 import pytest
 
 from connector.spreadsheet.table import open_table
-from tests.spreadsheet.files.made import text_file
+from tests.spreadsheet.files.made import write_file
 
 HEAD = "First Name,Last Name,Email,Employment Type,City,Current Company,Notes"
 
 
-def line(name: str, city: str = "York", company: str = "Acme", notes: str = "") -> str:
-    """A row of text about a candidate."""
+def make_row(name: str, city: str = "York", company: str = "Acme", notes: str = "") -> str:
+    """Return a row of text about a candidate."""
     return f"{name},Poe,{name.lower()}@people.example,permanent,{city},{company},{notes}"
 
 
-def refused(folder: Path, *lines: str, head: str = HEAD) -> tuple[list[int], list[str]]:
-    """Numbers of the rows with a problem, and first cells of the others."""
+def list_refused(folder: Path, *lines: str, head: str = HEAD) -> tuple[list[int], list[str]]:
+    """Return the numbers of rows with a problem, and the first cells of the others."""
     content = "\r\n".join([head, *lines, ""]).encode()
-    rows = list(open_table(text_file(folder, content)).rows())
+    rows = list(open_table(write_file(folder, content)).rows())
     whole = [str(each.cells[0]) for each in rows if not each.problems]
     return [each.number for each in rows if each.problems], whole
 
 
-ANN, BOB, CID, DEE = (line(each) for each in ("Ann", "Bob", "Cid", "Dee"))
+ANN, BOB, CID, DEE = (make_row(each) for each in ("Ann", "Bob", "Cid", "Dee"))
 
 
 @pytest.mark.parametrize(
     ("lines", "numbers"),
     [
-        ([ANN, line("Bob", company='"Acme'), line("Cid", company='Acme"'), DEE], [3, 4]),
-        ([ANN, line("Bob", company='"Acme'), CID, line("Dee", company='Acme"')], [3, 4, 5]),
-        ([ANN, line("Bob", notes='"see'), line("Cid", notes='x"'), DEE], [3, 4]),
-        ([ANN, line("Bob", company='"Acme'), line("Cid", company='"Acme, Ltd"'), DEE], [3]),
-        ([ANN, line("Bob", company='"Acme'), CID, DEE], [3]),
-        ([ANN, BOB, line("Cid", company='"Acme')], [4]),
-        ([ANN, line("Bob", city='"York, UK"Acme', company="x"), CID], [3]),
+        ([ANN, make_row("Bob", company='"Acme'), make_row("Cid", company='Acme"'), DEE], [3, 4]),
+        ([ANN, make_row("Bob", company='"Acme'), CID, make_row("Dee", company='Acme"')], [3, 4, 5]),
+        ([ANN, make_row("Bob", notes='"see'), make_row("Cid", notes='x"'), DEE], [3, 4]),
+        ([ANN, make_row("Bob", company='"Acme'), make_row("Cid", company='"Acme, Ltd"'), DEE], [3]),
+        ([ANN, make_row("Bob", company='"Acme'), CID, DEE], [3]),
+        ([ANN, BOB, make_row("Cid", company='"Acme')], [4]),
+        ([ANN, make_row("Bob", city='"York, UK"Acme', company="x"), CID], [3]),
         ([ANN, 'Bob,Poe,bob@people.example,permanent,York"Acme, Ltd",x', CID], [3]),
-        ([ANN, line("Bob", notes='"one\r\ntwo"x'), CID], [3, 4]),
-        ([line("Ann", company='"Acme'), BOB], [2]),
+        ([ANN, make_row("Bob", notes='"one\r\ntwo"x'), CID], [3, 4]),
+        ([make_row("Ann", company='"Acme'), BOB], [2]),
     ],
     ids=[
         *("next row", "two rows", "many lines", "opened again", "never closed", "last row"),
         *("text behind", "separator missing", "text behind lines", "first row"),
     ],
 )
-def test_a_wrong_quote_costs_its_own_rows(
+def test_a_wrong_quote_rejects_only_the_rows_it_affects(
     tmp_path: Path, lines: Sequence[str], numbers: list[int]
 ) -> None:
-    found, whole = refused(tmp_path, *lines)
+    found, whole = list_refused(tmp_path, *lines)
 
     assert numbers == found
     names = [each.partition(",")[0] for each in "\r\n".join(lines).split("\r\n")]
     assert [name for number, name in enumerate(names, 2) if number not in numbers] == whole
 
 
-def test_each_swallowed_row_is_named(tmp_path: Path) -> None:
-    lines = [HEAD, line("Bob", company='"Acme'), line("Cid", company='Acme"'), DEE]
-    table = open_table(text_file(tmp_path, "\n".join(lines).encode()))
+def test_each_row_joined_by_a_wrong_quote_is_reported(tmp_path: Path) -> None:
+    lines = [HEAD, make_row("Bob", company='"Acme'), make_row("Cid", company='Acme"'), DEE]
+    table = open_table(write_file(tmp_path, "\n".join(lines).encode()))
     first, second, third = table.rows()
 
     for row in (first, second):
@@ -78,25 +78,25 @@ def test_each_swallowed_row_is_named(tmp_path: Path) -> None:
         *('"5"" screens"', '"The ""Old"" Inn, Ltd"', '"York, UK"', 'O"Neill'),
     ],
 )
-def test_a_cell_that_adds_up_is_text(tmp_path: Path, cell: str) -> None:
-    found, whole = refused(tmp_path, ANN, line("Bob", city=cell), CID)
+def test_a_cell_with_balanced_quotes_is_text(tmp_path: Path, cell: str) -> None:
+    found, whole = list_refused(tmp_path, ANN, make_row("Bob", city=cell), CID)
 
     assert ([], ["Ann", "Bob", "Cid"]) == (found, whole)
 
 
-def test_lines_of_prose_are_no_rows(tmp_path: Path) -> None:
+def test_lines_within_a_quoted_cell_are_not_rows(tmp_path: Path) -> None:
     note = '"Dear all,\na, b, c, d, e, f, g\nwrites Ann, ann@people.example, x, y, z, w, v\nbye"'
-    found, whole = refused(
-        tmp_path, ANN, line("Bob", notes=note), CID.replace("Cid", '"Cid\nA."'), DEE
+    found, whole = list_refused(
+        tmp_path, ANN, make_row("Bob", notes=note), CID.replace("Cid", '"Cid\nA."'), DEE
     )
 
     assert ([], ["Ann", "Bob", "Cid\nA.", "Dee"]) == (found, whole)
 
 
-def test_one_bad_quote_in_many_rows_refuses_one(tmp_path: Path) -> None:
-    lines = [line(f"Ann{number}", notes='"a\r\nb, c"') for number in range(100)]
-    lines[50] = line("Ann50", city='"York, UK"Acme')
-    found, whole = refused(tmp_path, *lines)
+def test_one_wrong_quote_among_many_rows_rejects_one_row(tmp_path: Path) -> None:
+    lines = [make_row(f"Ann{number}", notes='"a\r\nb, c"') for number in range(100)]
+    lines[50] = make_row("Ann50", city='"York, UK"Acme')
+    found, whole = list_refused(tmp_path, *lines)
 
     assert ([52], 99) == (found, len(whole))
 
@@ -105,5 +105,5 @@ def test_one_bad_quote_in_many_rows_refuses_one(tmp_path: Path) -> None:
 def test_a_file_whose_only_row_is_damaged_is_read(tmp_path: Path, delimiter: str) -> None:
     for broken in ('1,"2', '"1"2,3'):
         content = f"a,b\n{broken}\n".replace(",", delimiter)
-        (row,) = open_table(text_file(tmp_path, content.encode())).rows()
+        (row,) = open_table(write_file(tmp_path, content.encode())).rows()
         assert 1 == len(row.problems)

@@ -11,7 +11,7 @@ import pytest
 from connector.errors import DamagedSpreadsheet, SpreadsheetError
 from connector.spreadsheet import delimited as encoding
 from connector.spreadsheet.table import open_table
-from tests.spreadsheet.files.made import read_text, text_file
+from tests.spreadsheet.files.made import read_text, write_file
 from tests.support.errors import has_code
 
 
@@ -29,14 +29,16 @@ from tests.support.errors import has_code
     ],
     ids=["same", "case", "blanks", "composed", "invisible", "width", "empty", "blank"],
 )
-def test_headings_that_do_not_tell_columns_apart(tmp_path: Path, headings: str, third: str) -> None:
-    table = open_table(text_file(tmp_path, f"{headings}\n1,2,3\n".encode()))
+def test_equal_or_empty_headings_become_unique_names(
+    tmp_path: Path, headings: str, third: str
+) -> None:
+    table = open_table(write_file(tmp_path, f"{headings}\n1,2,3\n".encode()))
 
     assert third == table.headings[2]
     assert 3 == len(set(table.headings))
 
 
-def test_headings_are_kept_as_they_stand(tmp_path: Path) -> None:
+def test_headings_keep_their_spaces_and_invisible_characters(tmp_path: Path) -> None:
     table, _ = read_text(tmp_path, " name ,\u200bcity\n1,2\n".encode())
 
     assert (" name ", "\u200bcity") == table.headings
@@ -54,57 +56,63 @@ def test_headings_are_kept_as_they_stand(tmp_path: Path) -> None:
     ],
     ids=["empty", "mark", "late", "headings", "blank", "pdf"],
 )
-def test_files_without_a_table(tmp_path: Path, content: bytes, code: str, part: str) -> None:
+def test_files_without_a_table_are_rejected_with_an_action(
+    tmp_path: Path, content: bytes, code: str, part: str
+) -> None:
     with pytest.raises(SpreadsheetError, check=has_code(code)) as refused:
-        open_table(text_file(tmp_path, content))
+        open_table(write_file(tmp_path, content))
 
     assert part in str(refused.value)
     assert "rows.csv" in str(refused.value)
     assert refused.value.action.endswith(".")
 
 
-def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_is_too_long_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(encoding, "LINE_CHARACTERS_MAX", 1_000_000)
     with pytest.raises(DamagedSpreadsheet, match="line 2 is longer than 1,000,000 characters"):
-        open_table(text_file(tmp_path, b"a,b\n" + b"x" * 3_000_000))
+        open_table(write_file(tmp_path, b"a,b\n" + b"x" * 3_000_000))
 
 
 @pytest.mark.parametrize("name", ["rows.numbers", "rows.docx", "rows"])
-def test_other_kinds_are_refused_with_advice(tmp_path: Path, name: str) -> None:
+def test_other_file_types_are_rejected_with_an_action(tmp_path: Path, name: str) -> None:
     with pytest.raises(
         SpreadsheetError,
         match="a table is a csv, tsv, txt, xlsx, xls or ods",
         check=has_code("not_a_spreadsheet"),
     ) as refused:
-        open_table(text_file(tmp_path, b"a,b\n1,2\n", name))
+        open_table(write_file(tmp_path, b"a,b\n1,2\n", name))
 
     assert "Save the table as xlsx or as csv in UTF-8" in refused.value.action
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_missing_files_folders_pipes_and_devices_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "device.csv").symlink_to("/dev/null")
-    said = {}
+    messages = {}
     for name in ("none", "folder", "pipe", "device"):
         with pytest.raises(SpreadsheetError, check=has_code("not_a_spreadsheet")) as refused:
             open_table(tmp_path / f"{name}.csv")
-        said[name] = str(refused.value).removeprefix(str(tmp_path))
+        messages[name] = str(refused.value).removeprefix(str(tmp_path))
 
     assert {
         "none": "/none.csv does not exist",
         "folder": "/folder.csv is a folder, not a file with a table",
         "pipe": "/pipe.csv is a pipe, not a file with a table",
         "device": "/device.csv is a device, not a file with a table",
-    } == said
+    } == messages
 
 
-def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = text_file(tmp_path, b"a\n1\n")
+def test_a_file_without_read_permission_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_file(tmp_path, b"a\n1\n")
 
-    def denied(path: Path, mode: str) -> None:
+    def deny_open(path: Path, mode: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
-    monkeypatch.setattr(Path, "open", denied)
+    monkeypatch.setattr(Path, "open", deny_open)
     with pytest.raises(SpreadsheetError, match=r"rows\.csv cannot be read: Permission denied"):
         open_table(path)

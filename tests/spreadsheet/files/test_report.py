@@ -23,8 +23,8 @@ from connector.ledger.push_states import Operation, RowOutcome
 from connector.spreadsheet.columns import REPORT_HEADINGS
 from connector.spreadsheet.report import report_cells, report_path, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
-from tests.spreadsheet.files.made import cells_of, text_file, text_row, workbook_file
-from tests.spreadsheet.files.reported import HOSTILE, csv_of, report_on, settled
+from tests.spreadsheet.files.made import list_cells, make_text_row, write_file, write_workbook_file
+from tests.spreadsheet.files.reported import HOSTILE, make_csv, make_results, report_and_reopen
 from tests.support.errors import has_code
 
 EMAIL = Problem(
@@ -33,9 +33,11 @@ EMAIL = Problem(
 WIDE = Problem("row_width", "The row is too wide.", fix="Fix it.")
 
 
-def people(folder: Path) -> Spreadsheet:
-    """Three rows and a blank one, with semicolons and letters beyond ASCII."""
-    return open_table(text_file(folder, "name;email\nJörg;j@x.de\nZoë;x\n;\nAnn;a@x.de\n".encode()))
+def write_people(folder: Path) -> Spreadsheet:
+    """Return a table of three rows and a blank one, with semicolons and letters beyond ASCII."""
+    return open_table(
+        write_file(folder, "name;email\nJörg;j@x.de\nZoë;x\n;\nAnn;a@x.de\n".encode())
+    )
 
 
 RESULTS = (
@@ -45,9 +47,9 @@ RESULTS = (
 )
 
 
-def test_a_csv_report_has_the_inputs_columns_and_six_more(tmp_path: Path) -> None:
+def test_a_csv_report_has_the_columns_of_the_input_and_six_more(tmp_path: Path) -> None:
     path = tmp_path / "report.csv"
-    write_report(path, people(tmp_path), RESULTS)
+    write_report(path, write_people(tmp_path), RESULTS)
 
     assert (
         "\ufeffname;email;_row;_outcome;_code;_problem;_fix;_id\r\n"
@@ -59,18 +61,18 @@ def test_a_csv_report_has_the_inputs_columns_and_six_more(tmp_path: Path) -> Non
     ) == path.read_bytes().decode()
 
 
-def test_rows_that_are_added_to_a_report_are_rows_like_others(tmp_path: Path) -> None:
-    write_report(tmp_path / "first.csv", people(tmp_path), RESULTS)
+def test_rows_added_to_a_report_are_read_like_others(tmp_path: Path) -> None:
+    write_report(tmp_path / "first.csv", write_people(tmp_path), RESULTS)
     corrected = (tmp_path / "first.csv").read_text("utf-8").replace("Zoë;x", "Zoë;z@x.de")
     (tmp_path / "first.csv").write_text(corrected + "New;n@x.de;;;;;;\r\n", "utf-8")
     report = open_table(tmp_path / "first.csv")
-    write_report(tmp_path / "second.csv", report, settled(report))
+    write_report(tmp_path / "second.csv", report, make_results(report))
 
-    assert [("Zoë", "z@x.de"), ("New", "n@x.de")] == cells_of(report)[1::3]
-    assert cells_of(report) == cells_of(open_table(tmp_path / "second.csv"))
+    assert [("Zoë", "z@x.de"), ("New", "n@x.de")] == list_cells(report)[1::3]
+    assert list_cells(report) == list_cells(open_table(tmp_path / "second.csv"))
 
 
-def test_a_workbook_report_keeps_types_and_shows_problems_where_they_are(tmp_path: Path) -> None:
+def test_a_workbook_report_keeps_types_and_marks_problem_cells(tmp_path: Path) -> None:
     book = Workbook()
     sheet = book.active
     assert isinstance(sheet, Worksheet)
@@ -84,24 +86,24 @@ def test_a_workbook_report_keeps_types_and_shows_problems_where_they_are(tmp_pat
     write_report(tmp_path / "report.xlsx", table, results)
     report = open_table(tmp_path / "report.xlsx")
 
-    assert cells_of(table) == cells_of(report)
+    assert list_cells(table) == list_cells(report)
     assert [d.date, float, bool, int, d.time, str, d.datetime] == [
-        type(cells[2]) for cells in cells_of(report)
+        type(cells[2]) for cells in list_cells(report)
     ]
     written = load_workbook(tmp_path / "report.xlsx")["Report"]
     assert isinstance(written, Worksheet)
     comments = {
         c.coordinate: c.comment.text for row in written.iter_rows() for c in row if c.comment
     }
-    said = "It is not an email address. Allowed: an address.\nFix it."
-    assert {f"B{n}": f"{said}\n{said}" for n in range(2, 9)} == comments
+    message = "It is not an email address. Allowed: an address.\nFix it."
+    assert {f"B{n}": f"{message}\n{message}" for n in range(2, 9)} == comments
     assert {"FFC7CE"} == {written[place].fill.fgColor.rgb[2:] for place in ("B2", "E2")}
     assert "00000000" == written["A2"].fill.fgColor.rgb
 
 
 def test_every_outcome_can_be_reported(tmp_path: Path) -> None:
     words = (*get_args(RowOutcome), *get_args(Operation))
-    table = open_table(text_file(tmp_path, csv_of([["a"], *(["x"] for _ in words)])))
+    table = open_table(write_file(tmp_path, make_csv([["a"], *(["x"] for _ in words)])))
     results = [RowResult(n, word) for n, word in enumerate(words, 2)]
     for name in ("report.csv", "report.xlsx"):
         write_report(tmp_path / name, table, results)
@@ -113,17 +115,17 @@ def test_every_outcome_can_be_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
-def test_lost_formulas_stay_lost_and_errors_stay_errors(tmp_path: Path, suffix: str) -> None:
-    path = workbook_file(
+def test_reports_keep_formulas_without_a_value_and_error_cells(tmp_path: Path, suffix: str) -> None:
+    path = write_workbook_file(
         tmp_path,
-        text_row(1, "a", "b"),
+        make_text_row(1, "a", "b"),
         '<row r="2"><c r="A2"><f>A1</f></c><c r="B2" t="e"><v>#N/A</v></c></row>',
     )
     table = open_table(path)
-    write_report(tmp_path / f"report{suffix}", table, settled(table))
+    write_report(tmp_path / f"report{suffix}", table, make_results(table))
     report = open_table(tmp_path / f"report{suffix}")
 
-    assert [("=A1", "#N/A")] == cells_of(table) == cells_of(report)
+    assert [("=A1", "#N/A")] == list_cells(table) == list_cells(report)
     codes = [problem.code for row in report.rows() for problem in row.problems]
     # A csv has no errors but their names, which the checks of meaning refuse.
     assert ["formula_without_value", "spreadsheet_error"][: 1 if suffix == ".csv" else 2] == codes
@@ -139,14 +141,14 @@ CELL = st.text(
 @given(rows=st.lists(st.lists(CELL, min_size=1, max_size=5), min_size=1, max_size=5))
 @example(rows=[["1"], ["1", "2", "3", ""], ["(missing)", "(empty)", "x"], ["1", "2", "3"]])
 @example(rows=[[cell, "x", cell] for cell in HOSTILE])
-def test_any_report_gives_the_original_back(
+def test_a_report_read_back_gives_the_original_rows(
     tmp_path: Path, suffix: str, rows: list[list[str]]
 ) -> None:
-    content = csv_of([["name", "=1+1", "'=x"], ["1", "2", "3"], *rows])
-    table = open_table(text_file(tmp_path, content), delimiter="comma")
+    content = make_csv([["name", "=1+1", "'=x"], ["1", "2", "3"], *rows])
+    table = open_table(write_file(tmp_path, content), delimiter="comma")
     first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
-    write_report(first, table, settled(table))
-    write_report(second, open_table(first), settled(open_table(first)))
+    write_report(first, table, make_results(table))
+    write_report(second, open_table(first), make_results(open_table(first)))
     expected = [
         (row.number, row.cells, row.problems) for row in table.rows() if not row.is_left_out
     ]
@@ -169,10 +171,10 @@ def test_any_report_gives_the_original_back(
     ],
     ids=["missing", "order", "twice", "blank", "more"],
 )
-def test_counts_that_do_not_add_up_are_no_report(
+def test_missing_or_additional_results_are_rejected_and_no_report_is_written(
     tmp_path: Path, numbers: tuple[int, ...], part: str
 ) -> None:
-    table = people(tmp_path)
+    table = write_people(tmp_path)
     before = sorted(tmp_path.iterdir())
     for name in ("report.csv", "report.xlsx"):
         with pytest.raises(ReportRefused) as refused:
@@ -183,8 +185,10 @@ def test_counts_that_do_not_add_up_are_no_report(
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
-def test_a_report_is_its_owners_and_whole(tmp_path: Path, suffix: str) -> None:
-    table = people(tmp_path)
+def test_a_report_is_private_and_replaces_an_earlier_one_only_when_complete(
+    tmp_path: Path, suffix: str
+) -> None:
+    table = write_people(tmp_path)
     path = tmp_path / f"report{suffix}"
     path.write_text("earlier")
     with pytest.raises(ReportRefused):
@@ -200,8 +204,10 @@ def test_a_report_is_its_owners_and_whole(tmp_path: Path, suffix: str) -> None:
     assert {"rows.csv", path.name} == {each.name for each in tmp_path.iterdir()}
 
 
-def test_what_prevents_writing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = people(tmp_path)
+def test_an_error_while_writing_a_report_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = write_people(tmp_path)
     with pytest.raises(SpreadsheetError, match=r"none/report\.csv cannot be written: No such file"):
         write_report(tmp_path / "none" / "report.csv", table, RESULTS)
     with pytest.raises(
@@ -213,27 +219,27 @@ def test_what_prevents_writing_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(ReportRefused, match=r"rows\.csv is the input file"):
         write_report(table.path, table, RESULTS)
 
-    def full(handle: int) -> None:
+    def fail_with_full_disk(handle: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", fail_with_full_disk)
     with pytest.raises(WarehouseError, match="disk is full", check=has_code("disk_full")):
         write_report(tmp_path / "report.csv", table, RESULTS)
     assert ["rows.csv"] == [each.name for each in tmp_path.iterdir()]
 
 
-def test_a_cell_too_long_for_a_workbook_is_refused_with_advice(tmp_path: Path) -> None:
-    table = open_table(text_file(tmp_path, b"a,b\n1," + b"x" * 40_000 + b"\n"))
+def test_a_cell_too_long_for_a_workbook_report_is_rejected_with_an_action(tmp_path: Path) -> None:
+    table = open_table(write_file(tmp_path, b"a,b\n1," + b"x" * 40_000 + b"\n"))
     with pytest.raises(ReportRefused, match="cell B2 of the input has more text") as refused:
-        write_report(tmp_path / "report.xlsx", table, settled(table))
+        write_report(tmp_path / "report.xlsx", table, make_results(table))
     assert "Write the report as csv." == refused.value.action
 
-    write_report(tmp_path / "report.csv", table, settled(table))
-    assert cells_of(table) == cells_of(open_table(tmp_path / "report.csv"))
+    write_report(tmp_path / "report.csv", table, make_results(table))
+    assert list_cells(table) == list_cells(open_table(tmp_path / "report.csv"))
 
 
-def test_reports_are_named_beside_the_input_and_never_over_another(tmp_path: Path) -> None:
-    table = people(tmp_path)
+def test_a_report_gets_an_unused_name_next_to_its_input(tmp_path: Path) -> None:
+    table = write_people(tmp_path)
     names = []
     for _ in range(2):
         names.append(report_path(table).name)
@@ -252,30 +258,32 @@ def test_reports_are_named_beside_the_input_and_never_over_another(tmp_path: Pat
         [*REPORT_HEADINGS],
     ],
 )
-def test_a_reports_columns_elsewhere_are_refused(tmp_path: Path, headings: list[str]) -> None:
+def test_report_columns_in_another_position_are_rejected(
+    tmp_path: Path, headings: list[str]
+) -> None:
     with pytest.raises(SpreadsheetError, match="a report", check=has_code("headings_refused")):
-        open_table(text_file(tmp_path, csv_of([headings, ["x"] * len(headings)])))
+        open_table(write_file(tmp_path, make_csv([headings, ["x"] * len(headings)])))
 
 
-def test_a_report_that_a_program_saved_wider_is_still_one(tmp_path: Path) -> None:
+def test_a_report_saved_with_additional_empty_cells_is_recognized(tmp_path: Path) -> None:
     wide = [["1", "2", "3"], ["6", "7", ""]]
-    table, _ = report_on(tmp_path, [["a", "b"], *wide, ["4", "5"]], ".csv")
+    table, _ = report_and_reopen(tmp_path, [["a", "b"], *wide, ["4", "5"]], ".csv")
     with (tmp_path / "report.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.reader(file))
     width = max(map(len, rows))
     padded = [[*row, *[""] * (width - len(row))] for row in rows]
-    report = open_table(text_file(tmp_path, csv_of(padded), "saved.csv"))
+    report = open_table(write_file(tmp_path, make_csv(padded), "saved.csv"))
 
-    assert cells_of(table) == cells_of(report)
+    assert list_cells(table) == list_cells(report)
     assert [1, 1, 0] == [len(row.problems) for row in report.rows()]
     put_right = [padded[0], *([*row[:-1], ""] for row in padded[1:])]
-    report = open_table(text_file(tmp_path, csv_of(put_right), "saved.csv"))
-    assert [("1", "2"), ("6", "7"), ("4", "5")] == cells_of(report)
+    report = open_table(write_file(tmp_path, make_csv(put_right), "saved.csv"))
+    assert [("1", "2"), ("6", "7"), ("4", "5")] == list_cells(report)
     assert [] == list(chain.from_iterable(row.problems for row in report.rows()))
 
 
 @pytest.mark.parametrize(
-    ("problem", "said", "fix"),
+    ("problem", "message", "fix"),
     [
         (
             Problem("not_found", "it was sent and not answered", fix="Look for it."),
@@ -295,7 +303,9 @@ def test_a_report_that_a_program_saved_wider_is_still_one(tmp_path: Path) -> Non
     ],
     ids=lambda each: each.code if isinstance(each, Problem) else "",
 )
-def test_each_sentence_of_a_row_ends_in_a_full_stop(problem: Problem, said: str, fix: str) -> None:
+def test_each_problem_and_action_in_a_report_ends_with_a_full_stop(
+    problem: Problem, message: str, fix: str
+) -> None:
     _, _, _, problems, fixes, _ = report_cells(RowResult(2, "held", (problem,)))
 
-    assert (said, fix) == (problems, fixes)
+    assert (message, fix) == (problems, fixes)

@@ -12,8 +12,8 @@ from openpyxl.worksheet.worksheet import Worksheet
 from connector.errors import SpreadsheetError
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.template_sheet import TemplateColumn, write_template
-from tests.spreadsheet.files.made import cells_of
-from tests.spreadsheet.files.reported import sheet_cells
+from tests.spreadsheet.files.made import list_cells
+from tests.spreadsheet.files.reported import list_sheet_cells
 from tests.support.errors import has_code
 
 ZONES = tuple(f"Europe/Zone {number}" for number in range(40))
@@ -34,40 +34,40 @@ def test_a_template_opens_as_a_table(tmp_path: Path, name: str) -> None:
     table = open_table(tmp_path / name)
 
     assert tuple(column.heading for column in COLUMNS) == table.headings
-    assert [tuple(column.example for column in COLUMNS)] == cells_of(table)
+    assert [tuple(column.example for column in COLUMNS)] == list_cells(table)
     assert 0o600 == stat.S_IMODE((tmp_path / name).stat().st_mode)
 
 
-def written(folder: Path) -> Worksheet:
-    """The sheet of a workbook's template."""
+def write_and_load(folder: Path) -> Worksheet:
+    """Return the sheet of a workbook template."""
     write_template(folder / "rows.xlsx", COLUMNS)
     sheet = load_workbook(folder / "rows.xlsx").active
     assert isinstance(sheet, Worksheet)
     return sheet
 
 
-def test_columns_are_text(tmp_path: Path) -> None:
-    sheet = written(tmp_path)
-    kinds = {kind for _, kind, _, _ in sheet_cells(tmp_path / "rows.xlsx")}
+def test_all_cells_of_a_template_have_the_text_format(tmp_path: Path) -> None:
+    sheet = write_and_load(tmp_path)
+    kinds = {kind for _, kind, _, _ in list_sheet_cells(tmp_path / "rows.xlsx")}
 
     assert {"@"} == {sheet.column_dimensions[each].number_format for each in "ABCDEFG"}
     assert {"@"} == {cell.number_format for row in sheet.iter_rows() for cell in row}
     assert {"inlineStr"} == kinds
 
 
-def test_headings_tell_the_rule_and_whether_it_is_required(tmp_path: Path) -> None:
-    sheet = written(tmp_path)
-    said = [cell.comment.text if cell.comment else None for cell in sheet[1]]
+def test_template_headings_have_a_comment_with_their_rule(tmp_path: Path) -> None:
+    sheet = write_and_load(tmp_path)
+    comments = [cell.comment.text if cell.comment else None for cell in sheet[1]]
     fills = [cell.fill.fgColor.rgb for cell in sheet[1]]
 
-    assert "Required.\nAny text." == said[0]
-    assert "Optional.\nOne of three.\nAllowed: new, open, closed." == said[3]
+    assert "Required.\nAny text." == comments[0]
+    assert "Optional.\nOne of three.\nAllowed: new, open, closed." == comments[3]
     assert fills[0] not in fills[1:]
     assert 1 == len(set(fills[1:]))
 
 
-def test_allowed_values_are_offered_in_every_row(tmp_path: Path) -> None:
-    sheet = written(tmp_path)
+def test_template_cells_offer_the_allowed_values(tmp_path: Path) -> None:
+    sheet = write_and_load(tmp_path)
     offered = {str(each.sqref): each.formula1 for each in sheet.data_validations.dataValidation}
     lists = load_workbook(tmp_path / "rows.xlsx")["Allowed values"]
 
@@ -81,7 +81,7 @@ def test_allowed_values_are_offered_in_every_row(tmp_path: Path) -> None:
     assert ['Köln, "Dom"', "Bonn"] == [lists.cell(row, 2).value for row in (1, 2)]
 
 
-def test_headings_must_tell_columns_apart(tmp_path: Path) -> None:
+def test_a_template_with_equal_headings_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(
         SpreadsheetError, match="first name, First Name", check=has_code("headings_refused")
     ):

@@ -23,7 +23,7 @@ from connector.errors import (
 )
 from connector.spreadsheet.delimited import DELIMITERS
 from connector.spreadsheet.table import CELL_CHARACTERS_MAX, open_table
-from tests.spreadsheet.files.made import cells_of, read_text, text_file
+from tests.spreadsheet.files.made import list_cells, read_text, write_file
 from tests.support.errors import has_code
 
 TEXT = "name,city\nJörg,Köln\nZoë,Łódź\n"
@@ -43,7 +43,7 @@ CELLS = [("Jörg", "Köln"), ("Zoë", "Łódź")]
     ],
     ids=["utf-8", "bom", "utf-16-le bom", "utf-16-be bom", "utf-16-le", "utf-16-be", "utf-32"],
 )
-def test_encodings_that_are_certain(
+def test_certain_encodings_are_detected(
     tmp_path: Path, content: bytes, name: str, is_guessed: bool
 ) -> None:
     table, cells = read_text(tmp_path, content)
@@ -54,7 +54,7 @@ def test_encodings_that_are_certain(
     assert ("Jörg", "Köln", "Zoë") == table.samples
 
 
-def test_an_old_encoding_is_taken_where_one_fits_and_asked_for_where_two_do(tmp_path: Path) -> None:
+def test_a_single_fitting_legacy_encoding_is_used_and_two_raise_a_question(tmp_path: Path) -> None:
     content = "name,city\nJörg,Köln\nZoë,Zürich\n".encode("cp1252")
     table, cells = read_text(tmp_path, content)
     assert [("Jörg", "Köln"), ("Zoë", "Zürich")] == cells
@@ -62,28 +62,28 @@ def test_an_old_encoding_is_taken_where_one_fits_and_asked_for_where_two_do(tmp_
     assert "is read as cp1252: Jörg, Köln, Zoë" in table.notices[0]
 
     content = "name,city\nSøren,Nîmes\n".encode("cp1252")
-    (question,) = open_table(text_file(tmp_path, content)).questions
+    (question,) = open_table(write_file(tmp_path, content)).questions
     assert question.stops
     assert "Søren (--encoding cp1252); Sřren (--encoding cp1250)" in question.message
     table, cells = read_text(tmp_path, content, encoding="Windows-1252")
     assert ([("Søren", "Nîmes")], ()) == (cells, table.questions)
 
 
-def test_no_encoding_is_offered_where_a_byte_means_nothing_in_it(tmp_path: Path) -> None:
+def test_an_encoding_without_a_character_for_a_byte_is_not_offered(tmp_path: Path) -> None:
     content = "name,city\nБилл,Любляна\n".encode("cp866")
     for each in (content, "a,b\nJörg,\0\n".encode("cp1252")):
         with pytest.raises(EncodingUnknown) as refused:
-            open_table(text_file(tmp_path, each))
+            open_table(write_file(tmp_path, each))
         assert refused.value.offered is None
 
     assert [("Билл", "Любляна")] == read_text(tmp_path, content, encoding="cp866")[1]
 
 
-def test_another_script_in_utf_16_is_offered_and_not_read_as_garbage(tmp_path: Path) -> None:
+def test_utf_16_text_without_a_mark_is_detected_and_offered(tmp_path: Path) -> None:
     rows = [("Билл", "Любляна")] * 10
     content = "".join(f"{a},{b}\n" for a, b in [("имя", "город"), *rows]).encode("utf-16-be")
     with pytest.raises(EncodingUnknown, match="its NUL bytes show that it is UTF-16") as refused:
-        open_table(text_file(tmp_path, content))
+        open_table(write_file(tmp_path, content))
 
     assert ("utf-16-be", ("имя", "город", "Билл")) == (
         refused.value.offered, refused.value.samples
@@ -92,7 +92,7 @@ def test_another_script_in_utf_16_is_offered_and_not_read_as_garbage(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("content", "said", "part"),
+    ("content", "encoding", "part"),
     [
         (TEXT.encode("utf-8-sig"), "cp1252", "begins with the byte order mark of utf-8"),
         (b"a,b\nc,\xe9\n", "utf-8", "byte 0xE9 in line 2, character 3, is not valid utf-8"),
@@ -105,27 +105,28 @@ def test_another_script_in_utf_16_is_offered_and_not_read_as_garbage(tmp_path: P
     ],
     ids=["mark against option", "said wrongly", "marked wrongly", "half a character"],
 )
-def test_encodings_that_do_not_fit(
-    tmp_path: Path, content: bytes, said: str | None, part: str
+def test_a_given_encoding_that_does_not_fit_is_rejected(
+    tmp_path: Path, content: bytes, encoding: str | None, part: str
 ) -> None:
     with pytest.raises(EncodingUnknown) as refused:
-        open_table(text_file(tmp_path, content), encoding=said)
+        open_table(write_file(tmp_path, content), encoding=encoding)
 
     assert part in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["klingon", "rot13", "base64", "punycode", ""])
-def test_names_that_are_no_encoding(tmp_path: Path, name: str) -> None:
+def test_unknown_encoding_names_are_rejected(tmp_path: Path, name: str) -> None:
     with pytest.raises(UnknownName, match="is not a encoding") as refused:
-        open_table(text_file(tmp_path, TEXT.encode()), encoding=name)
+        open_table(write_file(tmp_path, TEXT.encode()), encoding=name)
 
     assert "cp1252" in refused.value.action
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r", "\r\n", "mixed"])
 @pytest.mark.parametrize("is_ended", [True, False], ids=["ended", "not ended"])
-def test_line_endings(tmp_path: Path, ending: str, is_ended: bool) -> None:
-    """Every line ending parts rows, mixed too; between quotes it stays in its cell."""
+def test_every_line_ending_separates_rows_but_not_within_quotes(
+    tmp_path: Path, ending: str, is_ended: bool
+) -> None:
     lines = ["a,b", '1,"x\ny"', '2,"x\r\ny"', "", '3,"x\ry"', "4,"]
     ends = ["\r", "\n", "\r\n"] * 2 if ending == "mixed" else [ending] * 6
     if not is_ended:
@@ -139,8 +140,9 @@ def test_line_endings(tmp_path: Path, ending: str, is_ended: bool) -> None:
 
 
 @pytest.mark.parametrize("delimiter", DELIMITERS.values(), ids=DELIMITERS)
-def test_delimiters(tmp_path: Path, delimiter: str) -> None:
-    """Each of the four is found although the others are in every cell."""
+def test_each_delimiter_is_detected_although_cells_contain_the_others(
+    tmp_path: Path, delimiter: str
+) -> None:
     others = "".join(each for each in DELIMITERS.values() if each != delimiter)
     content = f"a{delimiter}b{delimiter}c\n" + f"{others}{delimiter}{others * 3}{delimiter}z\n" * 2
     table, cells = read_text(tmp_path, content.encode())
@@ -151,8 +153,7 @@ def test_delimiters(tmp_path: Path, delimiter: str) -> None:
 
 
 @pytest.mark.parametrize("content", ["email\na@b.c\n\nd@e.f\n", "note\na;b|c\n\nd, e\n"])
-def test_one_column(tmp_path: Path, content: str) -> None:
-    """A file of one column is right, and blank lines in it are blank rows."""
+def test_a_file_of_one_column_is_read_with_its_blank_rows(tmp_path: Path, content: str) -> None:
     lines = content.split("\n")[1:-1]
 
     assert [(line,) for line in lines] == read_text(tmp_path, content.encode())[1]
@@ -167,23 +168,25 @@ def test_one_column(tmp_path: Path, content: str) -> None:
     ],
     ids=["tie", "misfits", "one column with a comma"],
 )
-def test_delimiters_that_are_not_certain(tmp_path: Path, content: str, part: str) -> None:
+def test_an_uncertain_delimiter_is_rejected_unless_the_user_names_it(
+    tmp_path: Path, content: str, part: str
+) -> None:
     with pytest.raises(SpreadsheetError, check=has_code("delimiter_unknown")) as refused:
-        open_table(text_file(tmp_path, content.encode()))
+        open_table(write_file(tmp_path, content.encode()))
 
     assert part in str(refused.value)
-    said = open_table(text_file(tmp_path, content.encode()), delimiter="comma")
-    assert content.count("\n") - 1 == len(cells_of(said))
+    table = open_table(write_file(tmp_path, content.encode()), delimiter="comma")
+    assert content.count("\n") - 1 == len(list_cells(table))
 
 
-def test_the_name_tsv_settles_a_tie(tmp_path: Path) -> None:
-    table = open_table(text_file(tmp_path, b"a,b\tc\n1,2\t3\n", "rows.tsv"))
+def test_the_extension_tsv_decides_between_possible_delimiters(tmp_path: Path) -> None:
+    table = open_table(write_file(tmp_path, b"a,b\tc\n1,2\t3\n", "rows.tsv"))
 
-    assert [("1,2", "3")] == cells_of(table)
+    assert [("1,2", "3")] == list_cells(table)
 
 
-def test_what_is_said_of_delimiters_is_checked(tmp_path: Path) -> None:
-    path = text_file(tmp_path, b"a;b\n1;2\n")
+def test_invalid_delimiter_options_are_rejected(tmp_path: Path) -> None:
+    path = write_file(tmp_path, b"a;b\n1;2\n")
 
     assert ("a", "b") == open_table(path, delimiter=";").headings
     assert ("a;b",) == open_table(path, delimiter="tab").headings
@@ -193,9 +196,9 @@ def test_what_is_said_of_delimiters_is_checked(tmp_path: Path) -> None:
         open_table(path, sheet="People")
 
 
-def test_rows_of_another_width_are_rows_with_a_problem(tmp_path: Path) -> None:
+def test_rows_with_too_few_or_many_cells_have_a_problem(tmp_path: Path) -> None:
     content = b"a,b,c\n1,2,3\n1,2\n1,2,3,4\n,,\n,,,,\n1,2,3,\n\n1,2,3\n4,5,6\n7,8,9\n"
-    table = open_table(text_file(tmp_path, content))
+    table = open_table(write_file(tmp_path, content))
     rows = list(table.rows())
 
     assert list(range(2, 12)) == [row.number for row in rows]
@@ -212,18 +215,18 @@ def test_rows_of_another_width_are_rows_with_a_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["a,b,\n1,2,\n3,4,\n", "a,b\n1,2,\n3,4,\n", "a,b,,\n1,2,,\n3,4\n"]
 )
-def test_trailing_delimiters_are_no_columns(tmp_path: Path, content: str) -> None:
-    table = open_table(text_file(tmp_path, content.encode()))
+def test_trailing_delimiters_add_no_columns(tmp_path: Path, content: str) -> None:
+    table = open_table(write_file(tmp_path, content.encode()))
 
     assert ("a", "b") == table.headings
-    assert [("1", "2"), ("3", "4")] == cells_of(table)
+    assert [("1", "2"), ("3", "4")] == list_cells(table)
     assert not any(row.problems for row in table.rows())
 
 
 @pytest.mark.slow
-def test_nul_and_huge_cells(tmp_path: Path) -> None:
+def test_nul_characters_are_read_and_huge_cells_have_a_problem(tmp_path: Path) -> None:
     huge = "x" * 10_000_000
-    table = open_table(text_file(tmp_path, f'a,b\n1,x\0y\n2,"{huge}"\n3,z\n'.encode()))
+    table = open_table(write_file(tmp_path, f'a,b\n1,x\0y\n2,"{huge}"\n3,z\n'.encode()))
     rows = list(table.rows())
 
     assert ["x\0y", huge, "z"] == [row.cells[1] for row in rows]
@@ -232,10 +235,10 @@ def test_nul_and_huge_cells(tmp_path: Path) -> None:
     assert f"Shorten the text to at most {CELL_CHARACTERS_MAX:,} characters." == problem.fix
 
 
-def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
-    path = text_file(tmp_path, b"a,b\n" + b"1,2\n" * 5_000)
+def test_a_file_that_changes_while_it_is_read_raises(tmp_path: Path) -> None:
+    path = write_file(tmp_path, b"a,b\n" + b"1,2\n" * 5_000)
     table = open_table(path)
-    assert cells_of(table) == cells_of(table)
+    assert list_cells(table) == list_cells(table)
 
     rows = table.rows()
     assert ("1", "2") == next(rows).cells
@@ -260,13 +263,13 @@ CELL = st.text(
     ending=st.sampled_from(["\n", "\r\n", "\r"]),
     codec=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
 )
-def test_rows_out_are_rows_in(
+def test_rows_written_by_the_csv_module_are_read_back(
     tmp_path: Path, rows: list[list[str]], delimiter: str, ending: str, codec: str
 ) -> None:
     made = io.StringIO()
     writer = csv.writer(made, delimiter=delimiter, lineterminator=ending, quoting=csv.QUOTE_ALL)
     writer.writerows([["a", "b", "c"], *rows])
-    path = text_file(tmp_path, made.getvalue().encode(codec))
+    path = write_file(tmp_path, made.getvalue().encode(codec))
     if not any(cell.strip() for row in rows for cell in row):
         with pytest.raises(SpreadsheetError, check=has_code("no_rows")):
             open_table(path, delimiter=delimiter)
@@ -286,8 +289,8 @@ def test_rows_out_are_rows_in(
         assert (width != 3) == bool(row.problems)
 
 
-def test_memory_is_that_of_one_row(tmp_path: Path) -> None:
-    path = text_file(tmp_path, b"a,b\n" + (b"1," + b"x" * 400 + b"\n") * 10_000)
+def test_reading_uses_the_memory_of_one_row(tmp_path: Path) -> None:
+    path = write_file(tmp_path, b"a,b\n" + (b"1," + b"x" * 400 + b"\n") * 10_000)
     table = open_table(path)
     tracemalloc.start()
     try:
@@ -300,7 +303,7 @@ def test_memory_is_that_of_one_row(tmp_path: Path) -> None:
     assert peak < path.stat().st_size / 10
 
 
-def test_nul_bytes_alone_make_no_utf_16(tmp_path: Path) -> None:
+def test_nul_bytes_alone_are_not_detected_as_utf_16(tmp_path: Path) -> None:
     table, cells = read_text(tmp_path, b"a,b\n" + b"\0\0\0x,\0\0\0\n" * 3)
 
     assert [("\0\0\0x", "\0\0\0")] * 3 == cells

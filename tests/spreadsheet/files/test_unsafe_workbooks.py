@@ -22,19 +22,19 @@ from connector.spreadsheet import source_file as container
 from connector.spreadsheet import workbook
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.files.made import (
-    cells_of,
-    parts,
-    relation,
-    relations,
-    sheet_xml,
-    text_file,
-    text_row,
-    zipped,
+    list_cells,
+    make_parts,
+    make_relation,
+    make_relations,
+    make_sheet,
+    make_text_row,
+    make_zip,
+    write_file,
 )
 from tests.support.errors import has_code
 
-ROWS = (text_row(1, "a"), text_row(2, "1"))
-GOOD = parts({"People": sheet_xml(*ROWS)})
+ROWS = (make_text_row(1, "a"), make_text_row(2, "1"))
+GOOD = make_parts({"People": make_sheet(*ROWS)})
 SHEET = "xl/worksheets/s1.xml"
 MEBIBYTE = 1024 * 1024
 
@@ -47,7 +47,7 @@ class InflatedBytes:
 
 @pytest.fixture
 def inflated(monkeypatch: pytest.MonkeyPatch) -> Iterator[InflatedBytes]:
-    """Counts what is inflated, lets nobody read values, and bounds the memory."""
+    """Counts decompressed bytes, forbids reading values, and limits the memory."""
     counted = InflatedBytes()
     read = zipfile.ZipExtFile.read
 
@@ -68,11 +68,11 @@ def inflated(monkeypatch: pytest.MonkeyPatch) -> Iterator[InflatedBytes]:
     assert peak < 64 * MEBIBYTE
 
 
-def bomb(size: int, declared: int) -> bytes:
-    """A workbook with so many blanks, packed a thousandfold; it may declare less."""
+def make_bomb(size: int, declared: int) -> bytes:
+    """Return a workbook whose content compresses a thousandfold and may declare a smaller size."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(b" " * size) + packer.flush()
-    made = io.BytesIO(zipped({name: xml for name, xml in GOOD.items() if name != SHEET}))
+    made = io.BytesIO(make_zip({name: xml for name, xml in GOOD.items() if name != SHEET}))
     with zipfile.ZipFile(made, "a", zipfile.ZIP_DEFLATED) as archive:
         # The packed bytes go in as they are, and the list of members is told their real meaning.
         archive.writestr(zipfile.ZipInfo(SHEET), packed)
@@ -82,9 +82,9 @@ def bomb(size: int, declared: int) -> bytes:
     return made.getvalue()
 
 
-def many_members() -> bytes:
-    """Members that are each within bounds, and too large together."""
-    made = io.BytesIO(zipped(GOOD))
+def make_many_members() -> bytes:
+    """Return a workbook with members within bounds that are too large together."""
+    made = io.BytesIO(make_zip(GOOD))
     with zipfile.ZipFile(made, "a", zipfile.ZIP_DEFLATED) as archive:
         for each in range(33):
             archive.writestr(f"xl/media/{each}.bin", b"")
@@ -92,29 +92,29 @@ def many_members() -> bytes:
     return made.getvalue()
 
 
-def countless_members() -> bytes:
-    """A list of members whose size alone fills the memory."""
+def make_countless_members() -> bytes:
+    """Return a workbook whose list of members alone fills the memory."""
     directory = b"\0" * (3 * MEBIBYTE)
     end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 65535, 65535, len(directory), 4, 0)
     return b"PK\x03\x04" + directory + end
 
 
-def encrypted_member() -> bytes:
-    """A zip that is encrypted itself."""
-    content = bytearray(zipped(GOOD))
+def make_encrypted_zip() -> bytes:
+    """Return an encrypted zip file."""
+    content = bytearray(make_zip(GOOD))
     content[content.rindex(SHEET.encode()) - 46 + 8] |= 1
     return bytes(content)
 
 
-def sheet(*rows: str, claim: str = "") -> bytes:
-    """A workbook with these rows below two good ones."""
-    return zipped(parts({"People": sheet_xml(*ROWS, *rows, claim=claim)}))
+def make_sheet_with_rows(*rows: str, claim: str = "") -> bytes:
+    """Return a workbook with these rows below two valid ones."""
+    return make_zip(make_parts({"People": make_sheet(*ROWS, *rows, claim=claim)}))
 
 
-def linked(kind: str, part: str = "xl/externalLinks/_rels/e1.xml.rels") -> bytes:
-    """A workbook with a relationship to something outside itself."""
-    target = relation("r9", kind, "mailto:ann@example.com", is_outside=True)
-    return zipped({**GOOD, part: relations(target)})
+def make_linked_workbook(kind: str, part: str = "xl/externalLinks/_rels/e1.xml.rels") -> bytes:
+    """Return a workbook with a relationship to something outside itself."""
+    target = make_relation("r9", kind, "mailto:ann@example.com", is_outside=True)
+    return make_zip({**GOOD, part: make_relations(target)})
 
 
 CORNER = '<row r="1048576"><c r="XFD1048576">{}</c></row>'
@@ -123,30 +123,34 @@ BEYOND = '<row r="9999999"><c r="A9999999"><v>1</v></c></row>'
 TWICE = "has too many parts, or contains a part twice"
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 UNSAFE: dict[str, tuple[Callable[[], bytes], str, int | None]] = {
-    "bomb": (lambda: bomb(32 * MEBIBYTE, 32 * MEBIBYTE), "unusually large when unpacked", 0),
+    "bomb": (lambda: make_bomb(32 * MEBIBYTE, 32 * MEBIBYTE), "unusually large when unpacked", 0),
     "bomb that lies": (
-        lambda: bomb(32 * MEBIBYTE, 1000),
+        lambda: make_bomb(32 * MEBIBYTE, 1000),
         "is larger than the 1,000 bytes that it declares",
         MEBIBYTE,
     ),
-    "together": (many_members, "unpacked, it has more than 268 MB", 0),
-    "list": (countless_members, "has too many parts", 0),
-    "name in another case": (lambda: zipped({**GOOD, SHEET.upper(): "<a/>"}), TWICE, 0),
-    "other slash": (lambda: zipped({**GOOD, SHEET.replace("/", "\\"): "<a/>"}), TWICE, 0),
-    "corner": (lambda: sheet(CORNER.format("<v>1</v>")), "the table reaches to XFD1048576", None),
-    "two sides": (lambda: sheet(TWO_SIDES), "the table reaches to A9999", None),
-    "beyond": (lambda: sheet(BEYOND), "the table reaches to A9999999", None),
+    "together": (make_many_members, "unpacked, it has more than 268 MB", 0),
+    "list": (make_countless_members, "has too many parts", 0),
+    "name in another case": (lambda: make_zip({**GOOD, SHEET.upper(): "<a/>"}), TWICE, 0),
+    "other slash": (lambda: make_zip({**GOOD, SHEET.replace("/", "\\"): "<a/>"}), TWICE, 0),
+    "corner": (
+        lambda: make_sheet_with_rows(CORNER.format("<v>1</v>")),
+        "the table reaches to XFD1048576",
+        None,
+    ),
+    "two sides": (lambda: make_sheet_with_rows(TWO_SIDES), "the table reaches to A9999", None),
+    "beyond": (lambda: make_sheet_with_rows(BEYOND), "the table reaches to A9999999", None),
     **{
-        kind: (partial(linked, kind), f"refers to other files ({kind})", None)
+        kind: (partial(make_linked_workbook, kind), f"refers to other files ({kind})", None)
         for kind in ("externalLinkPath", "oleObject", "image")
     },
 }
 """By name: the workbook, what is said of it, and how many bytes may be inflated before."""
 
 
-def refusal(folder: Path, content: bytes, code: str = "unsafe_workbook") -> str:
-    """Open a workbook that must be refused; returns the message."""
-    path = text_file(folder, content, "rows.xlsx")
+def open_refused(folder: Path, content: bytes, code: str = "unsafe_workbook") -> str:
+    """Open a workbook that must be refused, and return the message."""
+    path = write_file(folder, content, "rows.xlsx")
     with pytest.raises(SpreadsheetError, check=has_code(code)) as refused:
         open_table(path)
     assert path.name in str(refused.value)
@@ -161,7 +165,7 @@ def test_unsafe_workbooks_are_refused_early(
     content = made()
     inflated.bytes = 0
 
-    assert part in refusal(tmp_path, content)
+    assert part in open_refused(tmp_path, content)
     assert limit is None or inflated.bytes <= limit
 
 
@@ -170,21 +174,23 @@ FILE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]>'
 
 
 @pytest.mark.parametrize("part", [SHEET, "xl/workbook.xml", "_rels/.rels", "docProps/core.xml"])
-def test_a_document_type_is_refused(tmp_path: Path, inflated: InflatedBytes, part: str) -> None:
+def test_a_workbook_with_a_document_type_is_refused(
+    tmp_path: Path, inflated: InflatedBytes, part: str
+) -> None:
     for prolog in (ENTITIES, FILE, '<?xml version="1.0"?>\n<!DOCTYPE x>'):
         content = prolog + GOOD.get(part, "<a/>")
         for encoded in (content.encode(), b"\xff\xfe" + content.encode("utf-16-le")):
-            made = zipped({**GOOD, part: encoded})
-            assert f"{part!r} declares a document type" in refusal(tmp_path, made)
+            made = make_zip({**GOOD, part: encoded})
+            assert f"{part!r} declares a document type" in open_refused(tmp_path, made)
 
 
-def test_texts_without_number_are_refused(
+def test_a_workbook_with_too_many_shared_texts_is_refused(
     tmp_path: Path, inflated: InflatedBytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(container, "SHARED_TEXTS_MAX", 1000)
-    made = zipped({**GOOD, "xl/sharedStrings.xml": f"<sst>{'<si/>' * 1001}</sst>"})
+    made = make_zip({**GOOD, "xl/sharedStrings.xml": f"<sst>{'<si/>' * 1001}</sst>"})
 
-    assert "has too many texts" in refusal(tmp_path, made)
+    assert "has too many texts" in open_refused(tmp_path, made)
 
 
 @pytest.mark.parametrize(
@@ -195,20 +201,20 @@ def test_texts_without_number_are_refused(
             "password_protected",
             "with a password",
         ),
-        (encrypted_member(), "not_a_spreadsheet", "is encrypted, or packed in an unusual way"),
-        (zipped({"Index/Document.iwa": b"\0"}), "not_a_spreadsheet", "is a Numbers document"),
+        (make_encrypted_zip(), "not_a_spreadsheet", "is encrypted, or packed in an unusual way"),
+        (make_zip({"Index/Document.iwa": b"\0"}), "not_a_spreadsheet", "is a Numbers document"),
     ],
     ids=["encrypted", "member", "numbers"],
 )
-def test_encrypted_and_other_workbooks(
+def test_encrypted_and_unsupported_workbooks_are_refused_unread(
     tmp_path: Path, inflated: InflatedBytes, content: bytes, code: str, part: str
 ) -> None:
     inflated.bytes = 0
-    assert part in refusal(tmp_path, content, code)
+    assert part in open_refused(tmp_path, content, code)
     assert 0 == inflated.bytes
 
 
-def test_what_is_harmless_is_read(tmp_path: Path) -> None:
-    hyperlink = linked("hyperlink", "xl/worksheets/_rels/s1.xml.rels")
-    for content in (sheet(CORNER.format("")), hyperlink):
-        assert [("1",)] == cells_of(open_table(text_file(tmp_path, content, "rows.xlsx")))
+def test_workbooks_with_harmless_features_are_read(tmp_path: Path) -> None:
+    hyperlink = make_linked_workbook("hyperlink", "xl/worksheets/_rels/s1.xml.rels")
+    for content in (make_sheet_with_rows(CORNER.format("")), hyperlink):
+        assert [("1",)] == list_cells(open_table(write_file(tmp_path, content, "rows.xlsx")))

@@ -21,12 +21,19 @@ from connector.errors import (
 from connector.spreadsheet import workbook
 from connector.spreadsheet.source_file import open_source
 from connector.spreadsheet.table import open_table
-from tests.spreadsheet.files.made import cells_of, parts, sheet_xml, text_row, workbook_file, zipped
+from tests.spreadsheet.files.made import (
+    list_cells,
+    make_parts,
+    make_sheet,
+    make_text_row,
+    make_zip,
+    write_workbook_file,
+)
 from tests.support.errors import has_code
 
 
-def saved(folder: Path, *rows: list[object]) -> Path:
-    """A workbook by another program, with these rows below the headings a, b, c."""
+def save_workbook(folder: Path, *rows: list[object]) -> Path:
+    """Save a workbook with openpyxl, with these rows below the headings a, b, c."""
     book = Workbook()
     sheet = book.active
     assert isinstance(sheet, Worksheet)
@@ -38,10 +45,10 @@ def saved(folder: Path, *rows: list[object]) -> Path:
     return path
 
 
-def test_cells_keep_the_types_that_were_typed(tmp_path: Path) -> None:
+def test_cells_keep_their_types(tmp_path: Path) -> None:
     typed = ["00123", "NA", "TRUE", 5, 5.0, 0.1, True, d.date(2025, 3, 4), d.time(9, 30)]
-    table = open_table(saved(tmp_path, [*typed, d.datetime(2025, 3, 4, 10, 11, 12)]))
-    ((*cells, moment),) = cells_of(table)
+    table = open_table(save_workbook(tmp_path, [*typed, d.datetime(2025, 3, 4, 10, 11, 12)]))
+    ((*cells, moment),) = list_cells(table)
 
     assert typed == cells
     assert [type(each) for each in [*typed[:4], 5, *typed[5:]]] == [type(each) for each in cells]
@@ -51,55 +58,57 @@ def test_cells_keep_the_types_that_were_typed(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_lengths_of_time_and_numbers_without_end_are_text(tmp_path: Path) -> None:
-    path = saved(tmp_path, [d.timedelta(hours=30, minutes=5), 2_000_000_000_000_000])
+def test_durations_and_very_large_numbers_are_read_as_text(tmp_path: Path) -> None:
+    path = save_workbook(tmp_path, [d.timedelta(hours=30, minutes=5), 2_000_000_000_000_000])
 
     assert ["30:05:00", "2000000000000000.0"] == [
-        str(each) for each in cells_of(open_table(path))[0]
+        str(each) for each in list_cells(open_table(path))[0]
     ]
 
 
-def test_rows_have_the_numbers_that_the_program_shows(tmp_path: Path) -> None:
-    path = workbook_file(
+def test_rows_have_the_numbers_shown_by_spreadsheet_programs(tmp_path: Path) -> None:
+    path = write_workbook_file(
         tmp_path,
-        text_row(1, "a", "b"),
+        make_text_row(1, "a", "b"),
         '<row r="4"><c r="B4"><v>1</v></c></row>',
         '<row r="7"><c r="A7"><v>2</v></c></row>',
     )
     table = open_table(path)
 
-    assert [("", ""), ("", ""), ("", 1), ("", ""), ("", ""), (2, "")] == cells_of(table)
+    assert [("", ""), ("", ""), ("", 1), ("", ""), ("", ""), (2, "")] == list_cells(table)
     assert [4, 7] == [row.number for row in table.rows() if not row.is_left_out]
 
 
-def test_what_has_no_heading_is_named_by_its_column(tmp_path: Path) -> None:
-    low = workbook_file(tmp_path, text_row(3, "a"), text_row(4, "1"))
+def test_columns_without_a_heading_are_named_by_their_letter(tmp_path: Path) -> None:
+    low = write_workbook_file(tmp_path, make_text_row(3, "a"), make_text_row(4, "1"))
     with pytest.raises(
         SpreadsheetError, match="row 1 is blank", check=has_code("headings_refused")
     ):
         open_table(low)
-    right = workbook_file(
+    right = write_workbook_file(
         tmp_path,
         '<row r="1"><c r="B1"><v>1</v></c></row>',
         '<row r="2"><c r="A2"><v>1</v></c></row>',
     )
     assert ("(column A)", "1") == open_table(right).headings
-    filled = workbook_file(tmp_path, text_row(1, "a"), text_row(2, "1", "", "x"))
+    filled = write_workbook_file(tmp_path, make_text_row(1, "a"), make_text_row(2, "1", "", "x"))
     assert ("a", "(column B)", "(column C)") == open_table(filled).headings
-    assert [("1", "", "x")] == cells_of(open_table(filled))
-    bare = workbook_file(tmp_path, text_row(1, "a", "", ""), text_row(2, "1", "", ""))
-    assert [("1",)] == cells_of(open_table(bare))
+    assert [("1", "", "x")] == list_cells(open_table(filled))
+    bare = write_workbook_file(
+        tmp_path, make_text_row(1, "a", "", ""), make_text_row(2, "1", "", "")
+    )
+    assert [("1",)] == list_cells(open_table(bare))
 
 
-def test_formulas_are_their_values_and_lost_ones_are_problems(tmp_path: Path) -> None:
-    path = workbook_file(
+def test_formulas_have_their_saved_value_or_a_problem(tmp_path: Path) -> None:
+    path = write_workbook_file(
         tmp_path,
-        text_row(1, "a", "b", "c"),
+        make_text_row(1, "a", "b", "c"),
         '<row r="2"><c r="A2"><f>1+1</f><v>2</v></c><c r="B2" t="str"><f>B1</f><v></v></c></row>',
         '<row r="3"><c r="A3" t="e"><f>X()</f><v>#N/A</v></c><c t="e"><v>#REF!</v></c></row>',
         '<row r="4"><c r="A4"><f>A2&amp;B2</f><v></v></c><c r="C4"><f>SUM(A:A)</f></c></row>',
         '<row r="5"><c r="B5"><f>A5</f><v/></c></row>',
-        text_row(6, "#N/A", "=A1"),
+        make_text_row(6, "#N/A", "=A1"),
     )
     table = open_table(path)
     rows = {row.number: row for row in table.rows()}
@@ -122,11 +131,11 @@ def test_formulas_are_their_values_and_lost_ones_are_problems(tmp_path: Path) ->
     assert ("#N/A", "=A1", "") == rows[6].cells
 
 
-def test_texts_come_as_they_were_written(tmp_path: Path) -> None:
+def test_escaped_rich_and_spaced_texts_are_read_as_written(tmp_path: Path) -> None:
     cell = '<c t="inlineStr"><is>{}</is></c>'
-    path = workbook_file(
+    path = write_workbook_file(
         tmp_path,
-        text_row(1, "a", "b", "c"),
+        make_text_row(1, "a", "b", "c"),
         '<row r="2">'
         + cell.format("<t>x_x000D_y_x005F_x0041_</t>")
         + cell.format("<r><t>bold</t></r><r><t>plain</t></r><rPh><t>said</t></rPh>")
@@ -134,42 +143,40 @@ def test_texts_come_as_they_were_written(tmp_path: Path) -> None:
         + "</row>",
     )
 
-    assert [("x\ry_x0041_", "boldplain", " both ")] == cells_of(open_table(path))
+    assert [("x\ry_x0041_", "boldplain", " both ")] == list_cells(open_table(path))
 
 
 @pytest.mark.parametrize(
     ("rows", "part"),
     [
         (('<row r="1"><c r="A1"><v>1</v></c><c r="A1"><v>2</v></c></row>',), "A1 occurs twice"),
-        ((text_row(2, "a"), text_row(1, "b")), "row 1 occurs twice or out of order"),
+        ((make_text_row(2, "a"), make_text_row(1, "b")), "row 1 occurs twice or out of order"),
         (('<row r="1"><c r="B2"><v>1</v></c></row>',), "B2 occurs twice or out of order"),
         (('<row r="1"><c r="?"><v>1</v></c></row>',), "'?' is not a cell reference"),
         (('<row r="1"><c r="A1"><v>1</v></row>',), "contains damaged XML"),
     ],
     ids=["cell twice", "row order", "other row", "no place", "not closed"],
 )
-def test_sheets_that_can_be_read_in_two_ways_are_refused(
-    tmp_path: Path, rows: tuple[str, ...], part: str
-) -> None:
+def test_ambiguous_sheets_are_refused(tmp_path: Path, rows: tuple[str, ...], part: str) -> None:
     with pytest.raises(DamagedSpreadsheet) as refused:
-        open_table(workbook_file(tmp_path, *rows))
+        open_table(write_workbook_file(tmp_path, *rows))
 
     assert part in str(refused.value)
     assert "rows.xlsx" in str(refused.value)
 
 
-def several(folder: Path) -> Path:
-    """A workbook of four sheets: two with rows, one without, and a hidden one."""
-    table = sheet_xml(text_row(1, "a"), text_row(2, "1"))
-    other = sheet_xml(text_row(1, "b"), text_row(2, "2"))
-    sheets = {"People": table, "Empty": sheet_xml('<row r="1"><c s="1"/></row>'), "Lists": other}
+def save_four_sheets(folder: Path) -> Path:
+    """Save a workbook of four sheets: two with rows, one without, and a hidden one."""
+    table = make_sheet(make_text_row(1, "a"), make_text_row(2, "1"))
+    other = make_sheet(make_text_row(1, "b"), make_text_row(2, "2"))
+    sheets = {"People": table, "Empty": make_sheet('<row r="1"><c s="1"/></row>'), "Lists": other}
     path = folder / "rows.xlsx"
-    path.write_bytes(zipped(parts({**sheets, "Jobs": other}, {"Lists": "veryHidden"})))
+    path.write_bytes(make_zip(make_parts({**sheets, "Jobs": other}, {"Lists": "veryHidden"})))
     return path
 
 
-def test_the_sheet_is_named_or_the_only_one_with_rows(tmp_path: Path) -> None:
-    path = several(tmp_path)
+def test_the_only_sheet_with_rows_is_read_unless_another_is_named(tmp_path: Path) -> None:
+    path = save_four_sheets(tmp_path)
     with pytest.raises(SheetUnknown, match="has 2 sheets with rows") as refused:
         open_table(path)
     assert "Choose one with --sheet: 'People' (a); 'Jobs' (b)." == refused.value.action
@@ -183,8 +190,8 @@ def test_the_sheet_is_named_or_the_only_one_with_rows(tmp_path: Path) -> None:
     assert "'People', 'Empty', 'Lists', 'Jobs'" in unknown.value.action
 
 
-def test_options_of_text_say_nothing_of_a_workbook(tmp_path: Path) -> None:
-    path = workbook_file(tmp_path, text_row(1, "a"), text_row(2, "1"))
+def test_text_options_are_rejected_for_a_workbook(tmp_path: Path) -> None:
+    path = write_workbook_file(tmp_path, make_text_row(1, "a"), make_text_row(2, "1"))
     with pytest.raises(Misused, match="is a workbook, so --encoding"):
         open_table(path, encoding="utf-8")
     with pytest.raises(Misused, match="is a workbook, so --delimiter"):
@@ -193,28 +200,30 @@ def test_options_of_text_say_nothing_of_a_workbook(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "rows",
-    [(), (text_row(1, "a"),), (text_row(1, "a"), text_row(2, ""))],
+    [(), (make_text_row(1, "a"),), (make_text_row(1, "a"), make_text_row(2, ""))],
     ids=["nothing", "headings", "blank"],
 )
-def test_workbooks_without_rows(tmp_path: Path, rows: tuple[str, ...]) -> None:
+def test_workbooks_without_rows_are_rejected(tmp_path: Path, rows: tuple[str, ...]) -> None:
     with pytest.raises(SpreadsheetError, match=r"rows\.xlsx", check=has_code("no_rows")):
-        open_table(workbook_file(tmp_path, *rows))
+        open_table(write_workbook_file(tmp_path, *rows))
 
 
 @pytest.mark.parametrize(
     ("content", "code", "part"),
     [
         (b"%PDF-1.7\n", "not_a_spreadsheet", "is a PDF, but has the file name of another type"),
-        (zipped({"content.xml": "<a/>"}), "no_rows", "has no visible sheet with rows"),
-        (zipped({"xl/workbook.bin": b"\0"}), "not_a_spreadsheet", "is an xlsb workbook"),
-        (zipped({"a.txt": b"a"}), "not_a_spreadsheet", "is a zip file, not a workbook"),
-        (zipped({"a.txt": b"a"})[:-5], "damaged_spreadsheet", "is incomplete"),
-        (zipped({"a.txt": b"a"}) + b"more", "damaged_spreadsheet", "extra data at its end"),
+        (make_zip({"content.xml": "<a/>"}), "no_rows", "has no visible sheet with rows"),
+        (make_zip({"xl/workbook.bin": b"\0"}), "not_a_spreadsheet", "is an xlsb workbook"),
+        (make_zip({"a.txt": b"a"}), "not_a_spreadsheet", "is a zip file, not a workbook"),
+        (make_zip({"a.txt": b"a"})[:-5], "damaged_spreadsheet", "is incomplete"),
+        (make_zip({"a.txt": b"a"}) + b"more", "damaged_spreadsheet", "extra data at its end"),
         (b"PK\x03\x04" + b"\0" * 10, "damaged_spreadsheet", "is incomplete"),
     ],
     ids=["text", "ods", "xlsb", "zip", "cut", "more", "short"],
 )
-def test_files_that_are_no_workbook(tmp_path: Path, content: bytes, code: str, part: str) -> None:
+def test_files_that_are_no_workbook_are_rejected(
+    tmp_path: Path, content: bytes, code: str, part: str
+) -> None:
     path = tmp_path / "rows.xlsx"
     path.write_bytes(content)
     with pytest.raises(SpreadsheetError, check=has_code(code)) as refused:
@@ -223,8 +232,10 @@ def test_files_that_are_no_workbook(tmp_path: Path, content: bytes, code: str, p
     assert part in str(refused.value)
 
 
-def test_a_part_that_is_damaged_is_noticed(tmp_path: Path) -> None:
-    whole = bytearray(zipped(parts({"People": sheet_xml(text_row(1, "a"), text_row(2, "1"))})))
+def test_a_workbook_with_a_damaged_part_is_rejected(tmp_path: Path) -> None:
+    whole = bytearray(
+        make_zip(make_parts({"People": make_sheet(make_text_row(1, "a"), make_text_row(2, "1"))}))
+    )
     place = whole.index(b"xl/worksheets/s1.xml") + 60
     whole[place] ^= 0xFF
     path = tmp_path / "rows.xlsx"
@@ -233,8 +244,8 @@ def test_a_part_that_is_damaged_is_noticed(tmp_path: Path) -> None:
         open_table(path)
 
 
-def test_merged_cells_are_told_of(tmp_path: Path) -> None:
-    path = saved(tmp_path, ["x", "Leeds"], ["y", "lost"], ["z", "York"])
+def test_merged_cells_are_reported_and_read_once(tmp_path: Path) -> None:
+    path = save_workbook(tmp_path, ["x", "Leeds"], ["y", "lost"], ["z", "York"])
     assert () == open_table(path).merged
     book = load_workbook(path)
     book.worksheets[0].merge_cells("B2:B3")
@@ -242,11 +253,11 @@ def test_merged_cells_are_told_of(tmp_path: Path) -> None:
     table = open_table(path)
 
     assert ("B2:B3",) == table.merged
-    assert [("x", "Leeds"), ("y", ""), ("z", "York")] == cells_of(table)
+    assert [("x", "Leeds"), ("y", ""), ("z", "York")] == list_cells(table)
 
 
-def place(row: int, column: str, rest: str) -> str:
-    """A cell of that place, as XML."""
+def make_cell(row: int, column: str, rest: str) -> str:
+    """Return a cell at that place as XML."""
     return f'<c r="{column}{row}"{rest}'
 
 
@@ -259,26 +270,26 @@ PLACED = st.tuples(st.sampled_from(["A", "B", "C", "AA", "ZZZ"]), st.sampled_fro
 
 @settings(max_examples=150, suppress_health_check=[*HealthCheck])
 @given(rows=st.lists(st.lists(PLACED, max_size=4), min_size=1, max_size=4), far=st.booleans())
-def test_plain_rows_are_passed_over_and_judged_alike(
+def test_skipping_and_reading_rows_find_the_same_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[list[tuple[str, str]]], far: bool
 ) -> None:
     numbers = [number * (1_000_000 if far else 1) for number in range(1, len(rows) + 1)]
-    path = workbook_file(
+    path = write_workbook_file(
         tmp_path,
         *(
-            f'<row r="{number}">{"".join(place(number, *cell) for cell in row)}</row>'
+            f'<row r="{number}">{"".join(make_cell(number, *cell) for cell in row)}</row>'
             for number, row in zip(numbers, rows, strict=True)
         ),
     )
 
-    def judged() -> object:
+    def read_or_refuse() -> object:
         try:
             return workbook.find_sheet(open_source(path), None).outline
         except ConnectorError as error:
             # Where XML is damaged is counted in what is left of it.
             return str(error).partition("damaged")[0]
 
-    shortened = judged()
+    shortened = read_or_refuse()
     with monkeypatch.context() as patched:
         patched.setattr(workbook, "_without_plain_rows", lambda pieces, keeps: pieces)
-        assert judged() == shortened
+        assert read_or_refuse() == shortened

@@ -113,12 +113,12 @@ FLAWS: tuple[Flaw, ...] = (
 """Every way in which a row is made wrong, but for rows that are there twice."""
 
 
-def messy(
+def make_messy_file(
     seed: int, rows: int = 3000, *, bad_share: float = 0.12, landed: Sequence[str] = ()
 ) -> MessyFile:
-    """A file of so many rows; `bad_share` of those that are not blank are wrong.
+    """Return a file of so many rows; `bad_share` of the non-blank rows are invalid.
 
-    `landed` are emails of candidates that exist already: a few of them come again.
+    `landed` are emails of existing candidates: a few of them occur in the file.
     """
     draw = random.Random(seed)
     making = _MessyFileBuilder(draw, landed)
@@ -168,7 +168,7 @@ class _MessyFileBuilder:
             self._add_flawed(flaws)
 
     def add_unused_flaws(self) -> None:
-        """Let every flaw occur, however few rows there are."""
+        """Add every flaw at least once, even to short files."""
         there = {(each.column, each.code) for each in self._planted}
         for flaw in FLAWS:
             if flaw[:2] not in there:
@@ -207,7 +207,7 @@ class _MessyFileBuilder:
         self._corrected[number, column] = right
 
     def _person(self, *, complete: bool = False) -> dict[str, str]:
-        """A row with nothing wrong; `complete` fills in what may be blank otherwise."""
+        """Return a valid row; with `complete`, optional cells are filled, too."""
         draw, self._serial = self._draw, self._serial + 1
 
         def maybe(make: Callable[[], str]) -> str:

@@ -1,6 +1,6 @@
-"""Tables made of Python values, and a landing that is said, for these tests.
+"""Tables of Python values, and a declared landing, for these tests.
 
-The landing that is said answers by comparing each record, and shares no code with the warehouse's.
+The declared landing compares each record, and shares no code with the warehouse.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class ValuesTable:
             yield SheetRow(number, cells)
 
 
-def table(*records: Mapping[str, Cell]) -> ValuesTable:
-    """A table with a row for each record; what a record lacks is blank."""
+def make_table(*records: Mapping[str, Cell]) -> ValuesTable:
+    """Return a table with a row for each record; missing fields are blank."""
     headings = tuple(dict.fromkeys(name for record in records for name in record))
     return ValuesTable(
         headings, tuple(tuple(r.get(name, "") for name in headings) for r in records)
@@ -50,14 +50,14 @@ def from_csv(content: bytes, delimiter: str) -> ValuesTable:
 
 @dataclass
 class DeclaredLanding:
-    """A landing that is said: records by resource, and the fields of one content type.
+    """A declared landing: records by resource, and the fields of one content type.
 
-    `asked` counts the questions.
+    `queries` counts the lookups.
     """
 
     records: Mapping[str, Sequence[LandedRecord]] = field(default_factory=dict)
     fields: Sequence[ContentTypeField] | None = None
-    asked: int = 0
+    queries: int = 0
 
     def ids(
         self,
@@ -67,7 +67,7 @@ class DeclaredLanding:
         parent: str | None = None,
     ) -> Sequence[tuple[str, ...]]:
         """The ids of the records that have these values, letter case aside."""
-        self.asked += 1
+        self.queries += 1
         live = [each.record for each in self.records.get(resource, ()) if not each.is_deleted]
         return [
             tuple(
@@ -85,7 +85,7 @@ class DeclaredLanding:
 
     def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """Return the landed records of these ids."""
-        self.asked += 1
+        self.queries += 1
         there = self.records.get(resource, ())
         return {each.record["id"]: each for each in there if each.record["id"] in ids}
 
@@ -98,10 +98,10 @@ class DeclaredLanding:
         return self.fields if content_type == "posts" else None
 
 
-def landing(
+def make_landing(
     fields: Sequence[ContentTypeField] | None = None, **records: Sequence[Any]
 ) -> DeclaredLanding:
-    """A landing with these records by resource; a mapping is one whole and alive."""
+    """Return a landing with these records by resource; a mapping is a whole, live record."""
     made = {
         resource: [each if isinstance(each, LandedRecord) else LandedRecord(each) for each in given]
         for resource, given in records.items()
@@ -118,32 +118,32 @@ CANDIDATE: Mapping[str, Cell] = {
 """The least that makes a candidate."""
 
 
-def aimed(
+def make_target(
     resource: str = "candidates",
     mode: Mode = "create",
-    said: DeclaredLanding | None = None,
+    landing: DeclaredLanding | None = None,
     **options: Any,
 ) -> PushTarget:
-    """An target at a landing that is said."""
-    return push_target(resource, mode, said or DeclaredLanding(), **options)
+    """Return a push target for a declared landing."""
+    return push_target(resource, mode, landing or DeclaredLanding(), **options)
 
 
-def checked(
+def check_table(
     made: ValuesTable | Spreadsheet,
     wanted: PushTarget,
-    said: DeclaredLanding | None = None,
+    landing: DeclaredLanding | None = None,
     saved: SavedMap | None = None,
 ) -> list[CheckedRow]:
-    """Every row of the table after the check."""
+    """Return every row of the table after the check."""
     columns = map_headings(made.headings, wanted, saved=saved)
-    return list(check(made.rows(), columns, wanted, said or DeclaredLanding()))
+    return list(check(made.rows(), columns, wanted, landing or DeclaredLanding()))
 
 
-def problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, str]]:
-    """SheetRow, column and code of every problem."""
+def list_problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, str]]:
+    """Return row number, column and code of every problem."""
     return [(each.row.number, p.column, p.code) for each in found for p in each.problems]
 
 
-def mapped(columns: ColumnMap) -> dict[str, tuple[str, str]]:
-    """Each mapped heading with the column that it is, and how it was found."""
+def list_mappings(columns: ColumnMap) -> dict[str, tuple[str, str]]:
+    """Return each mapped heading with its column and how it was found."""
     return {each.heading: (each.target.name, each.match_kind) for each in columns.columns}

@@ -118,7 +118,7 @@ def test_any_number_in_any_format_is_a_value_or_a_documented_problem(
     [1.7976931348623151e308, -1e307, 1e18, 10**400],
     ids=("double", "negative", "19 digits", "401 digits"),
 )
-def test_every_number_field_says_that_a_number_is_too_large(number: float, form: str) -> None:
+def test_every_number_field_reports_a_number_that_is_too_large(number: float, form: str) -> None:
     cell = apply_format(number, form)
     for column, made in NUMBERS:
         with pytest.raises(CellError) as refused:
@@ -131,7 +131,7 @@ def test_every_number_field_says_that_a_number_is_too_large(number: float, form:
 
 @settings(max_examples=200)
 @given(cents=some.integers(-(10**12), 10**12))
-def test_numbers_written_plainly_are_read_exactly(cents: int) -> None:
+def test_plain_numbers_are_read_exactly(cents: int) -> None:
     (column,) = (
         s for s in target_columns(CATALOG["candidates"], "create") if s.key == "expected_salary"
     )
@@ -144,7 +144,7 @@ def test_numbers_written_plainly_are_read_exactly(cents: int) -> None:
 
 @settings(max_examples=200)
 @given(day=some.dates(date(1900, 1, 1), date(2199, 12, 31)))
-def test_dates_are_read_as_they_are_declared(day: date) -> None:
+def test_dates_are_read_in_the_declared_format(day: date) -> None:
     (column,) = (
         s for s in target_columns(CATALOG["candidates"], "create") if s.key == "date_of_birth"
     )

@@ -17,7 +17,7 @@ from connector.spreadsheet.problems import (
     visible_text,
 )
 from connector.spreadsheet.target_columns import TargetColumn
-from tests.spreadsheet.meaning.sheet import aimed
+from tests.spreadsheet.meaning.sheet import make_target
 
 BRITISH = CellOptions(date_format="DD/MM/YYYY")
 GERMAN = CellOptions(decimal=",")
@@ -26,22 +26,22 @@ LONDON = CellOptions(timezone="Europe/London")
 WHOLE = CellOptions(whole_numbers=True)
 
 
-def slot(name: str, resource: str = "candidates") -> TargetColumn:
-    """The place of that name in a create."""
-    return next(each for each in aimed(resource).columns if each.name == name)
+def find_column(name: str, resource: str = "candidates") -> TargetColumn:
+    """Return the column of that name for creates."""
+    return next(each for each in make_target(resource).columns if each.name == name)
 
 
-def read(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> Any:
-    """The value of a cell; `resource.field` for another resource than candidates."""
+def read_cell(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> Any:
+    """Return the value of a cell; `resource.field` for resources other than candidates."""
     resource, _, field = name.rpartition(".")
-    value = cell_reader(slot(field, resource or "candidates"), "create", options).read(cell)
+    value = cell_reader(find_column(field, resource or "candidates"), "create", options).read(cell)
     return value.value if isinstance(value, ValueWithNotes) else value
 
 
-def refused(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> CellError:
-    """Why the cell is refused."""
+def read_refused(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> CellError:
+    """Return the error for a cell that must be rejected."""
     with pytest.raises(CellError) as caught:
-        read(name, cell, options)
+        read_cell(name, cell, options)
     return caught.value
 
 
@@ -102,8 +102,8 @@ KEPT: list[tuple[str, Cell, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "cell", "value"), KEPT, ids=str)
-def test_what_is_clear_is_kept(name: str, cell: Cell, value: Any) -> None:
-    found = read(name, cell)
+def test_clear_values_are_read_with_their_type(name: str, cell: Cell, value: Any) -> None:
+    found = read_cell(name, cell)
 
     assert value == found
     assert type(value) is type(found)
@@ -140,10 +140,10 @@ DECLARED: list[tuple[str, Cell, CellOptions, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "cell", "options", "value"), DECLARED, ids=str)
-def test_what_is_declared_is_read_so(
+def test_values_are_read_with_the_declared_options(
     name: str, cell: Cell, options: CellOptions, value: Any
 ) -> None:
-    assert value == read(name, cell, options)
+    assert value == read_cell(name, cell, options)
 
 
 REFUSED: list[tuple[str, Cell, CellOptions, str, str]] = [
@@ -236,10 +236,10 @@ REFUSED: list[tuple[str, Cell, CellOptions, str, str]] = [
 
 
 @pytest.mark.parametrize(("name", "cell", "options", "code", "fix"), REFUSED, ids=str)
-def test_what_is_unclear_or_damaged_is_refused(
+def test_unclear_or_damaged_values_are_rejected_with_a_fix(
     name: str, cell: Cell, options: CellOptions, code: str, fix: str
 ) -> None:
-    error = refused(name, cell, options)
+    error = read_refused(name, cell, options)
 
     assert code == error.problem().code
     assert code in PROBLEMS
@@ -247,8 +247,8 @@ def test_what_is_unclear_or_damaged_is_refused(
     assert error.problem().message.endswith((".", "?"))
 
 
-def test_hidden_characters_are_named_and_shown() -> None:
-    error = refused("email", "an\u200fna@b.example")
+def test_invisible_characters_are_named_and_made_visible() -> None:
+    error = read_refused("email", "an\u200fna@b.example")
 
     assert "right-to-left mark (U+200F)" in error.problem().message
     assert "an<U+200B>na@b.example" == visible_text("an\u200bna@b.example")
@@ -256,12 +256,14 @@ def test_hidden_characters_are_named_and_shown() -> None:
 
 
 @pytest.mark.parametrize("text", ["DD/MM", "DDMMYYYY", "YYYY-MM-DD-MM", "%d/%m/%Y", "DD/MM/YY", ""])
-def test_date_formats_must_tell_day_month_and_year(text: str) -> None:
+def test_date_formats_without_day_month_or_year_are_rejected(text: str) -> None:
     if not text:
-        assert "1985-04-03" == read("date_of_birth", "1985-04-03", CellOptions(date_format=text))
+        assert "1985-04-03" == read_cell(
+            "date_of_birth", "1985-04-03", CellOptions(date_format=text)
+        )
         return
     with pytest.raises(ValueError, match=r"."):
-        cell_reader(slot("date_of_birth"), "create", CellOptions(date_format=text))
+        cell_reader(find_column("date_of_birth"), "create", CellOptions(date_format=text))
 
 
 IN_DAYS = CellOptions(month_days=30, immediately="today")
@@ -274,10 +276,10 @@ IN_DAYS = CellOptions(month_days=30, immediately="today")
         *(("3 Monate", 90), ("1 mois", 30), ("sofort", 0), ("immédiat", 0), ("ASAP", 0)),
     ],
 )
-def test_a_length_of_time_is_read_in_days(text: str, days: int) -> None:
-    assert days == read("notice_period_days", text, IN_DAYS)
+def test_a_duration_is_read_in_days(text: str, days: int) -> None:
+    assert days == read_cell("notice_period_days", text, IN_DAYS)
 
 
-def test_immediately_is_today_or_empty() -> None:
-    assert date.today().isoformat() == read("available_from", "sofort", IN_DAYS)
-    assert read("available_from", "sofort", CellOptions(immediately="empty")) is None
+def test_immediately_is_read_as_today_or_empty() -> None:
+    assert date.today().isoformat() == read_cell("available_from", "sofort", IN_DAYS)
+    assert read_cell("available_from", "sofort", CellOptions(immediately="empty")) is None

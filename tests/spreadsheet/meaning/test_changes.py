@@ -13,7 +13,14 @@ from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
-from tests.spreadsheet.meaning.sheet import CANDIDATE, aimed, checked, landing, problems, table
+from tests.spreadsheet.meaning.sheet import (
+    CANDIDATE,
+    check_table,
+    list_problems,
+    make_landing,
+    make_table,
+    make_target,
+)
 
 ANNA: Mapping[str, Any] = {
     "id": "c1",
@@ -28,7 +35,7 @@ ANNA: Mapping[str, Any] = {
     "phone": None,
 }
 LISTED = {"id": "c2", "first_name": "Bo", "email": "bo@people.example", "phone": "4960001"}
-SAID = landing(
+SAID = make_landing(
     candidates=[
         ANNA,
         LandedRecord(LISTED, is_whole=False),
@@ -39,21 +46,21 @@ SAID = landing(
 )
 
 
-def updated(
+def check_updates(
     *rows: Mapping[str, Cell], saved: SavedMap | None = None, **options: Any
 ) -> list[CheckedRow]:
-    """The rows as updates of the landing that is said."""
-    return checked(table(*rows), aimed(mode="update", **options), SAID, saved)
+    """Check the rows as updates of the declared landing."""
+    return check_table(make_table(*rows), make_target(mode="update", **options), SAID, saved)
 
 
-def task(found: CheckedRow) -> Task:
-    """The row's task; there must be one."""
+def get_task(found: CheckedRow) -> Task:
+    """Return the row's task, which must exist."""
     assert found.task is not None, found.problems
     return found.task
 
 
-def test_only_what_differs_is_wanted() -> None:
-    (found,) = updated(
+def test_an_update_has_only_the_fields_that_differ() -> None:
+    (found,) = check_updates(
         {
             "id": "c1",
             "first_name": "Anna",
@@ -65,18 +72,22 @@ def test_only_what_differs_is_wanted() -> None:
         }
     )
 
-    assert {"first_name": "Anna", "city": "York"} == task(found).fields
-    assert {"first_name": "Zoë", "city": "Leeds"} == task(found).base
+    assert {"first_name": "Anna", "city": "York"} == get_task(found).fields
+    assert {"first_name": "Zoë", "city": "Leeds"} == get_task(found).base
     assert {"first_name": ("Zoë", "Anna"), "city": ("Leeds", "York")} == found.changes
-    assert ("update", "c1", "c1") == (task(found).operation, task(found).record_id, found.record_id)
-    assert {"email": "Anna@people.example"} == task(found).identity
+    assert ("update", "c1", "c1") == (
+        get_task(found).operation,
+        get_task(found).record_id,
+        found.record_id,
+    )
+    assert {"email": "Anna@people.example"} == get_task(found).identity
 
 
-def test_row_that_changes_nothing_is_unchanged() -> None:
-    found = updated({"id": "c1", "city": "Leeds", "phone": ""})
+def test_a_row_without_changes_is_unchanged() -> None:
+    found = check_updates({"id": "c1", "city": "Leeds", "phone": ""})
 
     assert [("unchanged", None, "c1")] == [(e.outcome, e.task, e.record_id) for e in found]
-    assert "unchanged" == updated({"id": "c1", "city": ""})[0].outcome
+    assert "unchanged" == check_updates({"id": "c1", "city": ""})[0].outcome
 
 
 @pytest.mark.parametrize(
@@ -87,10 +98,12 @@ def test_row_that_changes_nothing_is_unchanged() -> None:
         ("never", {}),
     ],
 )
-def test_policy_says_what_a_column_may_do(policy: ColumnPolicy, changes: dict[str, Any]) -> None:
+def test_the_policy_of_a_column_limits_its_changes(
+    policy: ColumnPolicy, changes: dict[str, Any]
+) -> None:
     options = CellOptions(policy=policy)
     saved = SavedMap("candidates", {"city": ("city", options), "phone": ("phone", options)})
-    (found,) = updated({"id": "c1", "city": "York", "phone": "0161 4960"}, saved=saved)
+    (found,) = check_updates({"id": "c1", "city": "York", "phone": "0161 4960"}, saved=saved)
 
     assert changes == found.changes
     assert (None if changes else "unchanged") == found.outcome
@@ -111,27 +124,27 @@ def test_policy_says_what_a_column_may_do(policy: ColumnPolicy, changes: dict[st
 )
 def test_a_long_text_is_appended_once(there: str | None, cell: str, then: str | None) -> None:
     saved = SavedMap("candidates", {"notes": ("notes", CellOptions(policy="append"))})
-    said = landing(candidates=[{**ANNA, "notes": there}])
-    target = aimed(mode="update", clear="NULL")
-    (found,) = checked(table({"id": "c1", "notes": cell}), target, said, saved)
+    landing = make_landing(candidates=[{**ANNA, "notes": there}])
+    target = make_target(mode="update", clear="NULL")
+    (found,) = check_table(make_table({"id": "c1", "notes": cell}), target, landing, saved)
 
     assert ({} if then is None else {"notes": (there, then)}) == found.changes
 
 
-def test_clearing_needs_the_very_text_and_a_field_that_may_be_empty() -> None:
-    found = updated(
+def test_clearing_requires_the_exact_text_and_an_optional_field() -> None:
+    found = check_updates(
         {"id": "c1", "city": "NULL", "notes": "NULL", "first_name": ""},
         {"id": "c1", "city": "", "first_name": "NULL"},
         clear="NULL",
     )
 
-    assert {"city": None} == task(found[0]).fields
+    assert {"city": None} == get_task(found[0]).fields
     assert {"city": ("Leeds", None)} == found[0].changes
-    assert [(3, "first_name", "cannot_clear")] == problems(found)
+    assert [(3, "first_name", "cannot_clear")] == list_problems(found)
 
 
-def test_records_are_found_by_fields_and_never_chosen() -> None:
-    found = updated(
+def test_ambiguous_matches_are_rejected_and_single_ones_found() -> None:
+    found = check_updates(
         {"email": "ANNA@people.example", "city": "York"},
         {"email": "nobody@people.example", "city": "York"},
         {"email": "twin@people.example", "city": "York"},
@@ -140,68 +153,72 @@ def test_records_are_found_by_fields_and_never_chosen() -> None:
         match=["email"],
     )
 
-    assert {"city": "York"} == task(found[0]).fields
+    assert {"city": "York"} == get_task(found[0]).fields
     assert [
         (3, "email", "record_unknown"),
         (4, "email", "record_ambiguous"),
         (5, "email", "match_missing"),
         (6, "email", "email_format"),
-    ] == problems(found)
+    ] == list_problems(found)
     assert "c4, c5" in found[2].problems[0].message
-    assert [(2, "id", "record_deleted"), (3, "id", "record_unknown")] == problems(
-        updated({"id": "c3", "city": "York"}, {"id": "c9", "city": "York"})
+    assert [(2, "id", "record_deleted"), (3, "id", "record_unknown")] == list_problems(
+        check_updates({"id": "c3", "city": "York"}, {"id": "c9", "city": "York"})
     )
 
 
-def test_update_without_anything_to_find_records_by_is_said_of_each_row() -> None:
-    assert [(2, None, "match_missing")] == problems(updated({"city": "York"}))
+def test_an_update_without_a_match_column_is_reported_for_each_row() -> None:
+    assert [(2, None, "match_missing")] == list_problems(check_updates({"city": "York"}))
 
 
-def test_second_row_of_one_record_is_a_duplicate() -> None:
-    found = updated({"id": "c1", "city": "York"}, {"id": "c1", "city": "Hull"})
+def test_a_second_row_for_the_same_record_is_a_duplicate() -> None:
+    found = check_updates({"id": "c1", "city": "York"}, {"id": "c1", "city": "Hull"})
 
     assert [None, "duplicate"] == [each.outcome for each in found]
-    assert [(3, "id", "duplicate_in_file")] == problems(found)
+    assert [(3, "id", "duplicate_in_file")] == list_problems(found)
 
 
-def test_update_takes_its_own_values() -> None:
-    found = updated({"id": "c1", "status": "on_hold", "employment_type": "freelance"})
+def test_an_update_accepts_the_values_allowed_for_updates() -> None:
+    found = check_updates({"id": "c1", "status": "on_hold", "employment_type": "freelance"})
 
-    assert [(2, "status", "value_not_accepted")] == problems(found)
-    (found_one,) = updated({"id": "c1", "employment_type": "freelance"})
-    assert {"employment_type": "freelance"} == task(found_one).fields
+    assert [(2, "status", "value_not_accepted")] == list_problems(found)
+    (found_one,) = check_updates({"id": "c1", "employment_type": "freelance"})
+    assert {"employment_type": "freelance"} == get_task(found_one).fields
 
 
-def test_condition_of_an_update_looks_at_the_record() -> None:
-    said = landing(bookings=[{"id": "b1", "status": "cancelled"}, {"id": "b2", "status": "draft"}])
-    rows = table(
+def test_conditions_of_an_update_consider_the_existing_record() -> None:
+    landing = make_landing(
+        bookings=[{"id": "b1", "status": "cancelled"}, {"id": "b2", "status": "draft"}]
+    )
+    rows = make_table(
         {"id": "b1", "cancellation_reason": "Ill"},
         {"id": "b2", "cancellation_reason": "Ill"},
         {"id": "b2", "cancellation_reason": "Ill", "status": "Cancelled"},
     )
-    found = checked(rows, aimed("bookings", "update"), said)
+    found = check_table(rows, make_target("bookings", "update"), landing)
 
     assert [None, "invalid", None] == [each.outcome for each in found]
-    assert [(3, "cancellation_reason", "only_with")] == problems(found)
+    assert [(3, "cancellation_reason", "only_with")] == list_problems(found)
 
 
-def test_record_that_only_a_list_has_shown_is_not_compared() -> None:
-    found = updated({"id": "c2", "phone": "4960002"})
+def test_a_record_known_only_from_lists_is_not_compared() -> None:
+    found = check_updates({"id": "c2", "phone": "4960002"})
 
-    assert {"phone": "4960002"} == task(found[0]).fields
-    assert [(2, "city", "record_not_read")] == problems(updated({"id": "c2", "city": "York"}))
+    assert {"phone": "4960002"} == get_task(found[0]).fields
+    assert [(2, "city", "record_not_read")] == list_problems(
+        check_updates({"id": "c2", "city": "York"})
+    )
 
 
-def test_write_only_field_is_wanted_without_a_base() -> None:
-    said = landing(jobs=[{"id": "j1", "title": "Nurse"}])
+def test_a_write_only_field_is_sent_without_a_base() -> None:
+    landing = make_landing(jobs=[{"id": "j1", "title": "Nurse"}])
     row = {"id": "j1", "title": "Nurse", "internal_notes": "Urgent"}
-    (found,) = checked(table(row), aimed("jobs", "update"), said)
+    (found,) = check_table(make_table(row), make_target("jobs", "update"), landing)
 
-    assert ({"internal_notes": "Urgent"}, {}) == (task(found).fields, task(found).base)
+    assert ({"internal_notes": "Urgent"}, {}) == (get_task(found).fields, get_task(found).base)
 
 
-def test_upsert_updates_what_is_there_and_makes_what_is_not() -> None:
-    rows = table(
+def test_an_upsert_updates_existing_records_and_creates_others() -> None:
+    rows = make_table(
         {"email": "anna@people.example", "city": "York", "employment_type": "freelance"},
         {**CANDIDATE, "city": "York"},
         {**CANDIDATE, "email": "new@people.example", "employment_type": "freelance"},
@@ -209,33 +226,33 @@ def test_upsert_updates_what_is_there_and_makes_what_is_not() -> None:
         {**CANDIDATE, "email": "ZOE@people.example"},
         {"email": "other@people.example"},
     )
-    found = checked(rows, aimed(mode="upsert", match=["email"]), SAID)
+    found = check_table(rows, make_target(mode="upsert", match=["email"]), SAID)
 
     assert [None, None, "invalid", "invalid", "duplicate", "invalid"] == [e.outcome for e in found]
-    assert ["update", "create"] == [task(each).operation for each in found[:2]]
-    assert {"city": "York", "employment_type": "freelance"} == task(found[0]).fields
-    assert {**CANDIDATE, "city": "York"} == task(found[1]).fields
+    assert ["update", "create"] == [get_task(each).operation for each in found[:2]]
+    assert {"city": "York", "employment_type": "freelance"} == get_task(found[0]).fields
+    assert {**CANDIDATE, "city": "York"} == get_task(found[1]).fields
     assert [
         (4, "employment_type", "value_not_accepted"),
         (5, "email", "record_ambiguous"),
         (6, "email", "duplicate_in_file"),
         *((7, name, "required") for name in ("first_name", "last_name", "employment_type")),
-    ] == problems(found)
+    ] == list_problems(found)
 
 
-def test_upsert_by_another_field_still_makes_no_second_record() -> None:
-    said = landing(candidates=[{"id": "c1", **CANDIDATE, "phone": "4960001"}])
-    rows = table(
+def test_an_upsert_by_another_field_creates_no_duplicate() -> None:
+    landing = make_landing(candidates=[{"id": "c1", **CANDIDATE, "phone": "4960001"}])
+    rows = make_table(
         {**CANDIDATE, "phone": "4960002"}, {**CANDIDATE, "phone": "4960001", "first_name": "Z"}
     )
-    found = checked(rows, aimed(mode="upsert", match=["phone"]), said)
+    found = check_table(rows, make_target(mode="upsert", match=["phone"]), landing)
 
-    assert [(2, "email", "duplicate_in_warehouse")] == problems(found)
+    assert [(2, "email", "duplicate_in_warehouse")] == list_problems(found)
     assert ["duplicate", None] == [each.outcome for each in found]
-    assert {"first_name": "Z"} == task(found[1]).fields
+    assert {"first_name": "Z"} == get_task(found[1]).fields
 
 
-LEADS = landing(
+LEADS = make_landing(
     leads=[
         {"id": "l1", "email": "a@b.example", "status": "lead"},
         {"id": "l2", "email": "c@d.example", "status": "active"},
@@ -246,33 +263,35 @@ LEADS = landing(
 
 
 @pytest.mark.parametrize("by", ["id", "email"])
-def test_leads_are_converted_by_id_or_email_and_once(by: str) -> None:
+def test_leads_are_converted_once_by_id_or_email(by: str) -> None:
     ids = {"l1": "a@b.example", "l2": "c@d.example", "l3": "e@f.example"}
     cells = [*ids, "l1"] if by == "id" else [*ids.values(), "A@b.example"]
-    found = checked(table(*({by: cell} for cell in cells)), aimed("leads", "convert"), LEADS)
+    found = check_table(
+        make_table(*({by: cell} for cell in cells)), make_target("leads", "convert"), LEADS
+    )
 
     assert [None, "unchanged", "unchanged", "duplicate"] == [each.outcome for each in found]
     assert ("convert", {}, "l1") == (
-        task(found[0]).operation,
-        task(found[0]).fields,
-        task(found[0]).record_id,
+        get_task(found[0]).operation,
+        get_task(found[0]).fields,
+        get_task(found[0]).record_id,
     )
     assert [
         (3, None, "converted_already"),
         (4, None, "converted_already"),
         (5, by, "duplicate_in_file"),
-    ] == problems(found)
+    ] == list_problems(found)
 
 
-def test_lead_that_is_gone_is_not_converted() -> None:
-    (found,) = checked(table({"id": "l4"}), aimed("leads", "convert"), LEADS)
+def test_a_deleted_lead_is_not_converted() -> None:
+    (found,) = check_table(make_table({"id": "l4"}), make_target("leads", "convert"), LEADS)
 
     assert ["record_deleted"] == [each.code for each in found.problems]
     assert "converted" in found.problems[0].message
 
 
-def test_of_two_columns_for_the_id_its_own_name_goes_first() -> None:
-    columns = map_headings(["Record ID", "id"], aimed(mode="update"))
+def test_the_column_named_id_precedes_other_columns_for_the_id() -> None:
+    columns = map_headings(["Record ID", "id"], make_target(mode="update"))
 
     assert ("id",) == tuple(each.heading for each in columns.columns)
     assert "column 'id' already fills id" == columns.unmapped[0].reason

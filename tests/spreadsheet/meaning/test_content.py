@@ -8,13 +8,22 @@ from typing import Any
 from connector.catalog.content import ContentTypeField
 from connector.sandbox.records import FIELD_TYPES
 from connector.spreadsheet.mapping import map_headings
-from tests.spreadsheet.meaning.sheet import aimed, checked, landing, mapped, problems, table
+from tests.spreadsheet.meaning.sheet import (
+    check_table,
+    list_mappings,
+    list_problems,
+    make_landing,
+    make_table,
+    make_target,
+)
 
 OPTIONS = ("Red", "Green", "Blue, light")
 
 
-def declared(key: str, kind: str, *, required: bool = False, name: str | None = None) -> Any:
-    """A field of a content type, as its answer shows it."""
+def make_content_field(
+    key: str, kind: str, *, required: bool = False, name: str | None = None
+) -> Any:
+    """Return a field of a content type as the API shows it."""
     config = json.dumps({"options": OPTIONS}) if kind.endswith("select") else None
     return ContentTypeField(
         {
@@ -29,16 +38,16 @@ def declared(key: str, kind: str, *, required: bool = False, name: str | None = 
 
 
 FIELDS = (
-    declared("summary", "text", required=True, name="Short summary"),
-    declared("status", "text"),
-    *(declared(f"{kind}_value", kind) for kind in FIELD_TYPES),
+    make_content_field("summary", "text", required=True, name="Short summary"),
+    make_content_field("status", "text"),
+    *(make_content_field(f"{kind}_value", kind) for kind in FIELD_TYPES),
 )
 ITEM = {"id": "i1", "title": "Hello", "slug": "hello", "fields": {"summary": "S", "text_value": ""}}
-SAID = landing(FIELDS, content_items=[ITEM])
+LANDING = make_landing(FIELDS, content_items=[ITEM])
 
 
-def test_fields_of_the_type_are_columns() -> None:
-    wanted = aimed("content_items", said=SAID, parent="posts")
+def test_fields_of_the_content_type_are_columns() -> None:
+    wanted = make_target("content_items", landing=LANDING, parent="posts")
     headings = ("Title", "Status", "short SUMMARY", "number_value", "fields.status")
 
     assert {
@@ -47,11 +56,11 @@ def test_fields_of_the_type_are_columns() -> None:
         "short SUMMARY": ("summary", "name"),
         "number_value": ("number_value", "name"),
         "fields.status": ("fields.status", "name"),
-    } == mapped(map_headings(headings, wanted))
+    } == list_mappings(map_headings(headings, wanted))
 
 
-def test_values_are_read_by_type_and_nested() -> None:
-    wanted = aimed("content_items", said=SAID, parent="posts")
+def test_content_values_are_read_by_type_and_nested() -> None:
+    wanted = make_target("content_items", landing=LANDING, parent="posts")
     row = {
         "title": "News",
         "summary": "00123",
@@ -64,7 +73,7 @@ def test_values_are_read_by_type_and_nested() -> None:
         "email_value": "a@b.example",
         "phone_value": "+44 1",
     }
-    (found,) = checked(table(row), wanted, SAID)
+    (found,) = check_table(make_table(row), wanted, LANDING)
 
     assert found.task is not None
     assert "posts" == found.task.parent
@@ -84,8 +93,8 @@ def test_values_are_read_by_type_and_nested() -> None:
     } == found.task.fields
 
 
-def test_what_is_wrong_is_told_by_column() -> None:
-    wanted = aimed("content_items", said=SAID, parent="posts")
+def test_invalid_content_values_are_reported_by_column() -> None:
+    wanted = make_target("content_items", landing=LANDING, parent="posts")
     row = {
         "title": "News",
         "number_value": "many",
@@ -94,7 +103,7 @@ def test_what_is_wrong_is_told_by_column() -> None:
         "image_value": "logo.png",
         "phone_value": "4.479E+11",
     }
-    found = checked(table(row), wanted, SAID)
+    found = check_table(make_table(row), wanted, LANDING)
 
     assert [
         (2, "number_value", "not_a_number"),
@@ -103,14 +112,14 @@ def test_what_is_wrong_is_told_by_column() -> None:
         (2, "image_value", "url_format"),
         (2, "phone_value", "scientific"),
         (2, None, "column_missing"),
-    ] == problems(found)
+    ] == list_problems(found)
     assert "Red, Green, Blue, light" == found[0].problems[1].allowed
 
 
-def test_update_wants_the_values_that_differ() -> None:
-    wanted = aimed("content_items", "update", said=SAID, parent="posts")
+def test_an_update_of_content_has_only_the_values_that_differ() -> None:
+    wanted = make_target("content_items", "update", landing=LANDING, parent="posts")
     row = {"id": "i1", "title": "Hello", "text_value": "New", "summary": "S"}
-    (found,) = checked(table(row), wanted, SAID)
+    (found,) = check_table(make_table(row), wanted, LANDING)
 
     assert found.task is not None
     assert {"fields": {"text_value": "New"}} == found.task.fields
@@ -118,26 +127,28 @@ def test_update_wants_the_values_that_differ() -> None:
     assert {"fields.text_value": ("", "New")} == found.changes
 
 
-def test_existing_item_of_the_slug_or_title_is_a_duplicate() -> None:
-    wanted = aimed("content_items", said=SAID, parent="posts")
-    rows = table(
+def test_an_item_with_an_existing_slug_or_title_is_a_duplicate() -> None:
+    wanted = make_target("content_items", landing=LANDING, parent="posts")
+    rows = make_table(
         {"title": "Other", "slug": "HELLO", "summary": "S"},
         {"title": "hello", "summary": "S"},
         {"title": "Hello", "slug": "hello-2", "summary": "S"},
     )
-    found = checked(rows, wanted, SAID)
+    found = check_table(rows, wanted, LANDING)
 
     assert [(2, "slug", "duplicate_in_warehouse"), (3, "title", "duplicate_in_warehouse")] == (
-        problems(found)
+        list_problems(found)
     )
 
 
-def test_config_that_is_odd_offers_no_options() -> None:
+def test_an_invalid_field_config_has_no_options() -> None:
     for config in ("", "{", "[]", '{"options": "Red"}', '{"options": [1]}'):
-        odd = ContentTypeField({**declared("s", "select").raw, "config": config})
+        odd = ContentTypeField({**make_content_field("s", "select").raw, "config": config})
         (slot,) = (
             each
-            for each in aimed("content_items", said=landing([odd]), parent="posts").columns
+            for each in make_target(
+                "content_items", landing=make_landing([odd]), parent="posts"
+            ).columns
             if each.key == "fields.s"
         )
         assert () == slot.field.values

@@ -15,16 +15,16 @@ from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     DeclaredLanding,
     ValuesTable,
-    aimed,
-    checked,
-    landing,
-    problems,
-    table,
+    check_table,
+    list_problems,
+    make_landing,
+    make_table,
+    make_target,
 )
 
 JOB = {"title": "Nurse", "location": "Leeds", "employment_type": "interim", "description": "Care."}
 BOOKING = {"booking_type": "internal", "start_datetime": "2026-05-04T09:30:00Z"}
-RELATED = landing(
+RELATED = make_landing(
     candidates=[{"id": "c1", "email": "zoe@people.example"}],
     companies=[
         {"id": "k1", "name": "Wren & Co"},
@@ -35,13 +35,13 @@ RELATED = landing(
 )
 
 
-def test_good_row_becomes_a_task() -> None:
+def test_a_valid_row_becomes_a_task() -> None:
     born, kind = CellOptions(date_format="DD/MM/YYYY"), CellOptions(values={"Perm": "permanent"})
     decided = {"Born": ("date_of_birth", born), "Kind": ("employment_type", kind)}
     row = {**CANDIDATE, "rating": "4", "notes": " No idea ", "mobile": "", "Born": "03/04/1985"}
     row |= {"Kind": "perm"}
     del row["employment_type"]
-    (found,) = checked(table(row), aimed(), saved=SavedMap("candidates", decided))
+    (found,) = check_table(make_table(row), make_target(), saved=SavedMap("candidates", decided))
     task = found.task
 
     assert found.outcome is None
@@ -53,16 +53,16 @@ def test_good_row_becomes_a_task() -> None:
     assert ({}, {}, None) == (task.afterwards, task.base, task.record_id)
 
 
-def test_everything_wrong_with_a_row_is_said_at_once() -> None:
+def test_all_problems_of_a_row_are_reported_together() -> None:
     wrong = {"last_name": "", "email": "anna", "employment_type": "freelance", "rating": "x"}
-    found = checked(table({**CANDIDATE, **wrong}), aimed())
+    found = check_table(make_table({**CANDIDATE, **wrong}), make_target())
 
     assert [
         (2, "email", "email_format"),
         (2, "rating", "not_a_number"),
         (2, "employment_type", "value_not_accepted"),
         (2, "last_name", "required"),
-    ] == problems(found)
+    ] == list_problems(found)
     assert ("invalid", None) == (found[0].outcome, found[0].task)
     for each in found[0].problems:
         assert each.code in PROBLEMS
@@ -70,24 +70,26 @@ def test_everything_wrong_with_a_row_is_said_at_once() -> None:
         assert each.message.endswith(".")
 
 
-def test_required_field_without_a_column_is_said_of_the_row() -> None:
+def test_a_required_field_without_a_column_is_reported() -> None:
     row = {name: cell for name, cell in CANDIDATE.items() if name != "employment_type"}
     constant = SavedMap("candidates", constants={"employment_type": "Interim"})
 
-    assert [(2, None, "column_missing")] == problems(checked(table(row), aimed()))
-    (found,) = checked(table(row), aimed(), saved=constant)
+    assert [(2, None, "column_missing")] == list_problems(
+        check_table(make_table(row), make_target())
+    )
+    (found,) = check_table(make_table(row), make_target(), saved=constant)
     assert found.task is not None
     assert "interim" == found.task.fields["employment_type"]
 
 
-def test_what_create_refuses_and_update_accepts_follows_it() -> None:
-    (candidate,) = checked(table({**CANDIDATE, "status": "Screening"}), aimed())
-    draft, closed = checked(
-        table({**JOB, "status": "draft"}, {**JOB, "title": "Cook", "status": "closed"}),
-        aimed("jobs"),
+def test_fields_that_create_rejects_are_set_by_a_following_update() -> None:
+    (candidate,) = check_table(make_table({**CANDIDATE, "status": "Screening"}), make_target())
+    draft, closed = check_table(
+        make_table({**JOB, "status": "draft"}, {**JOB, "title": "Cook", "status": "closed"}),
+        make_target("jobs"),
     )
     cancelled = {"status": "cancelled", "cancellation_reason": "Ill"}
-    (booking,) = checked(table({**BOOKING, **cancelled}), aimed("bookings"))
+    (booking,) = check_table(make_table({**BOOKING, **cancelled}), make_target("bookings"))
 
     later = [each.task.afterwards for each in (candidate, draft, closed, booking) if each.task]
     assert [{"status": "screening"}, {}, {"status": "closed"}, cancelled] == later
@@ -115,23 +117,23 @@ def test_what_create_refuses_and_update_accepts_follows_it() -> None:
         ),
     ],
 )
-def test_rules_of_the_declaration_hold(
+def test_declared_rules_of_a_resource_are_checked(
     resource: str, row: dict[str, str], code: str, column: str | None
 ) -> None:
-    found = checked(table(row), aimed(resource))
+    found = check_table(make_table(row), make_target(resource))
 
-    assert {(2, column, code)} == set(problems(found))
+    assert {(2, column, code)} == set(list_problems(found))
     # A contract needs candidate, job, company and an end.
-    assert (4 if code == "required_when" else 1) == len(problems(found))
+    assert (4 if code == "required_when" else 1) == len(list_problems(found))
 
 
-def test_references_are_resolved_and_never_chosen() -> None:
-    rows = table(
+def test_ambiguous_references_are_rejected_and_single_ones_resolved() -> None:
+    rows = make_table(
         {**BOOKING, "candidate_email": "ZOE@people.example", "job_reference_code": "00123"},
         {**BOOKING, "company_name": "wren & co ", "candidate_email": "nobody@people.example"},
         {**BOOKING, "company_name": "Twin", "job_reference_code": "123"},
     )
-    found = checked(rows, aimed("bookings", said=RELATED), RELATED)
+    found = check_table(rows, make_target("bookings", landing=RELATED), RELATED)
 
     assert found[0].task is not None
     assert {**BOOKING, "candidate_id": "c1", "job_id": "j1"} == found[0].task.fields
@@ -139,57 +141,63 @@ def test_references_are_resolved_and_never_chosen() -> None:
         (3, "candidate_email", "reference_unknown"),
         (4, "job_reference_code", "reference_unknown"),
         (4, "company_name", "reference_ambiguous"),
-    ] == problems(found)
+    ] == list_problems(found)
     assert "k2, k3" in found[2].problems[1].message
     assert "k2 k3" == found[2].problems[1].found
 
 
-def test_one_of_several_records_of_a_name_is_given_by_its_id() -> None:
-    rows = table({**BOOKING, "company_name": "k3"}, {**BOOKING, "company_name": "k9"})
-    found = checked(rows, aimed("bookings", said=RELATED), RELATED)
+def test_an_id_selects_one_of_several_records_with_the_same_name() -> None:
+    rows = make_table({**BOOKING, "company_name": "k3"}, {**BOOKING, "company_name": "k9"})
+    found = check_table(rows, make_target("bookings", landing=RELATED), RELATED)
 
     assert found[0].task is not None
     assert {**BOOKING, "company_id": "k3"} == found[0].task.fields
-    assert [(3, "company_name", "reference_unknown")] == problems(found)
+    assert [(3, "company_name", "reference_unknown")] == list_problems(found)
 
 
-def test_ids_are_checked_where_anything_is_landed() -> None:
-    wrong = table({**BOOKING, "candidate_id": "c9", "company_id": "k1"})
+def test_ids_are_checked_if_the_resource_has_loaded_records() -> None:
+    wrong = make_table({**BOOKING, "candidate_id": "c9", "company_id": "k1"})
 
-    assert [(2, "candidate_id", "reference_unknown")] == problems(
-        checked(wrong, aimed("bookings"), RELATED)
+    assert [(2, "candidate_id", "reference_unknown")] == list_problems(
+        check_table(wrong, make_target("bookings"), RELATED)
     )
-    assert [] == problems(checked(wrong, aimed("bookings"), DeclaredLanding()))
-    by_name = checked(
-        table({**BOOKING, "company_name": "Wren & Co"}), aimed("bookings"), DeclaredLanding()
+    assert [] == list_problems(check_table(wrong, make_target("bookings"), DeclaredLanding()))
+    by_name = check_table(
+        make_table({**BOOKING, "company_name": "Wren & Co"}),
+        make_target("bookings"),
+        DeclaredLanding(),
     )
     assert "The local copy has no companies" in by_name[0].problems[0].message
 
 
-def test_second_row_of_one_record_is_a_duplicate() -> None:
-    rows = table(
+def test_a_second_row_with_the_same_identity_is_a_duplicate() -> None:
+    rows = make_table(
         {**CANDIDATE, "last_name": ""},
         CANDIDATE,
         {**CANDIDATE, "email": "ZOE@People.example", "first_name": "Z."},
         {**CANDIDATE, "email": "zoe2@people.example"},
     )
-    found = checked(rows, aimed())
+    found = check_table(rows, make_target())
 
     assert ["invalid", None, "duplicate", None] == [each.outcome for each in found]
-    assert (4, "email", "duplicate_in_file") == problems(found)[1]
+    assert (4, "email", "duplicate_in_file") == list_problems(found)[1]
     assert "The row is a duplicate of row 3." == found[2].problems[0].message
 
 
 def test_rows_without_a_key_are_duplicates_only_if_identical() -> None:
-    rows = table(JOB, {**JOB, "location": "York"}, JOB)
+    rows = make_table(JOB, {**JOB, "location": "York"}, JOB)
 
-    assert [None, None, "duplicate"] == [each.outcome for each in checked(rows, aimed("jobs"))]
-    coded = table({**JOB, "reference_code": "A1"}, {**JOB, "reference_code": "a1", "title": "B"})
-    assert [None, "duplicate"] == [each.outcome for each in checked(coded, aimed("jobs"))]
+    assert [None, None, "duplicate"] == [
+        each.outcome for each in check_table(rows, make_target("jobs"))
+    ]
+    coded = make_table(
+        {**JOB, "reference_code": "A1"}, {**JOB, "reference_code": "a1", "title": "B"}
+    )
+    assert [None, "duplicate"] == [each.outcome for each in check_table(coded, make_target("jobs"))]
 
 
-def test_record_that_exists_is_a_duplicate() -> None:
-    said = landing(
+def test_a_row_for_an_existing_record_is_a_duplicate() -> None:
+    landing = make_landing(
         candidates=[
             {"id": "c1", "email": "zoe@people.example"},
             {"id": "c2", "email": "zoe2@people.example"},
@@ -198,17 +206,22 @@ def test_record_that_exists_is_a_duplicate() -> None:
         ]
     )
     emails = ("zoe@people.example", "zoe2@people.example", "gone@people.example")
-    found = checked(table(*({**CANDIDATE, "email": each} for each in emails)), aimed(), said)
+    found = check_table(
+        make_table(*({**CANDIDATE, "email": each} for each in emails)), make_target(), landing
+    )
 
     assert ["duplicate", "duplicate", None] == [each.outcome for each in found]
     assert ["c1", None, None] == [each.record_id for each in found]
     assert "c2, c3" in found[1].problems[0].message
 
 
-def test_row_that_was_created_before_is_known_by_its_task() -> None:
-    rows = table({**CANDIDATE, "status": "screening"}, CANDIDATE)
-    (first, _), said = (checked(rows, aimed()), landing(candidates=[{"id": "c1", **CANDIDATE}]))
-    again, twin = checked(rows, aimed(), said)
+def test_a_row_created_before_is_recognized_by_its_task() -> None:
+    rows = make_table({**CANDIDATE, "status": "screening"}, CANDIDATE)
+    (first, _), landing = (
+        check_table(rows, make_target()),
+        make_landing(candidates=[{"id": "c1", **CANDIDATE}]),
+    )
+    again, twin = check_table(rows, make_target(), landing)
 
     assert ("duplicate", "duplicate") == (again.outcome, twin.outcome)
     assert first.task == again.task
@@ -216,7 +229,7 @@ def test_row_that_was_created_before_is_known_by_its_task() -> None:
     assert twin.task is None
 
 
-def test_blank_rows_are_no_rows_and_misshapen_ones_are_not_read() -> None:
+def test_blank_rows_are_skipped_and_malformed_ones_are_not_checked() -> None:
     wide = Problem("row_width", "The row has 9 cells.")
     cell = Problem("spreadsheet_error", "The cell's formula failed.", "email")
     harmless = Problem("spreadsheet_error", "The cell's formula failed.", "Other")
@@ -229,33 +242,35 @@ def test_blank_rows_are_no_rows_and_misshapen_ones_are_not_read() -> None:
             yield SheetRow(4, (*CANDIDATE.values(), "#N/A"), (cell, harmless))
             yield SheetRow(5, (*CANDIDATE.values(), "#N/A"), (harmless,))
 
-    found = checked(TableWithShape(headings, ()), aimed())
+    found = check_table(TableWithShape(headings, ()), make_target())
 
     assert [3, 4, 5] == [each.row.number for each in found]
     assert [(wide,), (cell,), ()] == [each.problems for each in found]
     assert ["invalid", "invalid", None] == [each.outcome for each in found]
 
 
-def test_clearing_makes_nothing_of_a_record_that_is_new() -> None:
-    wanted = aimed(clear="NULL")
-    rows = table({**CANDIDATE, "notes": "NULL"}, {**CANDIDATE, "email": " NULL ", "notes": "null"})
-    found = checked(rows, wanted)
+def test_clearing_a_field_of_a_new_record_sends_nothing() -> None:
+    wanted = make_target(clear="NULL")
+    rows = make_table(
+        {**CANDIDATE, "notes": "NULL"}, {**CANDIDATE, "email": " NULL ", "notes": "null"}
+    )
+    found = check_table(rows, wanted)
 
     assert found[0].task is not None
     assert CANDIDATE == found[0].task.fields
-    assert [(3, "email", "cannot_clear")] == problems(found)
+    assert [(3, "email", "cannot_clear")] == list_problems(found)
 
 
-def test_rows_are_looked_up_in_batches() -> None:
-    said = DeclaredLanding()
-    rows = table(*({**CANDIDATE, "email": f"p{n}@people.example"} for n in range(2500)))
+def test_existing_records_are_searched_in_batches() -> None:
+    landing = DeclaredLanding()
+    rows = make_table(*({**CANDIDATE, "email": f"p{n}@people.example"} for n in range(2500)))
 
-    assert 2500 == sum(each.outcome is None for each in checked(rows, aimed(), said))
-    assert 3 == said.asked
+    assert 2500 == sum(each.outcome is None for each in check_table(rows, make_target(), landing))
+    assert 3 == landing.queries
 
 
 @pytest.mark.parametrize(
-    ("resource", "mode", "options", "error", "said"),
+    ("resource", "mode", "options", "error", "message"),
     [
         ("people", "create", {}, UnknownName, "'people'"),
         ("candidates", "merge", {}, UnknownName, "'merge'"),
@@ -271,14 +286,14 @@ def test_rows_are_looked_up_in_batches() -> None:
         ("content_items", "create", {"parent": "x"}, Misused, "no content type 'x'"),
     ],
 )
-def test_targets_that_make_no_sense_are_refused(
-    resource: str, mode: str, options: dict[str, object], error: type[Exception], said: str
+def test_invalid_push_targets_are_rejected(
+    resource: str, mode: str, options: dict[str, object], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
-        aimed(resource, mode, **options)  # type: ignore[arg-type] # on purpose
+    with pytest.raises(error, match=message):
+        make_target(resource, mode, **options)  # type: ignore[arg-type] # on purpose
 
 
-def test_claims_hold_more_keys_than_they_began_with() -> None:
+def test_claimed_keys_grow_beyond_their_initial_size() -> None:
     claims = ClaimedKeys()
 
     assert all(claims.claim(f"key {n}", n) is None for n in range(20_000))

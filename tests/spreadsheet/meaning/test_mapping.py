@@ -14,7 +14,7 @@ from connector.spreadsheet.columns import HINTS, normalized_heading
 from connector.spreadsheet.mapping import map_headings, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.target_columns import target_columns
-from tests.spreadsheet.meaning.sheet import aimed, mapped
+from tests.spreadsheet.meaning.sheet import list_mappings, make_target
 
 MODES: tuple[Mode, ...] = ("create", "update")
 WRITABLE = [name for name, each in CATALOG.items() if "create" in each.operations]
@@ -24,8 +24,10 @@ WRITABLE = [name for name, each in CATALOG.items() if "create" in each.operation
     "heading",
     ["first_name", "First Name", "FIRST-NAME", " first  name ", "First.Name:", "Fírst námé"],
 )
-def test_own_name_is_found_however_it_is_written(heading: str) -> None:
-    assert {heading: ("first_name", "name")} == mapped(map_headings([heading], aimed()))
+def test_a_field_name_is_found_in_any_spelling(heading: str) -> None:
+    assert {heading: ("first_name", "name")} == list_mappings(
+        map_headings([heading], make_target())
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,8 +42,8 @@ def test_own_name_is_found_however_it_is_written(heading: str) -> None:
         ("Prénom", "first_name"),
     ],
 )
-def test_known_other_names_are_found(heading: str, column: str) -> None:
-    assert {heading: (column, "alias")} == mapped(map_headings([heading], aimed()))
+def test_known_aliases_are_found(heading: str, column: str) -> None:
+    assert {heading: (column, "alias")} == list_mappings(map_headings([heading], make_target()))
 
 
 @pytest.mark.parametrize(
@@ -53,55 +55,57 @@ def test_known_other_names_are_found(heading: str, column: str) -> None:
         ("Contract type", "employment_type", "this heading is often used for the field"),
     ],
 )
-def test_likeness_is_suggested_and_not_used(heading: str, column: str, reason: str) -> None:
-    found = map_headings([heading], aimed())
+def test_a_similar_column_is_suggested_but_not_used(heading: str, column: str, reason: str) -> None:
+    found = map_headings([heading], make_target())
 
     assert () == found.columns
     assert heading == found.unmapped[0].heading
-    (told,) = [why for name, why in found.unmapped[0].suggestions if name == column]
-    assert reason in told
+    (hint,) = [why for name, why in found.unmapped[0].suggestions if name == column]
+    assert reason in hint
 
 
-def test_fields_that_the_mode_does_not_take_are_told_so() -> None:
-    found = map_headings(["created_at", "CV file path", "id"], aimed())
+def test_fields_that_the_mode_does_not_write_are_reported() -> None:
+    found = map_headings(["created_at", "CV file path", "id"], make_target())
 
     assert () == found.columns
     assert all("mode create does not write" in each.reason for each in found.unmapped)
 
 
-def test_of_two_columns_for_one_field_the_second_fills_nothing() -> None:
-    found = map_headings(["E-mail", "Mail"], aimed())
-    assert {"E-mail": ("email", "name")} == mapped(found)
+def test_the_second_of_two_columns_for_one_field_is_not_mapped() -> None:
+    found = map_headings(["E-mail", "Mail"], make_target())
+    assert {"E-mail": ("email", "name")} == list_mappings(found)
     assert "column 'E-mail' already fills email" == found.unmapped[0].reason
-    assert {"company_id": ("company_id", "name")} == mapped(
-        map_headings(["Client", "company_id"], aimed("jobs"))
+    assert {"company_id": ("company_id", "name")} == list_mappings(
+        map_headings(["Client", "company_id"], make_target("jobs"))
     )
-    assert {"Mail": ("email", "alias")} == mapped(
-        map_headings(["E-mail", "Mail"], aimed(), ignored=["e-MAIL"])
+    assert {"Mail": ("email", "alias")} == list_mappings(
+        map_headings(["E-mail", "Mail"], make_target(), ignored=["e-MAIL"])
     )
     both = {name: ("email", CellOptions()) for name in ("A", "B")}
     with pytest.raises(Misused, match=r"'A' and 'B' both fill email"):
-        map_headings(["A", "B"], aimed(), saved=SavedMap("candidates", both))
+        map_headings(["A", "B"], make_target(), saved=SavedMap("candidates", both))
 
 
-def test_a_whole_name_is_used_where_no_part_of_it_has_a_column() -> None:
-    assert {"Name": ("full_name", "alias")} == mapped(map_headings(["Name"], aimed()))
-    assert () == map_headings(["Full name", "Mail", "employment_type"], aimed()).missing
-    assert {"Vorname": ("first_name", "alias"), "Name": ("last_name", "alias")} == mapped(
-        map_headings(["Vorname", "Name"], aimed())
+def test_a_full_name_is_used_only_if_no_part_has_its_own_column() -> None:
+    assert {"Name": ("full_name", "alias")} == list_mappings(map_headings(["Name"], make_target()))
+    assert () == map_headings(["Full name", "Mail", "employment_type"], make_target()).missing
+    assert {"Vorname": ("first_name", "alias"), "Name": ("last_name", "alias")} == list_mappings(
+        map_headings(["Vorname", "Name"], make_target())
     )
 
 
-def test_missing_names_what_a_create_cannot_do_without() -> None:
+def test_missing_required_fields_of_a_create_are_named() -> None:
     saved = SavedMap("candidates", constants={"employment_type": "permanent"})
 
-    assert ("last_name", "email") == map_headings(["Forename"], aimed(), saved=saved).missing
-    assert () == map_headings(["id"], aimed(mode="update")).missing
+    assert ("last_name", "email") == map_headings(["Forename"], make_target(), saved=saved).missing
+    assert () == map_headings(["id"], make_target(mode="update")).missing
 
 
-def test_references_have_several_columns_and_a_plain_field_stays_one() -> None:
-    booking = map_headings(["Candidate email", "job_reference_code", "Client"], aimed("bookings"))
-    lead = map_headings(["Company name"], aimed("leads"))
+def test_references_can_be_given_by_email_code_or_name() -> None:
+    booking = map_headings(
+        ["Candidate email", "job_reference_code", "Client"], make_target("bookings")
+    )
+    lead = map_headings(["Company name"], make_target("leads"))
 
     assert [("candidates", "email"), ("jobs", "reference_code"), ("companies", "name")] == [
         (r.resource, r.by) for each in booking.columns if (r := each.target.reference)
@@ -109,21 +113,21 @@ def test_references_have_several_columns_and_a_plain_field_stays_one() -> None:
     assert lead.columns[0].target.reference is None
 
 
-def test_what_was_decided_goes_first() -> None:
+def test_a_saved_mapping_precedes_automatic_matches() -> None:
     saved = SavedMap(
         "candidates",
         {"Phone": ("mobile", CellOptions(policy="fill")), "Handy": ("phone", CellOptions())},
         ignored=("Mobile",),
     )
-    found = map_headings(["Phone", "handy", "Mobile"], aimed(), saved=saved)
+    found = map_headings(["Phone", "handy", "Mobile"], make_target(), saved=saved)
 
-    assert {"Phone": ("mobile", "given"), "handy": ("phone", "given")} == mapped(found)
+    assert {"Phone": ("mobile", "given"), "handy": ("phone", "given")} == list_mappings(found)
     assert ("Mobile",) == found.ignored
     assert "fill" == found.columns[0].options.policy
 
 
 @pytest.mark.parametrize(
-    ("saved", "said"),
+    ("saved", "message"),
     [
         (SavedMap("jobs"), "is for jobs"),
         (SavedMap("candidates", {"Mial": ("email", CellOptions())}), "'Mial'"),
@@ -138,30 +142,29 @@ def test_what_was_decided_goes_first() -> None:
         ),
     ],
 )
-def test_decisions_that_make_no_sense_are_refused(saved: SavedMap, said: str) -> None:
-    with pytest.raises((Misused, UnknownName), match=said):
-        map_headings(["Mail", "Type"], aimed(), saved=saved)
+def test_invalid_saved_mappings_are_rejected(saved: SavedMap, message: str) -> None:
+    with pytest.raises((Misused, UnknownName), match=message):
+        map_headings(["Mail", "Type"], make_target(), saved=saved)
 
 
-def test_policy_fill_is_refused_where_nothing_shows_what_is_there() -> None:
-    """A write-only field cannot be only filled, since it may be empty or not."""
+def test_the_policy_fill_is_rejected_for_a_write_only_field() -> None:
     saved = SavedMap("jobs", {"Notes": ("internal_notes", CellOptions(policy="fill"))})
 
     with pytest.raises(Misused, match="never returns that field"):
-        map_headings(["Notes"], aimed("jobs", "update"), saved=saved)
+        map_headings(["Notes"], make_target("jobs", "update"), saved=saved)
 
 
-def test_policy_append_is_refused_for_fields_that_are_no_long_texts() -> None:
+def test_the_policy_append_is_rejected_except_for_long_texts() -> None:
     saved = SavedMap("jobs", {"Town": ("location", CellOptions(policy="append"))})
 
     with pytest.raises(Misused, match="not a long text"):
-        map_headings(["Town"], aimed("jobs", "update"), saved=saved)
+        map_headings(["Town"], make_target("jobs", "update"), saved=saved)
 
 
-def test_map_is_the_same_when_saved_and_given_again() -> None:
+def test_a_saved_mapping_gives_the_same_columns_again() -> None:
     headings = ["Forename", "Surname", "Mail", "Perm?", "Salary"]
-    found = map_headings(headings, aimed(), ignored=["Perm?"])
-    again = map_headings(headings, aimed(), saved=to_saved_map(found))
+    found = map_headings(headings, make_target(), ignored=["Perm?"])
+    again = map_headings(headings, make_target(), saved=to_saved_map(found))
 
     assert [e.target for e in found.columns] == [e.target for e in again.columns]
     assert {"given"} == {each.match_kind for each in again.columns}
@@ -169,7 +172,7 @@ def test_map_is_the_same_when_saved_and_given_again() -> None:
 
 
 @pytest.mark.parametrize("resource", WRITABLE)
-def test_every_accepted_field_is_found_by_its_name(resource: str) -> None:
+def test_every_writable_field_is_found_by_its_name_and_aliases(resource: str) -> None:
     declared = CATALOG[resource]
     made = target_columns(declared, "create")
     own = {normalized_heading(each.name) for each in made}
@@ -183,7 +186,7 @@ def test_every_accepted_field_is_found_by_its_name(resource: str) -> None:
     assert len(made) == len({each.name for each in made})
 
 
-def test_hints_name_columns_that_exist() -> None:
+def test_mapping_hints_name_existing_columns() -> None:
     columns = {
         each.name
         for declared in CATALOG.values()

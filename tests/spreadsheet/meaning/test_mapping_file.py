@@ -35,7 +35,7 @@ FULL = SavedMap(
 )
 
 
-def test_mapping_survives_its_file(tmp_path: Path) -> None:
+def test_a_mapping_is_equal_after_saving_and_loading(tmp_path: Path) -> None:
     path = tmp_path / "map.toml"
     save_map(path, FULL)
 
@@ -43,8 +43,8 @@ def test_mapping_survives_its_file(tmp_path: Path) -> None:
     assert 'bare_key = { field = "notes", policy = "fill" }' in path.read_text(encoding="utf-8")
 
 
-def test_file_wide_manner_holds_for_every_column(tmp_path: Path) -> None:
-    """A date format at the top is every column's, unless the column says otherwise."""
+def test_options_of_a_mapping_file_apply_to_every_column(tmp_path: Path) -> None:
+    """The options of a column take precedence."""
     path = tmp_path / "map.toml"
     path.write_text(
         'resource = "candidates"\ndate_format = "DD/MM/YYYY"\ndecimal = ","\n[columns]\n'
@@ -65,7 +65,7 @@ def test_file_wide_manner_holds_for_every_column(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "allowed"),
+    ("text", "message", "allowed"),
     [
         ("resource = 'people'", "resource is 'people'", "'candidates'"),
         ("columns = {}", "resource is missing", "'candidates'"),
@@ -101,19 +101,19 @@ def test_file_wide_manner_holds_for_every_column(tmp_path: Path) -> None:
         ("a" * 1_000_001, "not TOML: the file is too large", "line"),
     ],
 )
-def test_wrong_mapping_is_named_by_its_key(
-    tmp_path: Path, text: str, said: str, allowed: str
+def test_an_invalid_mapping_file_is_rejected_with_the_key(
+    tmp_path: Path, text: str, message: str, allowed: str
 ) -> None:
     path = tmp_path / "map.toml"
     path.write_text(text, encoding="utf-8")
 
-    with pytest.raises(Misused, match=said) as caught:
+    with pytest.raises(Misused, match=message) as caught:
         load_map(path)
     assert allowed in caught.value.action
     assert str(path) in str(caught.value)
 
 
-def test_mapping_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_unreadable_mapping_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Misused, match=r"does not exist"):
         load_map(tmp_path / "none.toml")
     with pytest.raises(Misused, match=r"cannot be used"):

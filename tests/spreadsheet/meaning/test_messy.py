@@ -10,14 +10,14 @@ from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.problems import PROBLEMS
 from tests.seeds import seeds
-from tests.spreadsheet.meaning.messy import FLAWS, HEADINGS, UNKNOWN, MessyFile, messy
+from tests.spreadsheet.meaning.messy import FLAWS, HEADINGS, UNKNOWN, MessyFile, make_messy_file
 from tests.spreadsheet.meaning.sheet import (
     DeclaredLanding,
     ValuesTable,
-    aimed,
-    checked,
+    check_table,
     from_csv,
-    landing,
+    make_landing,
+    make_target,
 )
 
 LANDED = tuple(f"landed{n}@people.example" for n in range(20))
@@ -25,47 +25,49 @@ ROWS = 600
 
 
 @pytest.fixture(scope="module", params=seeds(3, first=1))
-def file(request: pytest.FixtureRequest) -> MessyFile:
-    return messy(request.param, ROWS, landed=LANDED)
+def messy_file(request: pytest.FixtureRequest) -> MessyFile:
+    return make_messy_file(request.param, ROWS, landed=LANDED)
 
 
-def said() -> DeclaredLanding:
-    """A landing that has the candidates who come again."""
-    return landing(candidates=[{"id": f"c{n}", "email": email} for n, email in enumerate(LANDED)])
+def landing() -> DeclaredLanding:
+    """A landing with the candidates that occur in the files."""
+    return make_landing(
+        candidates=[{"id": f"c{n}", "email": email} for n, email in enumerate(LANDED)]
+    )
 
 
-def outcome(made: ValuesTable) -> list[CheckedRow]:
-    """Every row of the table after the check."""
-    return checked(made, aimed(said=said()), said())
+def check_rows(made: ValuesTable) -> list[CheckedRow]:
+    """Return every row of the table after the check."""
+    return check_table(made, make_target(landing=landing()), landing())
 
 
-def test_finds_exactly_the_planted_problems(file: MessyFile) -> None:
-    found = outcome(from_csv(file.content, ";"))
-    told = [(each.row.number, str(p.column), p.code) for each in found for p in each.problems]
+def test_the_check_finds_exactly_the_planted_problems(messy_file: MessyFile) -> None:
+    found = check_rows(from_csv(messy_file.content, ";"))
+    reported = [(each.row.number, str(p.column), p.code) for each in found for p in each.problems]
 
-    assert [(p.row, p.column, p.code) for p in file.planted] == sorted(told)
-    assert file.people == len(found)
+    assert [(p.row, p.column, p.code) for p in messy_file.planted] == sorted(reported)
+    assert messy_file.people == len(found)
     for each in found:
-        is_bad = each.row.number in file.bad_rows
+        is_bad = each.row.number in messy_file.bad_rows
         assert is_bad == (each.outcome in ("invalid", "duplicate"))
         assert is_bad or each.task is not None
 
 
-def test_corrected_file_has_nothing_wrong(file: MessyFile) -> None:
-    found = outcome(ValuesTable(HEADINGS, file.corrected_rows()))
+def test_a_corrected_file_has_no_problem(messy_file: MessyFile) -> None:
+    found = check_rows(ValuesTable(HEADINGS, messy_file.corrected_rows()))
 
     assert [] == [p for each in found for p in each.problems]
     emails = [str(each.task.fields["email"]) for each in found if each.task]
-    assert file.people == len(set(emails)) == len(emails)
+    assert messy_file.people == len(set(emails)) == len(emails)
     assert not set(emails) & set(LANDED)
 
 
-def test_generator_keeps_its_word() -> None:
-    made = messy(7, 3000, landed=LANDED)
+def test_the_messy_file_generator_is_reproducible_and_varied() -> None:
+    made = make_messy_file(7, 3000, landed=LANDED)
     codes = {each.code for each in made.planted}
 
-    assert made == messy(7, 3000, landed=LANDED)
-    assert made.content != messy(8, 3000, landed=LANDED).content
+    assert made == make_messy_file(7, 3000, landed=LANDED)
+    assert made.content != make_messy_file(8, 3000, landed=LANDED).content
     assert 0.10 < len(made.bad_rows) / made.people < 0.14
     assert len(codes) >= 15
     assert codes <= set(PROBLEMS)
@@ -74,8 +76,8 @@ def test_generator_keeps_its_word() -> None:
     assert made.people < len(made.rows) <= 3000 + len(FLAWS)
 
 
-def test_unknown_columns_are_told() -> None:
-    columns = map_headings(HEADINGS, aimed())
+def test_unknown_columns_are_reported_as_unmapped() -> None:
+    columns = map_headings(HEADINGS, make_target())
     unmapped: Mapping[str, str] = {each.heading: each.reason for each in columns.unmapped}
 
     assert list(UNKNOWN) == list(unmapped)

@@ -11,15 +11,15 @@ from connector.spreadsheet.check import check
 from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.problems import Cell, PartlyVisibleCell
-from tests.spreadsheet.meaning.sheet import CANDIDATE, DeclaredLanding, aimed, table
+from tests.spreadsheet.meaning.sheet import CANDIDATE, DeclaredLanding, make_table, make_target
 
 
-def asked(column: str, cells: Sequence[Cell]) -> list[tuple[str, str | None]]:
-    """Codes and columns of the questions about a column with these cells."""
-    made = table(
+def list_questions(column: str, cells: Sequence[Cell]) -> list[tuple[str, str | None]]:
+    """Return codes and columns of the questions about a column with these cells."""
+    made = make_table(
         *({**CANDIDATE, "email": f"a{n}@people.example", column: c} for n, c in enumerate(cells))
     )
-    target = aimed()
+    target = make_target()
     columns = map_headings(made.headings, target)
     meanings = ColumnMeanings(made.rows, columns.columns)
     rows = list(check(made.rows(), columns, target, DeclaredLanding(), meanings=meanings))
@@ -42,9 +42,9 @@ APRIL, JULY, LATE = date(2026, 4, 3), date(2026, 7, 5), date(2026, 4, 23)
         (APRIL, date(2026, 5, 5), "13/04/2026", ""),
     ],
 )
-def test_dates_that_may_be_swapped_are_one_question(cells: Sequence[Cell]) -> None:
+def test_ambiguous_dates_of_a_column_raise_one_question(cells: Sequence[Cell]) -> None:
     for column in ("available_from", "date_of_birth"):
-        assert [("mixed_dates", column)] == asked(column, cells)
+        assert [("mixed_dates", column)] == list_questions(column, cells)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_dates_that_may_be_swapped_are_one_question(cells: Sequence[Cell]) -> No
         (APRIL, "soon"),
     ],
 )
-def test_dates_without_doubt_are_no_question(cells: Sequence[Cell]) -> None:
-    assert [] == asked("available_from", cells)
+def test_unambiguous_dates_raise_no_question(cells: Sequence[Cell]) -> None:
+    assert [] == list_questions("available_from", cells)
 
 
-def test_numbers_are_no_dates() -> None:
-    assert [] == asked("expected_salary", (45000, "52000"))
+def test_numbers_raise_no_question_about_dates() -> None:
+    assert [] == list_questions("expected_salary", (45000, "52000"))

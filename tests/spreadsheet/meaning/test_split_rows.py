@@ -9,24 +9,24 @@ import pytest
 from connector.spreadsheet.check import check
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.table import open_table
-from tests.spreadsheet.meaning.sheet import DeclaredLanding, aimed
+from tests.spreadsheet.meaning.sheet import DeclaredLanding, make_target
 
 HEAD = "first_name,last_name,email,employment_type,city"
 
 
-def noted(path: Path, *lines: str) -> list[tuple[int, str | None, list[str]]]:
-    """Each row of the file: its number, its outcome, and the codes of its problems and warnings."""
+def check_lines(path: Path, *lines: str) -> list[tuple[int, str | None, list[str]]]:
+    """Return number, outcome, and codes of problems and warnings of each row."""
     path.write_text("\n".join([HEAD, *lines, ""]), encoding="utf-8")
     table = open_table(path)
-    columns = map_headings(table.headings, aimed())
+    columns = map_headings(table.headings, make_target())
     return [
         (each.row.number, each.outcome, [p.code for p in (*each.problems, *each.warnings)])
-        for each in check(table.rows(), columns, aimed(), DeclaredLanding())
+        for each in check(table.rows(), columns, make_target(), DeclaredLanding())
     ]
 
 
-def test_rows_beside_a_line_with_one_cell_are_noted(tmp_path: Path) -> None:
-    found = noted(
+def test_rows_next_to_a_line_with_one_cell_have_a_warning(tmp_path: Path) -> None:
+    found = check_lines(
         tmp_path / "people.csv",
         "Ze",
         "lda,Lee,zelda@a.example,interim,Leeds",
@@ -56,9 +56,11 @@ def test_rows_beside_a_line_with_one_cell_are_noted(tmp_path: Path) -> None:
         ('Yo""rk', ["odd_letters"]),
     ],
 )
-def test_quotes_that_may_not_belong_in_a_cell_are_noted(
+def test_suspicious_quotes_in_a_cell_give_a_warning(
     tmp_path: Path, city: str, codes: list[str]
 ) -> None:
-    ((_, outcome, found),) = noted(tmp_path / "people.csv", f"Bo,Li,bo@a.example,interim,{city}")
+    ((_, outcome, found),) = check_lines(
+        tmp_path / "people.csv", f"Bo,Li,bo@a.example,interim,{city}"
+    )
 
     assert (None, codes) == (outcome, found)

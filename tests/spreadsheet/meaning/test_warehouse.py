@@ -20,8 +20,8 @@ from connector.spreadsheet.target_columns import comparison_text, natural_key, p
 from connector.spreadsheet.template_sheet import template_columns
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
-from tests.spreadsheet.meaning.messy import messy
-from tests.spreadsheet.meaning.sheet import CANDIDATE, from_csv, problems, table
+from tests.spreadsheet.meaning.messy import make_messy_file
+from tests.spreadsheet.meaning.sheet import CANDIDATE, from_csv, list_problems, make_table
 from tests.support.agency import SMALL, pulled
 
 COUNTS = {**SMALL, "candidates": 30}
@@ -44,7 +44,7 @@ class PulledAgency:
 
 @pytest.fixture(scope="module")
 def pulled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulledAgency]:
-    """A small agency, pulled once for all tests."""
+    """A small agency, pulled once for all tests of this module."""
     folder = tmp_path_factory.mktemp("pulled")
     with Sandbox(counts=COUNTS) as sandbox:
         gone = sorted(sandbox.store.records("candidates"))[0]
@@ -57,7 +57,7 @@ def pulled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulledAgen
 
 @pytest.fixture
 def lookups(pulled_once: PulledAgency) -> Iterator[WarehouseLookups]:
-    """Questions to the landing."""
+    """Queries of the landing."""
     with WarehouseLookups(Warehouse(pulled_once.folder), comparison_text) as opened:
         yield opened
 
@@ -68,7 +68,7 @@ def store(pulled_once: PulledAgency) -> Store:
     return pulled_once.store
 
 
-def one(store: Store, resource: str) -> dict[str, Any]:
+def first_record(store: Store, resource: str) -> dict[str, Any]:
     return next(iter(store[resource].values()))
 
 
@@ -82,17 +82,17 @@ def test_every_record_is_found_by_its_natural_key(lookups: WarehouseLookups, sto
             assert [] == [id for id, each in zip(ids, found, strict=True) if id not in each]
 
 
-def test_text_is_compared_without_case_and_outer_blanks(
+def test_texts_match_regardless_of_case_and_outer_spaces(
     lookups: WarehouseLookups, store: Store
 ) -> None:
-    company = one(store, "companies")
+    company = first_record(store, "companies")
     name = company["name"]
-    asked = [(f"  {name.upper()} ",), (name[:-1],), ("",), ("'; DROP TABLE landing.companies",)]
+    values = [(f"  {name.upper()} ",), (name[:-1],), ("",), ("'; DROP TABLE landing.companies",)]
 
-    assert [(company["id"],), (), (), ()] == list(lookups.ids("companies", ("name",), asked))
+    assert [(company["id"],), (), (), ()] == list(lookups.ids("companies", ("name",), values))
 
 
-def test_landed_records_are_the_answers(lookups: WarehouseLookups, store: Store) -> None:
+def test_lookups_return_the_loaded_records(lookups: WarehouseLookups, store: Store) -> None:
     ids = list(store["jobs"])
     found = lookups.landed("jobs", [*ids, "nothing"])
 
@@ -104,21 +104,21 @@ def test_landed_records_are_the_answers(lookups: WarehouseLookups, store: Store)
         assert store["jobs"][id]["title"] == found[id].record["title"]
 
 
-def test_deleted_records_are_known_and_not_found(
+def test_deleted_records_are_reported_and_not_found_by_fields(
     lookups: WarehouseLookups, pulled_once: PulledAgency
 ) -> None:
     gone = pulled_once.gone
     wanted = push_target("candidates", "update", lookups)
-    rows = table({"id": gone, "city": "York"}, {"id": "nothing", "city": "York"})
+    rows = make_table({"id": gone, "city": "York"}, {"id": "nothing", "city": "York"})
     found = list(check(rows.rows(), map_headings(rows.headings, wanted), wanted, lookups))
 
     assert [()] == list(lookups.ids("candidates", ("id",), [(gone,)]))
     assert lookups.landed("candidates", [gone])[gone].is_deleted
-    assert [(2, "id", "record_deleted"), (3, "id", "record_unknown")] == problems(found)
+    assert [(2, "id", "record_deleted"), (3, "id", "record_unknown")] == list_problems(found)
 
 
-def test_content_types_are_found_by_slug_and_by_id(lookups: WarehouseLookups, store: Store) -> None:
-    declared = one(store, "content_types")
+def test_content_types_are_found_by_slug_and_id(lookups: WarehouseLookups, store: Store) -> None:
+    declared = first_record(store, "content_types")
     keys = [each["field_key"] for each in declared["fields"]]
     for name in (declared["slug"], declared["id"]):
         fields = lookups.content_fields(name)
@@ -126,14 +126,16 @@ def test_content_types_are_found_by_slug_and_by_id(lookups: WarehouseLookups, st
         assert keys == [each.field_key for each in fields]
     assert lookups.content_fields("none") is None
 
-    item = one(store, "content_items")
+    item = first_record(store, "content_items")
     slugs = [each["slug"] for each in store["content_types"].values()]
-    asked = [(item["title"],)]
-    found = [lookups.ids("content_items", ("title",), asked, slug)[0] for slug in slugs]
+    values = [(item["title"],)]
+    found = [lookups.ids("content_items", ("title",), values, slug)[0] for slug in slugs]
     assert 1 == sum(item["id"] in ids for ids in found)
 
 
-def test_what_is_not_there_is_said(lookups: WarehouseLookups, tmp_path: Path) -> None:
+def test_lookups_of_missing_records_and_types_find_nothing(
+    lookups: WarehouseLookups, tmp_path: Path
+) -> None:
     fresh = Warehouse(tmp_path / "fresh")
     fresh.prepare()
     with WarehouseLookups(fresh, comparison_text) as empty:
@@ -151,36 +153,41 @@ def test_what_is_not_there_is_said(lookups: WarehouseLookups, tmp_path: Path) ->
         broken.has_records("jobs")
 
 
-def test_file_is_let_go_in_between(pulled_once: PulledAgency) -> None:
+def test_lookups_release_the_work_file_between_queries(pulled_once: PulledAgency) -> None:
     warehouse = Warehouse(pulled_once.folder)
-    with WarehouseLookups(warehouse, comparison_text) as asked:
-        assert asked.has_records("jobs")
-        asked.release()
+    with WarehouseLookups(warehouse, comparison_text) as lookups:
+        assert lookups.has_records("jobs")
+        lookups.release()
         warehouse.prepare()
-        assert asked.content_fields("none") is None
+        assert lookups.content_fields("none") is None
 
 
-def test_messy_file_is_checked_against_the_landing(lookups: WarehouseLookups, store: Store) -> None:
+def test_a_messy_file_is_checked_against_the_loaded_records(
+    lookups: WarehouseLookups, store: Store
+) -> None:
     emails = sorted({record["email"] for record in store["candidates"].values()})
-    file = messy(11, 400, landed=emails)
+    file = make_messy_file(11, 400, landed=emails)
     made = from_csv(file.content, ";")
     wanted = push_target("candidates", "create", lookups)
     found = list(check(made.rows(), map_headings(made.headings, wanted), wanted, lookups))
 
-    told = {(row, str(column), code) for row, column, code in problems(found)}
-    assert {(p.row, p.column, p.code) for p in file.planted} == told
-    assert any(code == "duplicate_in_warehouse" for _, _, code in told)
+    reported = {(row, str(column), code) for row, column, code in list_problems(found)}
+    assert {(p.row, p.column, p.code) for p in file.planted} == reported
+    assert any(code == "duplicate_in_warehouse" for _, _, code in reported)
 
 
-def test_export_of_the_landing_changes_nothing(lookups: WarehouseLookups, store: Store) -> None:
+def test_pushing_an_export_of_the_loaded_records_changes_nothing(
+    lookups: WarehouseLookups, store: Store
+) -> None:
     for resource in ("jobs", "candidates", "companies", "bookings", "leads"):
         wanted = push_target(resource, "update", lookups)
         keys = [each.key for each in wanted.columns if each.name == each.key]
         taken = [key for key in keys if not CATALOG[resource].fields[key].write_only]
         rows = [
-            {key: written(record.get(key)) for key in taken} for record in store[resource].values()
+            {key: format_value(record.get(key)) for key in taken}
+            for record in store[resource].values()
         ]
-        made = table(*rows)
+        made = make_table(*rows)
         outcomes = [
             each
             for each in check(made.rows(), map_headings(made.headings, wanted), wanted, lookups)
@@ -190,31 +197,33 @@ def test_export_of_the_landing_changes_nothing(lookups: WarehouseLookups, store:
         assert [] == [each.changes for each in outcomes if each.task]
 
 
-def written(value: Any) -> Any:
-    """A JSON value as a spreadsheet has it."""
+def format_value(value: Any) -> Any:
+    """Format a JSON value as a spreadsheet contains it."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def test_example_row_of_a_template_is_right(lookups: WarehouseLookups, store: Store) -> None:
+def test_the_example_row_of_each_template_is_valid(lookups: WarehouseLookups, store: Store) -> None:
     for resource in [name for name, each in CATALOG.items() if "create" in each.operations]:
-        parent = one(store, "content_types")["slug"] if resource == "content_items" else None
+        parent = (
+            first_record(store, "content_types")["slug"] if resource == "content_items" else None
+        )
         wanted = push_target(resource, "create", lookups, parent=parent)
         columns = template_columns(wanted)
-        made = table({each.heading: each.example for each in columns})
+        made = make_table({each.heading: each.example for each in columns})
         mapped = map_headings(made.headings, wanted)
         found = list(check(made.rows(), mapped, wanted, lookups))
 
         assert {"name"} == {each.match_kind for each in mapped.columns}
         assert (len(columns), ()) == (len(mapped.columns), mapped.missing)
         assert {each.key for each in wanted.columns} == mapped.targets.keys()
-        codes = {code for _, _, code in problems(found)}
+        codes = {code for _, _, code in list_problems(found)}
         assert {"example_row"} <= codes <= {"example_row", "reference_unknown"}
         assert all(each.rule.endswith(".") for each in columns)
 
 
-def test_rules_of_a_template_are_those_of_the_declaration(lookups: WarehouseLookups) -> None:
+def test_the_rules_in_a_template_match_the_declaration(lookups: WarehouseLookups) -> None:
     booking = {
         each.heading: each for each in template_columns(push_target("bookings", "create", lookups))
     }
@@ -239,7 +248,7 @@ def test_checked_creates_are_accepted_by_the_api(
     lookups: WarehouseLookups, pulled_once: PulledAgency
 ) -> None:
     lead = {"email": "new@lead.example", "lead_status_id": LEAD_STATUSES[0], "last_name": "Öz"}
-    company = one(pulled_once.store, "companies")
+    company = first_record(pulled_once.store, "companies")
     job = {"title": "T", "location": "Leeds", "employment_type": "Interim", "description": "D"}
     rows: dict[str, dict[str, Any]] = {
         "candidates": {**CANDIDATE, "date_of_birth": "1985-04-03", "expected_salary": "45000.5"},
@@ -248,7 +257,7 @@ def test_checked_creates_are_accepted_by_the_api(
         "companies": {"name": "New", "email": "new@company.example", "company_size": "11-50"},
     }
     for resource, row in rows.items():
-        wanted, made = push_target(resource, "create", lookups), table(row)
+        wanted, made = push_target(resource, "create", lookups), make_table(row)
         mapped = map_headings(made.headings, wanted)
         (found,) = check(made.rows(), mapped, wanted, lookups)
         assert found.task is not None, found.problems

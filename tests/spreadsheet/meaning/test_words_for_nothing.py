@@ -7,7 +7,7 @@ import pytest
 from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
-from tests.spreadsheet.meaning.sheet import CANDIDATE, aimed, checked, table
+from tests.spreadsheet.meaning.sheet import CANDIDATE, check_table, make_table, make_target
 
 WORDS = (
     *("\\N", "undefined", "[object Object]", "(blank)", "(empty)", "(missing)", "(none)", "<null>"),
@@ -24,9 +24,9 @@ COLUMNS = (
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_a_word_for_nothing_is_empty_with_a_note_in_every_column(column: str) -> None:
+def test_words_like_none_are_read_as_empty_with_a_warning(column: str) -> None:
     for word in WORDS:
-        (row,) = checked(table({**CANDIDATE, column: word}), aimed())
+        (row,) = check_table(make_table({**CANDIDATE, column: word}), make_target())
 
         assert row.task is not None, word
         assert column not in row.task.fields, word
@@ -35,27 +35,27 @@ def test_a_word_for_nothing_is_empty_with_a_note_in_every_column(column: str) ->
         ]
 
 
-def test_false_is_a_value_where_yes_or_no_is_asked() -> None:
-    (row,) = checked(table({**CANDIDATE, "willing_to_relocate": "False"}), aimed())
+def test_false_is_a_value_in_a_boolean_column() -> None:
+    (row,) = check_table(make_table({**CANDIDATE, "willing_to_relocate": "False"}), make_target())
 
     assert row.task is not None
     assert row.task.fields["willing_to_relocate"] is False
 
 
 @pytest.mark.parametrize("column", ["last_name", "email"])
-def test_a_required_word_for_nothing_is_named(column: str) -> None:
+def test_a_word_like_none_in_a_required_column_is_a_problem(column: str) -> None:
     for word in WORDS:
-        (row,) = checked(table({**CANDIDATE, column: word}), aimed())
+        (row,) = check_table(make_table({**CANDIDATE, column: word}), make_target())
         (problem,) = row.problems
 
         assert ("word_for_nothing", column) == (problem.code, problem.column)
         assert f'"{word}" is read as empty' in problem.text
 
 
-def test_a_map_keeps_a_word_that_is_meant() -> None:
+def test_a_mapping_can_keep_a_word_like_null_as_a_value() -> None:
     kept = CellOptions(values={"Null": "Null"})
     saved = SavedMap("candidates", {"last_name": ("last_name", kept)})
-    (row,) = checked(table({**CANDIDATE, "last_name": "Null"}), aimed(), saved=saved)
+    (row,) = check_table(make_table({**CANDIDATE, "last_name": "Null"}), make_target(), saved=saved)
 
     assert row.task is not None
     assert "Null" == row.task.fields["last_name"]
@@ -69,8 +69,8 @@ def test_a_map_keeps_a_word_that_is_meant() -> None:
         *("{name}", "01/01/1901", "Falseworth", "<b>", "2001-01-01", "TRUE", "0"),
     ],
 )
-def test_other_words_stay(cell: Cell) -> None:
-    (row,) = checked(table({**CANDIDATE, "current_company": cell}), aimed())
+def test_other_words_are_kept(cell: Cell) -> None:
+    (row,) = check_table(make_table({**CANDIDATE, "current_company": cell}), make_target())
 
     assert row.task is not None
     assert cell == row.task.fields["current_company"]

@@ -13,7 +13,7 @@ import dagster as dg
 
 from pipelines import freshness, jobs
 from pipelines.accounts import Account, Accounts
-from pipelines.graph import external_of
+from pipelines.graph import external_assets
 from pipelines.landing import landing_of
 from pipelines.models import models_of
 from pipelines.publishing import published_of
@@ -30,7 +30,7 @@ def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions
     accounts = accounts or Accounts.of(account)
     return dg.Definitions(
         assets=[
-            *external_of(accounts),
+            *external_assets(accounts),
             landing_of(accounts),
             models_of(accounts),
             published_of(accounts),

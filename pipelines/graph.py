@@ -54,8 +54,8 @@ def code_in(path: Path | str) -> Mapping[str, dg.CodeReferencesMetadataValue]:
         }
 
 
-def external_of(accounts: Accounts) -> Iterator[dg.AssetSpec]:
-    """Yield the external assets."""
+def external_assets(accounts: Accounts) -> Iterator[dg.AssetSpec]:
+    """Yield the assets that Dagster shows but does not build, such as the folders of the inbox."""
     shared: dict[str, Any] = {"partitions_def": accounts.partitions}
     for name, key in INBOX_KEYS.items():
         yield dg.AssetSpec(

@@ -337,7 +337,7 @@ def _pull_metadata(
         "verified": result.proven,
         "waited_seconds": report.waited_seconds,
         "run_id": report.run_id,
-        "preview": _preview(resource, warehouse),
+        "preview": _status_counts(resource, warehouse),
         "dagster/row_count": result.live,
         "dagster/uri": warehouse.work.absolute().as_uri(),
     }
@@ -357,8 +357,8 @@ def _table_column(column: Column) -> dg.TableColumn:
     )
 
 
-def _preview(resource: Declaration, warehouse: Warehouse) -> dg.MetadataValue | None:
-    """Return the live rows by status as Markdown, None if the resource has no status."""
+def _status_counts(resource: Declaration, warehouse: Warehouse) -> dg.MetadataValue | None:
+    """Return the number of live rows by status as Markdown; None if the resource has no status."""
     if _STATUS not in resource.fields:
         return None
     try:

@@ -39,7 +39,7 @@ FILE_TAG = "connector/inbox_file"
 
 
 @dataclass(frozen=True, slots=True)
-class InboxScan:
+class SensorScan:
     """Result of a scan of one account's inbox.
 
     Attributes:
@@ -91,13 +91,15 @@ def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
 
 def scan_inbox(
     account: Account, name: str | None, state: str | None, instance: dg.DagsterInstance
-) -> InboxScan:
+) -> SensorScan:
     """Scan the inbox of an account; invalid settings only affect this account."""
     try:
         found = Inbox(account.settings(name).folder).scan(state)
     except dg.Failure as failure:
-        return InboxScan(str(failure.description), state)
-    return InboxScan(_next_request(instance, found.waiting, name), found.seen, tuple(found.refused))
+        return SensorScan(str(failure.description), state)
+    return SensorScan(
+        _next_request(instance, found.waiting, name), found.seen, tuple(found.refused)
+    )
 
 
 def _cursors(cursor: str | None) -> Mapping[str | None, str | None]:
@@ -110,7 +112,7 @@ def _cursors(cursor: str | None) -> Mapping[str | None, str | None]:
     return {name: each for name, each in states.items() if isinstance(each, str)}
 
 
-def _reasons(scans: dict[str | None, InboxScan]) -> str:
+def _reasons(scans: dict[str | None, SensorScan]) -> str:
     """Join the reasons why no run is requested, by account."""
     reasons = {name: " ".join((str(each.request), *each.refused)) for name, each in scans.items()}
     return " ".join(each if name is None else f"{name}: {each}" for name, each in reasons.items())

@@ -130,9 +130,10 @@ def _report_failure(error: ConnectorError) -> NoReturn:
     multiple=True,
     metavar="'NAME PART=VALUE ...'",
     help="Fault to simulate, for example 'status status=503 path=/api/v1/jobs* times=3'."
-    " Limit it by "
-    "method, path, nth, probability and times (1, or always). Repeatable. "
-    f"Names: {', '.join(KINDS)}.",
+    " Limit it with method, path, probability, nth (only the nth matching request) and times"
+    " (a number or always, 1 by default). Repeatable. The page on the sandbox explains the"
+    " names:"
+    f" {', '.join(KINDS)}.",
 )
 @click.option(
     "--data",

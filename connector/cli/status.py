@@ -35,7 +35,7 @@ from connector.warehouse.runs import (
     SharedPublication,
     last_publications,
     last_runs,
-    last_shared,
+    last_sharing_attempt,
     not_started,
     read_own_publication,
 )
@@ -96,7 +96,7 @@ class AccountStatus:
             runs = warehouse.read(last_runs, RUNS_SHOWN)
             publications = warehouse.read(last_publications, PUBLICATIONS_SHOWN)
             has_lakehouse = settings.lakehouse.value is not None
-            shared = warehouse.read(last_shared) if has_lakehouse else None
+            shared = warehouse.read(last_sharing_attempt) if has_lakehouse else None
             unreached = warehouse.read(not_started)
         return cls(
             warehouse,

@@ -171,7 +171,10 @@ class Backoff:
         return self.in_flight_max < RAMP_MAX and in_flight >= self.in_flight_max
 
     def stop(self, ends_at: float, month_resets_at: float | None) -> None:
-        """Stop until the month's reset."""
+        """Send no request until `ends_at`, because the month is used up.
+
+        `month_resets_at` is the time of the reset, if the API returned it.
+        """
         self.ends_at, self.in_flight_max = ends_at, 1
         self.is_month_spent, self.month_resets_at = True, month_resets_at
 

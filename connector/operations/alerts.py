@@ -11,7 +11,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
 from connector.ledger.alert_states import AlertRecord, Change
-from connector.operations.findings import ALERTS, FoundProblems, Problem, Subject
+from connector.operations.findings import ALERTS, AccountProblem, FoundProblems, Subject
 from connector.settings.values import Kind
 
 
@@ -41,7 +41,7 @@ def decide_alerts(
 
 
 def _with_problem(
-    alert: AlertRecord | None, subject: Subject, found: Problem, now: datetime
+    alert: AlertRecord | None, subject: Subject, found: AccountProblem, now: datetime
 ) -> AlertRecord:
     since = min(found.since or now, now)
     known = alert or AlertRecord(*subject, since, now, "opened", now, "", "", "", found.causes)

@@ -167,7 +167,7 @@ async def diagnose(
     move_checks = [] if moved_to is None else [await _accept_move(settings, moved_to)]
     local = (
         *_pull_checks(settings, now, **requested),
-        *_upkeep_checks(settings, os.environ, now()),
+        *_folder_and_settings_checks(settings, os.environ, now()),
     )
     checks = await asyncio.to_thread(lambda: list(_run_checks(local)))
     checks[2:2] = move_checks
@@ -194,7 +194,7 @@ def check_upkeep(
 
     Problems are reported and not raised; nothing is changed.
     """
-    return _run_checks(_upkeep_checks(settings, environ, now))
+    return _run_checks(_folder_and_settings_checks(settings, environ, now))
 
 
 def _run_checks(looks: PendingChecks) -> Iterator[DoctorCheck]:
@@ -288,7 +288,7 @@ def _repair_receipts(settings: Settings) -> Verdict:
 
 
 def _describe_verified_times(warehouse: Warehouse) -> str:
-    """Return the time up to which each resource is verified after the loss of a log."""
+    """Describe up to which time each resource is verified, after the write-ahead log was lost."""
     proven = [
         f"{each.resource} {each.proven_at:%Y-%m-%d %H:%M:%S}"
         for each in warehouse.status()
@@ -368,7 +368,9 @@ def _check_lakehouse(settings: Settings) -> Verdict:
 # -- Upkeep ----------------------------------------------------------------------------------------
 
 
-def _upkeep_checks(settings: Settings, environ: Mapping[str, str], now: datetime) -> PendingChecks:
+def _folder_and_settings_checks(
+    settings: Settings, environ: Mapping[str, str], now: datetime
+) -> PendingChecks:
     return (
         ("versions", _check_versions),
         ("room", lambda: _check_disk_space(settings)),

@@ -67,7 +67,7 @@ NO_PUSHES = PushHealth()
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class AccountProblem:
     """A problem: its title, a sentence on it, its start (None: now), and its next action.
 
     Without an action, it is that of the alert's type. `causes` are codes of errors, names of checks
@@ -81,7 +81,7 @@ class Problem:
     causes: tuple[str, ...] = ()
 
 
-Answer = Problem | Literal[False] | None
+Answer = AccountProblem | Literal[False] | None
 """Result of a condition: the problem, False for no problem, None if it could not be checked."""
 
 
@@ -92,7 +92,7 @@ class Subject(NamedTuple):
     about: str = ""
 
 
-FoundProblems = Mapping[Subject, Problem | None]
+FoundProblems = Mapping[Subject, AccountProblem | None]
 """Result of a check: a problem, or None for no problem. A missing subject could not be checked and
 keeps its state.
 """
@@ -252,7 +252,7 @@ def _failure(
     *,
     action: str = "",
     causes: Iterable[str] = (),
-) -> Problem:
+) -> AccountProblem:
     """Return the problem that an error makes, with its reason in brackets."""
     code, (sentence, status) = ended.error_code, without_api_words(ended.message)
     reason = _REASONS.get(code or "")
@@ -262,7 +262,9 @@ def _failure(
         reason = f"{reason}, {status}"
     action = action_when_scheduled(action or next_action(code))
     title = f"{subject} ({reason})" if reason else subject
-    return Problem(title, sentence, since, action, tuple(sorted(causes)) or (code or "failed",))
+    return AccountProblem(
+        title, sentence, since, action, tuple(sorted(causes)) or (code or "failed",)
+    )
 
 
 def action_when_scheduled(action: str) -> str:
@@ -302,7 +304,7 @@ def _pull_failed(s: FileSnapshot) -> Answer:
     )
     action = "Run 'connector pull', or wait for the next one: it continues. If this happens again, "
     action += "check the machine's log."
-    return Problem(title, sentence, since, action, tuple(sorted(causes)))
+    return AccountProblem(title, sentence, since, action, tuple(sorted(causes)))
 
 
 def _publication_failed(s: FileSnapshot) -> Answer:
@@ -330,7 +332,7 @@ def _checks_warn(s: FileSnapshot) -> Answer:
         sentences.append(f"{name}{number}{f' (for example {sample})' if sample else ''}")
     title = f"{count_noun(len(sentences), 'data check has', 'data checks have')} warnings"
     causes = tuple(sorted(last.failed_checks))
-    return sentences != [] and Problem(
+    return sentences != [] and AccountProblem(
         title, f"{'; '.join(sentences)}.", last.ended_at, causes=causes
     )
 
@@ -372,7 +374,7 @@ def _deletions_refused(s: FileSnapshot, last_result: _LastResult) -> Answer:
     title, _, samples = (result.message or "many records are missing").partition(", for example ")
     sentence = f"The local copy still contains them.{f' Examples: {samples}.' if samples else ''}"
     code = result.error_code or "deletions_refused"
-    return Problem(
+    return AccountProblem(
         title, sentence, last_result.since, action_when_scheduled(next_action(code)), (code,)
     )
 
@@ -386,7 +388,7 @@ def _anomalies(s: FileSnapshot, last_result: _LastResult) -> Answer:
     causes = {f"{e.kind} {e.detail}" if e.kind in _FIELD_EVENTS else e.kind for e in anomalies}
     sentence = describe_anomalies(last_result.done.resource, anomalies)
     title = "undocumented fields or values"
-    return Problem(title, sentence, last_result.since, causes=tuple(sorted(causes)))
+    return AccountProblem(title, sentence, last_result.since, causes=tuple(sorted(causes)))
 
 
 def _cost_rising(s: FileSnapshot) -> Answer:
@@ -407,7 +409,7 @@ def _cost_rising(s: FileSnapshot) -> Answer:
         return False
     title = f"the last pull took {cost:,} requests, usually {usual:,.0f}"
     sentence = f"If pulls continue like this, the billing cycle needs about {expected:,} requests."
-    return Problem(title, f"{sentence} The plan has {month.limit:,}.", last.started_at)
+    return AccountProblem(title, f"{sentence} The plan has {month.limit:,}.", last.started_at)
 
 
 def _api_slow(s: FileSnapshot) -> Answer:
@@ -427,7 +429,7 @@ def _api_slow(s: FileSnapshot) -> Answer:
         return False
     title = f"the API is slow ({pace:.1f} s per request, usually {usual:.1f} s)"
     sentence = f"The last pull took {last.seconds:,.0f} s for {requests:,} requests."
-    return Problem(title, sentence, last.started_at)
+    return AccountProblem(title, sentence, last.started_at)
 
 
 def _clock_wrong(s: FileSnapshot) -> Answer:
@@ -440,7 +442,9 @@ def _clock_wrong(s: FileSnapshot) -> Answer:
     size, unit = next(each for each in sizes if seconds >= each[0])
     where = "ahead of" if s.ahead_seconds > 0 else "behind"
     title = f"this machine's clock is {count_noun(round(seconds / size), unit)} {where} the API's"
-    return Problem(title, "Schedules and alerts use this clock, so they may be early or late.")
+    return AccountProblem(
+        title, "Schedules and alerts use this clock, so they may be early or late."
+    )
 
 
 # -- Pushes ----------------------------------------------------------------------------------------
@@ -454,7 +458,7 @@ def _push_failed(s: FileSnapshot) -> Answer:
     batch = f"Batch {last.batch}, {last.resource}."
     if last.outcome is None:
         action = "Push the same file again: it continues where it stopped."
-        return Problem("push interrupted", batch, last.begun_at, action, ("interrupted",))
+        return AccountProblem("push interrupted", batch, last.begun_at, action, ("interrupted",))
     found = _failure("push failed", last.ended_at, last)
     # No schedule sends a file again.
     found = replace(found, happened=f"{batch} {found.happened}".rstrip())
@@ -468,7 +472,7 @@ def _rows_rejected(s: FileSnapshot, push: PushRun) -> Answer:
     if push.outcome not in ("done", "partial"):
         return None
     title = f"{count_noun(push.refused, 'row')} of the last push not applied"
-    found = Problem(title, f"Batch {push.batch}.", push.ended_at, causes=(push.batch,))
+    found = AccountProblem(title, f"Batch {push.batch}.", push.ended_at, causes=(push.batch,))
     return found if push.refused else False
 
 
@@ -480,7 +484,7 @@ def _rows_in_doubt(s: FileSnapshot) -> Answer:
     sentence = (
         "The rows were sent, but the answers were lost. The API may have applied them or not."
     )
-    return Problem(f"{rows} unconfirmed", sentence, min(each.since for each in unclear))
+    return AccountProblem(f"{rows} unconfirmed", sentence, min(each.since for each in unclear))
 
 
 # -- Quota -----------------------------------------------------------------------------------------
@@ -494,14 +498,14 @@ def _quota_spent(s: FileSnapshot) -> Answer:
         sentence = (
             f"The API reported it. Pulls send no request before {format_moment(answer.until)}."
         )
-        return Problem("the monthly limit of requests is used up", sentence, answer.noted_at)
+        return AccountProblem("the monthly limit of requests is used up", sentence, answer.noted_at)
     if month.limit is None or month.room(keeps_reserve=True):
         return False
     reserved = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
     sentence = (
         f"{month.used:,} requests were sent{reserved}. The limit resets on {month.period.ends}."
     )
-    return Problem(f"the monthly limit of {month.limit:,} requests is used up", sentence)
+    return AccountProblem(f"the monthly limit of {month.limit:,} requests is used up", sentence)
 
 
 def _quota_forecast(s: FileSnapshot) -> Answer:
@@ -512,7 +516,7 @@ def _quota_forecast(s: FileSnapshot) -> Answer:
         return None
     title = f"this month needs about {expected:,} requests, and the plan has {limit:,}"
     sentence = f"The cycle ends on {ends}. A usual day needs {s.quota.usual_day:,} requests."
-    return Problem(title, sentence) if expected > limit else False
+    return AccountProblem(title, sentence) if expected > limit else False
 
 
 # -- Silence ---------------------------------------------------------------------------------------
@@ -560,16 +564,16 @@ def _silent(s: FileSnapshot) -> Answer:
         return None  # The first pull has the same time limit as any other.
     never = "no pull has verified the local copy yet"
     title = f"the local copy was not verified for more than {s.max_age}" if proof.oldest else never
-    return Problem(title, proof.sentence, proof.oldest or first)
+    return AccountProblem(title, proof.sentence, proof.oldest or first)
 
 
 # -- Not recorded by any run -----------------------------------------------------------------------
 
 
-def file_problem(error: WarehouseError) -> Problem:
+def file_problem(error: WarehouseError) -> AccountProblem:
     """Return the problem of a work file or a ledger."""
     title, (sentence, _) = "the account's files cannot be used", without_api_words(str(error))
-    return Problem(
+    return AccountProblem(
         title, sentence, action=action_when_scheduled(error.action), causes=(error.code,)
     )
 
@@ -601,14 +605,16 @@ def _settings_wrong(s: FileSnapshot) -> Answer:
     sentence, _ = without_api_words(str(s.command_error))
     # The list of all setting names is no help: the message suggests the nearest.
     action = "" if isinstance(s.command_error, UnknownName) else s.command_error.action
-    return Problem("settings are invalid", sentence, action=action, causes=(str(s.command_error),))
+    return AccountProblem(
+        "settings are invalid", sentence, action=action, causes=(str(s.command_error),)
+    )
 
 
 def _job_failed(s: FileSnapshot, job: JobRun) -> Answer:
     if not job.failed or (s.recorded_at is not None and s.recorded_at >= job.started_at):
         return False
     sentence = f"Dagster run {job.run_id} failed before the connector recorded a run."
-    return Problem("job failed", sentence, job.started_at)
+    return AccountProblem("job failed", sentence, job.started_at)
 
 
 # -- Every alert -----------------------------------------------------------------------------------

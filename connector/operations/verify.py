@@ -95,7 +95,10 @@ async def verify(
 
 
 async def _compare(context: RunContext, stream: Stream, found: StreamComparison) -> None:
-    """Compare a stream. If it has no list, its parent is deleted, and each loaded row is read."""
+    """Compare a stream with the API, and add the result to `found`.
+
+    A stream whose parent was deleted has no list. Its loaded rows are read one by one.
+    """
     try:
         await PullExecutor(context, stream).run(compare(stream.resource, found))
     except NotFound as error:

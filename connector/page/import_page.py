@@ -132,7 +132,7 @@ class ImportPage(PreparingScreens):
             f"{one}/replace": self.replace_text,
             f"{one}/twins": self.save_duplicates,
             f"{one}/send": self.send,
-            f"{one}/again": self.send_again,
+            f"{one}/again": self.continue_import,
             f"{one}/undo": self.start_undo,
             f"{one}/resolve": self.resolve,
             f"{one}/rest": self.begin_rest,
@@ -273,8 +273,8 @@ class ImportPage(PreparingScreens):
         self.sender.send(draft)
         return redirect(f"/imports/{call.id}/progress")
 
-    def send_again(self, call: PageCall) -> Response:
-        """Continue an import that did not finish."""
+    def continue_import(self, call: PageCall) -> Response:
+        """Continue an import that did not finish. Rows that were applied are not sent again."""
         with self.open_for_change(call) as draft:
             if draft.stage != "sent":
                 raise PageError(

@@ -267,7 +267,7 @@ class PreparingScreens:
 
     def save_table(self, call: PageCall) -> Response:
         """Save the position of the table."""
-        with self.preparing(call) as draft:
+        with self.reopen_draft(call) as draft:
             for name in ("sheet", "encoding", "delimiter"):
                 if name in call.form:
                     draft.options[name] = call.form[name].strip() or None
@@ -315,7 +315,7 @@ class PreparingScreens:
         if saved is None:
             message = call.language.gettext("These saved matches no longer exist.")
             return self._columns_screen(call, chosen, message)
-        with self.preparing(call) as draft:
+        with self.reopen_draft(call) as draft:
             self.drafts.save_map(draft, saved)
             draft.confirmed = ["table"]
         return redirect(f"/imports/{call.id}/columns")
@@ -339,7 +339,7 @@ class PreparingScreens:
             message = words.gettext("Use letters, digits, spaces and hyphens for the name.")
         elif name:
             save_named_map(self._settings.folder, name, saved)
-        with self.preparing(call) as draft:
+        with self.reopen_draft(call) as draft:
             self.drafts.save_map(draft, saved)
             if draft.mode in ("update", "upsert") and call.form.get("match"):
                 draft.options["match"] = [call.form["match"]]
@@ -407,7 +407,7 @@ class PreparingScreens:
         saved, wrong = screens.answered_map(
             call.form, questions, checked.preview.columns, checked.preview.asked.mode
         )
-        with self.preparing(call) as draft:
+        with self.reopen_draft(call) as draft:
             self.drafts.save_map(draft, saved)
             draft.confirmed = [*dict.fromkeys([*draft.confirmed, *(q.key for q in questions)])]
         if wrong:
@@ -482,7 +482,7 @@ class PreparingScreens:
         _, checked = self._last_checked(call)
         found = {number: checked.rows.row(number) for number in numbers}
         cells = {n: dict(enumerate(row.cells)) for n, row in found.items() if row is not None}
-        with self.preparing(call) as draft:
+        with self.reopen_draft(call) as draft:
             read_cell_edits(call.form, draft.edits, cells)
             if call.form.get("go") == "on":
                 draft.confirmed = [*dict.fromkeys([*draft.confirmed, "rows"])]
@@ -514,7 +514,7 @@ class PreparingScreens:
         group = screens.group_question(checked, kind) if kind is not None else None
         if kind is None or group is None:
             raise PageError("This column does not exist.")
-        with self.preparing(call) as draft:
+        with self.reopen_draft(call) as draft:
             if "without" in call.form:
                 self.drafts.save_map(draft, without_column(checked.preview.columns, group.heading))
             elif "empty" in call.form or call.form.get("fill", "").strip():
@@ -533,7 +533,7 @@ class PreparingScreens:
             raise PageError("Enter the text to find.", action="Go back.")
         _, checked = self._last_checked(call)
         count = 0
-        with self.preparing(call) as draft:
+        with self.reopen_draft(call) as draft:
             for row in checked.rows.rows():
                 text = row.cells[index] if index < len(row.cells) else ""
                 is_changed = find in text and draft.edits.get(str(row.number), {}) is not None
@@ -547,7 +547,7 @@ class PreparingScreens:
         """Save which of several duplicate rows is imported; the others are skipped."""
         kind, every = parse_kind(call.form.get("kind", "")), call.form.get("every", "")
         _, checked = self._last_checked(call)
-        with self.preparing(call) as draft:
+        with self.reopen_draft(call) as draft:
             for first, others in checked.rows.twins.get(kind, {}).items() if kind else ():
                 defaults = {"first": first, "last": others[-1], "none": None}
                 kept_number = whole_number(call.form.get(f"keep:{first}", ""))
@@ -575,8 +575,8 @@ class PreparingScreens:
         )
 
     @contextmanager
-    def preparing(self, call: PageCall) -> Iterator[ImportDraft]:
-        """Return the draft for changes; a draft that was handed over must be handed over again."""
+    def reopen_draft(self, call: PageCall) -> Iterator[ImportDraft]:
+        """Return the draft for changes, and withdraw it from a user to whom it was handed over."""
         with self.open_for_change(call) as draft:
             if draft.stage in ("sending", "sent"):
                 raise PageError(

@@ -70,7 +70,7 @@ def find_person(settings: Settings, seed: Person, *, is_listed: bool = False) ->
         return LocatedPerson(seed)
     warehouse.prepare()
     with open_file(warehouse.work) as connection:
-        whole = [each for each in find_versions(connection, seed) if _is_whole(*each, seed)]
+        whole = [each for each in find_versions(connection, seed) if _is_about_person(*each, seed)]
         if not seed.ids and not is_listed:
             _check_one(whole)
         person = replace(seed, ids=seed.ids | {_record_id(record) for _, record in whole})
@@ -126,7 +126,7 @@ def _check_one(whole: Iterable[Record]) -> None:
         )
 
 
-def _is_whole(resource: str, record: Mapping[str, Any], person: Person) -> bool:
+def _is_about_person(resource: str, record: Mapping[str, Any], person: Person) -> bool:
     return any(group.is_whole for group in owned_groups(resource, record, person))
 
 
@@ -134,7 +134,7 @@ def _is_theirs(resource: str, record: Mapping[str, Any], person: Person) -> bool
     """Return True if the record is the person, by its id or by a body without an id."""
     if _record_id(record):
         return _record_id(record) in person.ids
-    return _is_whole(resource, record, person)
+    return _is_about_person(resource, record, person)
 
 
 def _identifiers_of(resource: str, record: Mapping[str, Any], group: DataSubject) -> Person:

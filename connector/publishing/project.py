@@ -114,7 +114,7 @@ class BuildObserver(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ModelQuery:
     """SQL of a file, with tables instead of `ref()` and `source()`.
 
     A line of `sql` is the same line of the file, so that DuckDB's errors name the file's line.
@@ -198,7 +198,7 @@ class Audit:
 
     name: str
     sentence: str
-    query: Query
+    query: ModelQuery
     severity: Severity
     about: str
     reads: frozenset[str]
@@ -233,7 +233,7 @@ class Model:
     kind: Literal["view", "table"]
     grain: str
     sentence: str
-    query: Query
+    query: ModelQuery
     description: str = ""
     texts: Mapping[str, str] = field(default_factory=dict)
     declared: tuple[Path, int] | None = None

@@ -34,8 +34,8 @@ from connector.publishing.project import (
     ColumnType,
     GenericTest,
     Model,
+    ModelQuery,
     Project,
-    Query,
     Seed,
     Severity,
     SourceTable,
@@ -297,7 +297,9 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
 """Options of `config()`, and the allowed values."""
 
 
-def render(text: str, path: Path, nodes: Mapping[str, str], sources: Mapping[str, str]) -> Query:
+def render(
+    text: str, path: Path, nodes: Mapping[str, str], sources: Mapping[str, str]
+) -> ModelQuery:
     """Evaluate the template of a file.
 
     Args:
@@ -346,7 +348,7 @@ def render(text: str, path: Path, nodes: Mapping[str, str], sources: Mapping[str
             " {{ config(severity='error' or 'warn') }}.",
             code="model_invalid",
         ) from None
-    return Query(path, sql, tuple(refs), tuple(read.values()), options)
+    return ModelQuery(path, sql, tuple(refs), tuple(read.values()), options)
 
 
 def _on_one_line(braces: re.Match[str]) -> str:
@@ -522,7 +524,7 @@ class _ProjectReader:
     def _own_files(self, suffix: str) -> list[Path]:
         return sorted(self._own.folder.glob(f"**/*.{suffix}")) if self._own else []
 
-    def _render(self, text: str, path: Path) -> Query:
+    def _render(self, text: str, path: Path) -> ModelQuery:
         sources = {name: each.table for name, each in self._source_tables.items()}
         return render(text, path, self._tables, sources)
 

@@ -20,7 +20,7 @@ from connector.pulls.deletion_guard import MassDeletionGuard, capped_total, devi
 from connector.pulls.detail_queue import commit_few_tombstones, commit_tombstones, read_queue
 from connector.pulls.listing import PageBatch, ids_of, is_ascending, list_all, read_landed_rows
 from connector.pulls.verification_pass import VerificationRound, read_windows
-from connector.warehouse.bookmark import Bookmark, with_measured_total, with_pass_start
+from connector.warehouse.bookmark import Bookmark, with_pass_start, with_total_offset
 from connector.warehouse.pull_commands import (
     Commit,
     CountLive,
@@ -79,7 +79,7 @@ def sweep(bookmark: Bookmark) -> Steps[SweepResult]:
         )
         last_total = page.total
         bookmark = replace(
-            with_measured_total(page, with_pass_start(page, bookmark)),
+            with_total_offset(page, with_pass_start(page, bookmark)),
             load_page=page.page,
             listed=page.total if is_certain else bookmark.listed,
             is_sorted=bookmark.is_sorted and is_ascending(page),

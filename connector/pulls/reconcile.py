@@ -25,7 +25,7 @@ from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.pulls.deletion_guard import MassDeletionGuard
 from connector.pulls.listing import ids_of, is_ascending, read_landed_rows
-from connector.warehouse.bookmark import Bookmark, with_measured_total
+from connector.warehouse.bookmark import Bookmark, with_total_offset
 from connector.warehouse.pull_commands import (
     Commit,
     CountLive,
@@ -145,7 +145,7 @@ class DeletionSearch:
         """Read one page: load and queue missing records, and queue records that differ."""
         page = yield from ListPage(number, "created_at", "asc")
         self.totals.append(page.total)
-        self.bookmark = with_measured_total(page, self.bookmark)
+        self.bookmark = with_total_offset(page, self.bookmark)
         self.is_sorted &= is_ascending(page)
         self._listed[number] = frozenset(ids_of(page.items))
         differing = yield from DifferingFields(page.items)

@@ -18,7 +18,7 @@ from connector.catalog.resource import Resource
 from connector.pulls.deletion_guard import MassDeletionGuard
 from connector.pulls.detail_queue import read_and_compare
 from connector.pulls.listing import PageBatch, ids_of, is_ascending, list_page, read_landed_rows
-from connector.warehouse.bookmark import Bookmark, with_clock_change, with_measured_total
+from connector.warehouse.bookmark import Bookmark, with_clock_change, with_total_offset
 from connector.warehouse.pull_commands import (
     Commit,
     CountLive,
@@ -82,7 +82,7 @@ class VerificationRound:
         self.total, self.count = page.total, page.count
         self.largest_total = max(self.largest_total, page.total)
         self.first_page = self.first_page or page
-        self.bookmark = with_measured_total(page, self.bookmark)
+        self.bookmark = with_total_offset(page, self.bookmark)
         return has_shrunk
 
     def add_listed(self, items: tuple[Resource, ...], known: Mapping[str, LandedRow]) -> None:

@@ -340,7 +340,7 @@ class _FilePush:
             people=self.options.people,
             watch=self._report_progress,
             sleep=asyncio.sleep if self.options.settles else None,
-            **self._client,
+            **self._client_options,
         )
         headings, said = previewed.table.headings, previewed.asked.saved
         folder = self.settings.folder
@@ -385,7 +385,7 @@ class _FilePush:
         return await self._report(previewed, unsent, pulled=pulled, is_held_back=True)
 
     @property
-    def _client(self) -> dict[str, Any]:
+    def _client_options(self) -> dict[str, Any]:
         return {} if self.connect is None else {"connect": self.connect}
 
     async def _pull(self, previewed: Preview) -> PullReport:
@@ -406,7 +406,7 @@ class _FilePush:
                     publishes=False,
                     command="push",
                     watch=self.watch,
-                    **self._client,
+                    **self._client_options,
                 )
             except LeaseHeld as held:
                 if self.waits is not None and not is_told:

@@ -123,7 +123,7 @@ class RecordTable:
         for record, parent in records:
             serial += 1
             rows.append((serial, record["id"], parent, *map(record.get, self._columns)))
-            texts.append((serial, _text(record)))
+            texts.append((serial, _record_json(record)))
         self._connection.executemany(narrow, rows)
         self._connection.executemany(whole, texts)
 
@@ -135,7 +135,8 @@ class RecordTable:
             (record["id"], *map(record.get, self._columns), serial),
         )
         self._run(
-            f"UPDATE {self._table}_record SET record = ? WHERE serial = ?", (_text(record), serial)
+            f"UPDATE {self._table}_record SET record = ? WHERE serial = ?",
+            (_record_json(record), serial),
         )
 
     def remove(self, serial: int) -> None:
@@ -205,7 +206,7 @@ class RecordTable:
                 yield StoredRow(serial, owner, json.loads(text))
 
 
-def _text(record: StoredRecord) -> str:
+def _record_json(record: StoredRecord) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 

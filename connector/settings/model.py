@@ -303,7 +303,7 @@ def load_settings(
     Raises `SettingsError` or `UnknownName`, both of which end a command with exit status 2.
     """
     cwd = cwd.absolute()
-    _check_flags(flags)
+    _refuse_keys_as_options(flags)
     layers = Layers(RULES, flags, environ, cwd)
     read_project_file(layers)
     _choose(layers, heeds_all=heeds_all)
@@ -364,8 +364,8 @@ def account_names(environ: Mapping[str, str], cwd: Path) -> tuple[str, ...]:
     return tuple(layers.tables)
 
 
-def _check_flags(flags: Mapping[str, object]) -> None:
-    """Refuse what no flag may give."""
+def _refuse_keys_as_options(flags: Mapping[str, object]) -> None:
+    """Raise `SettingsError` if an option of a command contains a key."""
     for name in flags:
         if name in _HIDDEN:
             hidden = RULES[name].place_of or name

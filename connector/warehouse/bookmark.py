@@ -142,7 +142,7 @@ def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     return replace(distrusted, closed_floor=floor)
 
 
-def with_measured_total(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
+def with_total_offset(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     """Return the bookmark after a page that may show both the list's end and its total.
 
     If they agree, the offset is 0. If not, the total may belong to another time, so the offset is

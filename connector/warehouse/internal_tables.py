@@ -178,7 +178,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "day DATE": "The day, in UTC.",
             "command VARCHAR": "Command: `pull`, `push` and so on.",
             "kind VARCHAR": "Kind of request. `unsettled`: requests that a running or interrupted "
-            "run has reserved.",
+            "run counted in advance. Not all of them may have been sent.",
             "requests BIGINT": "Number of requests.",
         },
     ),

@@ -408,8 +408,10 @@ def write_shared(work: Path, row: SharedPublication) -> None:
             )
 
 
-def last_shared(connection: duckdb.DuckDBPyConnection) -> SharedPublication | None:
-    """Return the latest attempt; None if there was none."""
+def last_sharing_attempt(connection: duckdb.DuckDBPyConnection) -> SharedPublication | None:
+    """Return the latest attempt to publish to the lakehouse, even a failed one; None if there was
+    none.
+    """
     rows = connection.execute(
         f"SELECT {_SHARED.selected} FROM sync.lakehouse "
         "ORDER BY started_at DESC, rowid DESC LIMIT 1"
@@ -465,5 +467,5 @@ def read_run_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
         resources=last_resource_runs(connection),
         proven_at={resource: from_microseconds(moment) for resource, moment in proven},
         publications=last_publications(connection, PUBLICATIONS_READ),
-        shared=last_shared(connection),
+        shared=last_sharing_attempt(connection),
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from connector.ledger.alert_states import AlertRecord
 from connector.operations.alerts import Message, decide_alerts, messages_of
-from connector.operations.findings import FoundProblems, Problem, Subject
+from connector.operations.findings import AccountProblem, FoundProblems, Subject
 from connector.settings.values import KINDS, Kind
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
@@ -23,7 +23,7 @@ SUBJECTS = (
     Subject("quota_spent"),
     Subject("silent"),
 )
-BAD = Problem("a problem", "It happened.", action="Do something.")
+BAD = AccountProblem("a problem", "It happened.", action="Do something.")
 Alerts = tuple[AlertRecord, ...]
 
 looks = st.dictionaries(st.sampled_from(SUBJECTS), st.sampled_from([BAD, None]))

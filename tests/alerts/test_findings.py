@@ -18,9 +18,9 @@ from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger, LedgerStatus
 from connector.ledger.quota import MonthUse, Period
 from connector.operations.findings import (
+    AccountProblem,
     FileSnapshot,
     JobRun,
-    Problem,
     action_when_scheduled,
     find_problems,
     read_snapshot,
@@ -59,7 +59,7 @@ def make_quota(limit: int | None, used: int = 500, forecast: int | None = None) 
     return LedgerStatus(MonthUse(period, used, limit, 50), 30, forecast, None, None, ())
 
 
-def find_all(found: RunHealth | None = None, **snapshot: Any) -> dict[str, Problem | None]:
+def find_all(found: RunHealth | None = None, **snapshot: Any) -> dict[str, AccountProblem | None]:
     """Return every problem or its absence by subject."""
     made = FileSnapshot(START, AGE, found or make_health(), **snapshot)
     return {":".join(filter(None, subject)): each for subject, each in find_problems(made).items()}

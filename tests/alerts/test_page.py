@@ -34,7 +34,7 @@ def test_the_alerts_page_states_the_thresholds_of_the_code() -> None:
 
     assert f"{COST_FACTOR} times the median" in text
     assert f"at least {COST_REQUESTS_MIN} requests more" in text
-    assert f"at least {COMPARED_MIN} and at most {COMPARED_MAX} pulls" in text
+    assert f"{COMPARED_MIN} to {COMPARED_MAX} pulls" in text
     assert f"{SLOW_FACTOR} times the median" in text
     assert f"{CLOCK_SECONDS_MAX // 60} minutes" in text
 

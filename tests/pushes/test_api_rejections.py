@@ -22,7 +22,7 @@ from tests.pushes.pushing import (
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ApiRefusal:
     """Rejects the request with this status and document."""
 
     status: int
@@ -33,7 +33,9 @@ class Refusal:
         await exchange.send(JSONResponse(self.document, self.status))
 
 
-def push_rejected_rows(folder: Path, *faults: Refusal) -> list[list[tuple[str, str | None, str]]]:
+def push_rejected_rows(
+    folder: Path, *faults: ApiRefusal
+) -> list[list[tuple[str, str | None, str]]]:
     """Return the problems of rows rejected by these faults, as code, field and message."""
     with Sandbox() as sandbox:
         for each in faults:
@@ -50,15 +52,15 @@ def test_api_messages_are_assigned_to_their_fields(tmp_path: Path) -> None:
     code = "validation_failed"
     found = push_rejected_rows(
         tmp_path,
-        Refusal(422, {"message": "Invalid.", "errors": {"email": ["is taken", "is odd"]}}),
-        Refusal(422, {"message": "Invalid.", "errors": {"email": "is taken", "phone": ["bad"]}}),
-        Refusal(422, {"message": "Invalid.", "errors": {"mail_address": ["is odd"]}}),
-        Refusal(422, {"message": "Two of a kind.", "errors": {}}),
-        Refusal(422, {"message": "Two of a kind."}),
-        Refusal(422, {"message": "Invalid.", "errors": ["the row is odd"]}),
-        Refusal(422, {"message": "Invalid.", "errors": {"email": {"code": 7}}}),
-        Refusal(400, {"error": "bad_request", "message": "Not like this."}),
-        Refusal(404, {}),
+        ApiRefusal(422, {"message": "Invalid.", "errors": {"email": ["is taken", "is odd"]}}),
+        ApiRefusal(422, {"message": "Invalid.", "errors": {"email": "is taken", "phone": ["bad"]}}),
+        ApiRefusal(422, {"message": "Invalid.", "errors": {"mail_address": ["is odd"]}}),
+        ApiRefusal(422, {"message": "Two of a kind.", "errors": {}}),
+        ApiRefusal(422, {"message": "Two of a kind."}),
+        ApiRefusal(422, {"message": "Invalid.", "errors": ["the row is odd"]}),
+        ApiRefusal(422, {"message": "Invalid.", "errors": {"email": {"code": 7}}}),
+        ApiRefusal(400, {"error": "bad_request", "message": "Not like this."}),
+        ApiRefusal(404, {}),
     )
 
     assert [

@@ -21,7 +21,7 @@ SEEN_AFTER = {(each["name"], each["scenario"]): each["seen_after"] for each in R
 @pytest.mark.parametrize(
     "planted", [each for each in PLANTED if not each.is_harmless], ids=lambda each: each.id
 )
-def test_a_planted_fault_is_seen(planted: PlantedFault) -> None:
+def test_a_planted_fault_breaks_a_promise_within_the_recorded_runs(planted: PlantedFault) -> None:
     """In the recorded run, or in another one if the engine changed since."""
     recorded = SEEN_AFTER.get((planted.name, planted.scenario)) or 1
 
@@ -32,12 +32,12 @@ def test_a_planted_fault_is_seen(planted: PlantedFault) -> None:
 @pytest.mark.parametrize(
     "planted", [each for each in PLANTED if each.is_harmless], ids=lambda each: each.id
 )
-def test_a_harmless_fault_is_not_seen(planted: PlantedFault) -> None:
+def test_a_harmless_planted_fault_breaks_no_promise(planted: PlantedFault) -> None:
     assert planted.first_seen(HARMLESS_RUNS) is None
 
 
 @pytest.mark.parametrize("module", [ablation, push_ablation])
-def test_every_fault_is_planted(module: object) -> None:
+def test_every_defined_fault_is_in_the_list_of_planted_faults(module: object) -> None:
     faults = {
         name
         for name, each in vars(module).items()
@@ -51,12 +51,12 @@ def test_every_fault_is_planted(module: object) -> None:
     assert faults
 
 
-def test_the_document_shows_no_fault_that_is_gone() -> None:
+def test_the_documentation_lists_only_existing_faults() -> None:
     """The table in docs/CORRECTNESS.md is generated from the record."""
     assert {name for name, _ in SEEN_AFTER} <= {each.name for each in PLANTED}
 
 
-def test_a_line_that_is_gone_is_noticed() -> None:
+def test_a_fault_whose_source_line_no_longer_exists_raises() -> None:
     with (
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(AssertionError, match="add has 'no such line' 0 times"),

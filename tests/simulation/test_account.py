@@ -10,7 +10,7 @@ from tests.tiers import first_fast
 
 
 @pytest.mark.parametrize("seed", first_fast(seeds(4), 0))
-def test_a_life_of_an_account_keeps_its_promises(seed: int) -> None:
+def test_random_steps_of_an_account_keep_its_promises(seed: int) -> None:
     verdict = run(ACCOUNT, seed)
 
     assert [] == verdict.wrong, verdict

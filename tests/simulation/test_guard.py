@@ -46,7 +46,7 @@ def _accepted(mirror: Mirror) -> PullResult:
     return _pulled(mirror)
 
 
-def test_list_that_shrank_keeps_back_its_deletions_alone() -> None:
+def test_a_list_that_shrank_holds_back_only_its_deletions() -> None:
     """A third is gone: what is new or changed lands, and the bookmark stays, since what is out of
     sight may have changed. A person's word mends it.
     """
@@ -65,7 +65,7 @@ def test_list_that_shrank_keeps_back_its_deletions_alone() -> None:
 
 
 @pytest.mark.parametrize("sweeps", [True, False])
-def test_list_that_shows_hardly_any_landed_record_is_another_one(sweeps: bool) -> None:
+def test_a_list_with_few_loaded_records_counts_as_another_list(sweeps: bool) -> None:
     mirror = _loaded()
     gone = set(mirror.world.server.born)
     for id in gone:
@@ -81,7 +81,7 @@ def test_list_that_shows_hardly_any_landed_record_is_another_one(sweeps: bool) -
     assert {} == differences(mirror)
 
 
-def test_details_that_are_gone_and_listed_are_a_contradiction() -> None:
+def test_many_records_listed_but_reported_deleted_are_held_back() -> None:
     mirror = _loaded()
     _work(mirror, 40)
     hidden, whole = set(mirror.rows), mirror.world.read
@@ -100,7 +100,7 @@ def test_details_that_are_gone_and_listed_are_a_contradiction() -> None:
     assert {} == differences(mirror)
 
 
-def test_many_that_are_gone_wait_until_lists_do_not_show_them() -> None:
+def test_many_deletions_wait_until_the_records_leave_the_list() -> None:
     guard = MassDeletionGuard(100, 100)
     gone = {f"{number}": DeletionProof(START) for number in range(30)}
 
@@ -113,7 +113,7 @@ def test_many_that_are_gone_wait_until_lists_do_not_show_them() -> None:
     assert guard.refusal is None
 
 
-def test_broken_server_that_lists_nothing_deletes_nothing() -> None:
+def test_an_empty_list_of_a_broken_server_deletes_nothing() -> None:
     mirror = _loaded(2)
     whole = mirror.world.list
 
@@ -130,7 +130,7 @@ def test_broken_server_that_lists_nothing_deletes_nothing() -> None:
     assert {} == differences(mirror)
 
 
-def test_list_of_more_than_a_few_is_not_emptied_unasked() -> None:
+def test_a_list_becomes_empty_only_after_deletions_are_accepted() -> None:
     mirror = _loaded(6)
     for id in sorted(mirror.world.server.born):
         mirror.world.server.remove(id)

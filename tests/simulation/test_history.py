@@ -26,7 +26,7 @@ clock that steps.
 
 
 @pytest.mark.parametrize("name", first_fast(LANDED, 3))
-def test_a_warehouse_keeps_the_history_that_the_rules_say(name: str) -> None:
+def test_the_history_of_a_warehouse_follows_the_rules(name: str) -> None:
     verdicts = [run(name + SMALL, seed, lands=True) for seed in seeds(8 if IS_ALL else 1)]
 
     assert [] == [str(each) for each in verdicts if each.wrong]
@@ -74,7 +74,7 @@ def rows_of_two_versions(patch: pytest.MonkeyPatch) -> None:
         (rows_of_two_versions, "killed-load"),
     ],
 )
-def test_rules_that_are_wrong_are_found_out(
+def test_a_fault_in_the_history_rules_is_detected(
     ablation: Callable[[pytest.MonkeyPatch], None], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ablation(monkeypatch)

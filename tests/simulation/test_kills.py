@@ -58,7 +58,7 @@ def _steps_and_requests(kind: str, seed: int) -> tuple[int, int]:
 @pytest.mark.parametrize("points", [3, pytest.param(EVERY, marks=pytest.mark.slow, id="every")])
 @pytest.mark.parametrize("is_after", [False, True])
 @pytest.mark.parametrize("kind", ["load", "changes", "content load", "content changes"])
-def test_a_kill_at_any_step_costs_one_batch_and_two_requests(
+def test_a_kill_at_any_step_costs_at_most_one_batch_and_two_requests(
     kind: str, is_after: bool, points: int
 ) -> None:
     with small_batches():

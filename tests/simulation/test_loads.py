@@ -32,7 +32,7 @@ def _stamped(count: int, seed: int = 0) -> PullWorld:
     return world
 
 
-def test_a_quiet_pull_of_fifty_thousand_records_of_one_date_costs_two_requests() -> None:
+def test_a_quiet_pull_of_50000_records_with_one_date_costs_two_requests() -> None:
     world = _stamped(50_000)
     mirror = Mirror(world)
     mirror.adopt()
@@ -43,7 +43,7 @@ def test_a_quiet_pull_of_fifty_thousand_records_of_one_date_costs_two_requests()
 
 
 @pytest.mark.parametrize(("at_request", "count"), first_fast([(40, EDITED), (0, EDITED)]))
-def test_a_bulk_edit_of_thousands_is_landed_or_the_bookmark_stands(
+def test_a_large_bulk_edit_is_loaded_or_the_bookmark_does_not_move(
     at_request: int, count: int
 ) -> None:
     world = _stamped(count * 6 // 5)
@@ -71,7 +71,7 @@ def test_a_bulk_edit_of_thousands_is_landed_or_the_bookmark_stands(
 
 @pytest.mark.parametrize("cut_at", [3, 11, 600])
 @pytest.mark.parametrize("seed", range(3))
-def test_load_cut_short_over_ties_needs_one_quiet_pull(cut_at: int, seed: int) -> None:
+def test_an_interrupted_load_with_equal_dates_needs_one_quiet_pull(cut_at: int, seed: int) -> None:
     world = _stamped(600, seed)
     mirror = Mirror(world, judge=judge)
 
@@ -96,7 +96,9 @@ def test_load_cut_short_over_ties_needs_one_quiet_pull(cut_at: int, seed: int) -
 
 
 @pytest.mark.parametrize(("name", "seed"), [("E", 656), ("flaky-small", 259), ("flaky-small", 579)])
-def test_load_counts_what_was_created_and_deleted_at_the_same_time(name: str, seed: int) -> None:
+def test_a_load_is_exact_although_records_are_created_and_deleted_during_it(
+    name: str, seed: int
+) -> None:
     """Tied pages hide a record while another is deleted and a third is created, so that every
     total agrees: the second look is repeated, and the bookmark vouches for no hidden record.
     """
@@ -108,7 +110,7 @@ def test_load_counts_what_was_created_and_deleted_at_the_same_time(name: str, se
 
 
 @pytest.mark.slow
-def test_edits_faster_than_details_do_not_keep_a_pull_from_ending() -> None:
+def test_a_pull_ends_although_records_change_faster_than_it_reads() -> None:
     churn = {"update": 10.0, "touch_top": 3.0, "create": 0.1, "delete": 0.1}
     scenario = PullScenario("a storm", churn, records=120, mutations_per_second=10.0)
     world = PullWorld(0, scenario)

@@ -48,23 +48,23 @@ def play(name: str, block: int) -> list[str]:
     ("name", "block"),
     first_fast(sorted(product(SCENARIOS, range(BLOCKS)), key=itemgetter(1)), len(SCENARIOS)),
 )
-def test_a_pull_keeps_its_promise(name: str, block: int) -> None:
+def test_pulls_keep_their_promises_in_every_scenario(name: str, block: int) -> None:
     """The promise and the faults of each world are in `scenario.py`."""
     assert [] == play(name, block)
 
 
-def test_what_breaks_the_assumptions_is_reported() -> None:
-    told = {
+def test_servers_that_break_an_assumption_are_reported_as_anomalies() -> None:
+    counts = {
         name: sum(run(name + SMALL, seed).figures["anomalies"] for seed in range(5))
         for name in "BGH"
     }
 
-    assert told["G"] > 0
-    assert told["H"] > 0
-    assert 0 == told["B"]
+    assert counts["G"] > 0
+    assert counts["H"] > 0
+    assert 0 == counts["B"]
 
 
-def test_an_old_detail_that_closes_two_walks_hides_nothing() -> None:
+def test_an_outdated_detail_that_ends_two_scans_hides_no_change() -> None:
     world = PullWorld(0, replace(scenario_of("lag-details"), records=10, lag_seconds_max=7.0))
     mirror = Mirror(world, judge=judge)
     mirror.adopt()
@@ -85,7 +85,7 @@ def test_an_old_detail_that_closes_two_walks_hides_nothing() -> None:
     assert {} == differences(mirror)
 
 
-def test_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_detail_older_than_the_list_does_not_end_a_scan(monkeypatch: pytest.MonkeyPatch) -> None:
     quiet = PullScenario("nothing happens by itself", {"create": 1}, records=12, per_page_max=5)
     world = PullWorld(0, quiet)
     mirror = Mirror(world, judge=judge)
@@ -123,7 +123,7 @@ def test_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_a_run_is_the_same_in_every_process() -> None:
+def test_a_run_is_reproducible_in_every_process() -> None:
     command = [sys.executable, "-m", "tests.simulation", "--scenario", f"content-lag{SMALL}"]
     first, second = (
         subprocess.run(

@@ -26,17 +26,17 @@ def _wrong(landing: str, records: tuple[int, ...], part: int, *, pulls: int) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
-def test_two_mutations_in_any_gaps_of_a_first_load(part: int) -> None:
+def test_two_mutations_at_any_steps_of_a_first_load_keep_the_promises(part: int) -> None:
     assert [] == _wrong("empty", (1, 2), part, pulls=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
-def test_two_mutations_in_any_gaps_of_two_pulls(part: int) -> None:
+def test_two_mutations_at_any_steps_of_two_pulls_keep_the_promises(part: int) -> None:
     assert [] == _wrong("proven", (1, 2, 3), part, pulls=2)
 
 
-def test_every_tape_is_played_once() -> None:
+def test_every_choice_of_a_tiny_run_is_explored_once() -> None:
     shape = "content_items-1-apart-apart-proven-stable"
     tapes = [tape for tape, _ in explore(partial(play, mutations=1), shape)]
 

@@ -55,47 +55,51 @@ def find_violations(warehouse: Warehouse, table: str = "candidates") -> list[str
     by_id: dict[str, list[dict[str, Any]]] = {}
     for row in found:
         by_id.setdefault(row["id"], []).append(row)
-    told = [] if by_id.keys() == rows_landed.keys() else ["not every landed id has versions"]
+    violations = [] if by_id.keys() == rows_landed.keys() else ["not every landed id has versions"]
     for id, chain in by_id.items():
-        told += [f"{id}: {each}" for each in find_chain_violations(chain)]
-        told += [f"{id}: {each}" for each in find_landing_violations(rows_landed[id], chain[-1])]
-    return told
+        violations += [f"{id}: {each}" for each in find_chain_violations(chain)]
+        violations += [
+            f"{id}: {each}" for each in find_landing_violations(rows_landed[id], chain[-1])
+        ]
+    return violations
 
 
 def find_chain_violations(chain: list[dict[str, Any]]) -> list[str]:
-    told = []
+    violations = []
     if [row["_version"] for row in chain] != list(range(1, len(chain) + 1)):
-        told.append("the numbers have a gap")
+        violations.append("the numbers have a gap")
     if chain[0]["_changed"] is not None or any(not row["_changed"] for row in chain[1:]):
-        told.append("all but the first version name what changed")
+        violations.append("all but the first version name what changed")
     for row in chain:
-        told += find_interval_violations(row)
+        violations += find_interval_violations(row)
     for row, after in pairwise(chain):
         is_deletion = row["_ended_by"] == "deletion"
         if is_deletion != (after["_changed"][0] == "_deleted_at"):
-            told.append("a return is not named")
+            violations.append("a return is not named")
         if row["_valid_to"] is None or row["_valid_to"] > after["_valid_from"]:
-            told.append("versions overlap")
+            violations.append("versions overlap")
         elif not is_deletion and row["_valid_to"] != after["_valid_from"]:
-            told.append("there is a gap between versions")
-    return told
+            violations.append("there is a gap between versions")
+    return violations
 
 
 def find_interval_violations(row: dict[str, Any]) -> list[str]:
-    told = []
+    violations = []
     began = [row["_began_after"], row["_valid_from"], row["_began_before"]]
     ended = [row["_ended_after"], row["_valid_to"], row["_ended_before"]]
     seen = [row["_observed_from"], row["_observed_to"]]
     if row["_valid_to"] is None:
         ended = []
     elif row["_ended_after"] != row["_observed_to"]:
-        told.append("an end's interval does not begin where the version was last seen")
+        violations.append("an end's interval does not begin where the version was last seen")
     for moments in (began, seen, ended):
         if moments != sorted(moments):
-            told.append(f"the moments of version {row['_version']} are out of order: {moments}")
+            violations.append(
+                f"the moments of version {row['_version']} are out of order: {moments}"
+            )
     if row["_began_before"] != row["_observed_from"] + timedelta(seconds=1):
-        told.append("a beginning's interval does not end with the second of the first answer")
-    return told
+        violations.append("a beginning's interval does not end with the second of the first answer")
+    return violations
 
 
 def find_landing_violations(row: dict[str, Any], last: dict[str, Any]) -> list[str]:
@@ -104,11 +108,11 @@ def find_landing_violations(row: dict[str, Any], last: dict[str, Any]) -> list[s
     if row["_hydrated_at"] is not None and last["_hydrated_at"] is None:
         return []  # A list has shown something else since the detail that is landed.
     own = ("_record", "_hydrated_at", "_seen_at", "_deleted_at", "_run_id")
-    told = [
+    violations = [
         f"{name} is {row[name]!r} in the landing, {last[name]!r} in the open version"
         for name in row
         if name not in own and row[name] != last[name]
     ]
     if json.loads(row["_record"]) != json.loads(last["_record"]):
-        told.append("_record differs from the landing's")
-    return told
+        violations.append("_record differs from the landing's")
+    return violations

@@ -28,7 +28,7 @@ def test_every_row_is_written_once_or_held(name: str, tier: str) -> None:
     assert [] == _wrong(name, tier)
 
 
-def test_a_play_is_the_same_each_time() -> None:
+def test_a_play_with_the_same_seed_is_reproducible() -> None:
     first, second = list[str](), list[str]()
     run("worst", 3, trace=first.append)
     run("worst", 3, trace=second.append)
@@ -37,7 +37,7 @@ def test_a_play_is_the_same_each_time() -> None:
     assert first
 
 
-def test_the_worlds_go_wrong() -> None:
+def test_the_worst_scenario_contains_kills_and_held_rows() -> None:
     verdicts = [run("worst", seed) for seed in range(20)]
 
     assert sum(each.figures["deaths"] for each in verdicts) > 5

@@ -24,18 +24,18 @@ from tests.tiers import first_fast
         5,
     ),
 )
-def test_every_play_of_a_tiny_file(shape: str) -> None:
+def test_every_possible_play_of_a_tiny_file_keeps_the_promises(shape: str) -> None:
     assert [] == find_wrong_tapes(play, shape)[1]
 
 
-def test_every_tape_is_played_once() -> None:
+def test_every_choice_of_a_tiny_play_is_explored_once() -> None:
     tapes = [tape for tape, _ in explore(play, "create/hold/0/1")]
 
     assert len({*tapes}) == len(tapes)
     assert 1 + 3 + 2 * 3 == len(tapes)
 
 
-def test_a_tape_replays_its_play() -> None:
+def test_the_choices_of_a_play_reproduce_it() -> None:
     first, second = list[str](), list[str]()
     play("create/hold/1/1", Chooser((0, 0, 0, 1)), first.append)
     play("create/hold/1/1", Chooser((0, 0, 0, 1)), second.append)

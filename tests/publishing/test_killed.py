@@ -26,7 +26,7 @@ _STATE = """
 
 
 def choose_kill_points(steps: int, share: int) -> list[int]:
-    """The deaths of one share: every step, or one on the way and one while files change places."""
+    """Return the kill points of one share: all steps, or one before and one during the swap."""
     if IS_ALL:
         return [*range(1 + share, steps + 1, SHARES)]
     chance = random.Random(f"published {SEED}")

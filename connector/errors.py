@@ -236,9 +236,9 @@ class LedgerError(WarehouseError):
         "not_a_ledger": _NEW_LEDGER,
         "ledger_lost": _NEW_LEDGER,
         "folder_mixed": (
-            "Copy the missing file of this account to the folder, or restore a backup with"
-            " 'connector restore FILE --replace'. If the right ledger is lost, run 'connector"
-            " doctor --new-ledger'."
+            "Copy the file that belongs to this account back to the folder, or restore a backup"
+            " with 'connector restore FILE --replace'. If this account's ledger is lost, run"
+            " 'connector doctor --new-ledger'."
         ),
     }
 

@@ -42,7 +42,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "": "outcome batch resource file rows requests requests_expected seconds merged missing"
         " unmapped notices questions warned changes report error unpublished " + _ROW_OUTCOMES,
         "several files": "files",
-        "--query without rows": "resource rows requests error",
+        "a --query that returns no rows": "resource rows requests error",
     },
     "page": {"": "address link"},
     "resolve": {

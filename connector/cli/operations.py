@@ -40,8 +40,8 @@ from connector.settings.model import Settings
     "--repair",
     "repairs",
     is_flag=True,
-    help="Move a damaged log of the work file to another file, and write lost receipts of erasures "
-    "again.",
+    help="Move a damaged write-ahead log (work.duckdb.wal) to another file, and write missing "
+    "receipts of erasures again.",
 )
 @click.option(
     "--new-ledger",

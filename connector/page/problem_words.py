@@ -94,7 +94,8 @@ SENT: Mapping[str, ProblemWords] = {
     ),
     "irreversible": ProblemWords((N_("A conversion cannot be undone."),)),
     "declared": ProblemWords(
-        (N_("You chose the record of this row yourself, so it is not deleted."),), _LOOK
+        (N_("You chose the existing record for this row yourself, so undo does not delete it."),),
+        _LOOK,
     ),
     # Errors of the API, whose messages say what it rejects.
     "refused": ProblemWords((_REJECTED[0],), _REJECTED[1]),

@@ -62,7 +62,7 @@ OUTCOMES: Mapping[str, str] = {
     "duplicate": N_("Duplicates"),
     "invalid": N_("Not imported"),
     "rejected": N_("Rejected"),
-    "not_applied": N_("Saved differently"),
+    "not_applied": N_("Saved with a different value"),
     "conflict": N_("Changed by someone else"),
     "held": N_("Unconfirmed"),
     "not_sent": N_("Not sent"),

@@ -99,7 +99,7 @@ def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
         condition = _CONDITION.fullmatch(part)
         if condition is None:
             raise _invalid_rule(resource, text, origin, "conditions such as 'status in on_hold'")
-        name = _check_allowed(f"choice {of}", condition["field"], choices)
+        name = _check_allowed(f"field in a condition {of}", condition["field"], choices)
         values = tuple(each.strip() for each in condition["values"].split(","))
         for value in values:
             _check_allowed(

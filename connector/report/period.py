@@ -71,8 +71,8 @@ def read_period(text: str, today: date) -> ReportPeriod:
     if found.begins > today:
         raise Misused(
             f"{found.name} has not begun: the data ends on {today}",
-            action="Give a period that has begun. Without --period, the report is about the last "
-            "month.",
+            action="Give a period that has begun. Without --period, the report is about the "
+            "previous calendar month.",
         )
     is_over = found.ends < today
     return found if is_over else replace(found, days=(today - found.begins).days + 1)

@@ -192,7 +192,8 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "ended_at TIMESTAMPTZ": "End time; null while it is running.",
             "true_of TIMESTAMPTZ": "Latest time up to which a resource is verified"
             " (sync.bookmarks). The models use it as the current time.",
-            "run_id VARCHAR": "Last run whose records it contains (`sync.runs.run_id`).",
+            "run_id VARCHAR": "Last run whose records are in the published file "
+            "(`sync.runs.run_id`).",
             "outcome VARCHAR": "published, unchanged (nothing to publish; only the latest "
             "such row is kept), refused (a blocking check failed), failed "
             "or interrupted.",

@@ -64,7 +64,7 @@ def test_an_import_that_needs_approval_is_sent_by_another_user(
     with serve_page(sandbox, tmp_path, approvals="on") as (page, address):
         with PageUser(address, page.access.new_link()) as ann, PageUser(address) as cy:
             path = prepare_import(ann, "Bo,Li,bo@example.com,permanent")
-            assert "Send for approval" in ann.shown.text
+            assert "Send to a colleague for approval" in ann.shown.text
             ann.post(f"{path}/send")
             assert "Ann prepared this import" in ann.shown.text
             assert "Create 1 candidate<" not in ann.shown.text

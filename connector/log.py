@@ -1,8 +1,8 @@
-"""The log as people read it, or as one JSON object a line for whoever collects it.
+"""Log as text for people, or as one JSON object per line for programs.
 
-Every secret is masked in each form that it may take on its way, and nothing that a terminal would
-obey or a line would break at gets through. What is logged is decided where it happens: no record of
-the API's is, and no address with what was asked for.
+Every secret is masked in each of its forms, and characters that control a terminal or break a line
+are escaped. Records of the API and the queries of its addresses are never logged. Each call of a
+logger names its event: `extra={"event": ...}`.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 Form = Literal["text", "json"]
-"""How the log is written: for people, or for programs."""
+"""Form of the log."""
 
 NAME_CHARACTERS_MAX = 60
-"""Characters that are shown of a name or an id that only the API knows."""
+"""Maximum number of characters of a name or an id from the API in a message."""
 
 MASK = "[key]"
-"""What stands in the place of a secret."""
+"""Text in place of a secret."""
 
 SECRET_CHARACTERS_MIN = 4
-"""A secret that is shorter than this is not looked for: it would be found everywhere."""
+"""A shorter secret is not masked: it would be found everywhere."""
 
 UNSAFE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"  # control, breaks, halves of a character
     r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # what reorders: a name could lie
 )
-"""A character that a terminal obeys, that a line breaks at, or that reorders what is shown."""
+"""Characters that control a terminal, break a line, or reorder the text."""
 
 
 def neutralise(text: str, *, keeping: str = "") -> str:
-    r"""The text with what a terminal obeys, or a log breaks at, made visible.
+    r"""Escape the characters that control a terminal, break a line, or reorder the text.
 
-    An escape becomes `\x1b` in letters, a line feed `\n`. All other characters stay, so that
-    names in any script are shown as they are; so do those of `keeping`.
+    An escape becomes `\x1b` in letters, a line feed `\n`. All other characters stay, and so do
+    those of `keeping`.
     """
     return UNSAFE.sub(lambda c: c[0] if c[0] in keeping else _visible(c[0]), text)
 
 
 def shortened(text: str) -> str:
-    """Return a name or an id that only the API knows, printable and not too long."""
+    """Return a name or an id from the API, printable and not too long."""
     is_long = len(text) > NAME_CHARACTERS_MAX
     return neutralise(text[:NAME_CHARACTERS_MAX]) + "…" * is_long
 
@@ -56,7 +56,7 @@ def _visible(character: str) -> str:
 
 
 def forms(secret: str) -> tuple[str, ...]:
-    """The secret as texts, JSON, addresses and base64 have it, the longest first."""
+    """Return the forms of the secret in texts, JSON, addresses and base64, the longest first."""
     content = secret.encode()
     found = {
         secret,
@@ -70,7 +70,7 @@ def forms(secret: str) -> tuple[str, ...]:
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
-    """The text with `MASK` in the place of each form of each secret."""
+    """Replace each form of each secret by `MASK`."""
     for secret in secrets:
         if len(secret) >= SECRET_CHARACTERS_MIN:
             for each in forms(secret):
@@ -79,29 +79,29 @@ def without(text: str, secrets: Iterable[str]) -> str:
 
 
 def as_line(level: str, source: str, message: str, more: Mapping[str, Any], at: datetime) -> str:
-    """One line of the log as JSON, in ASCII: what a terminal would obey is escaped."""
-    told = {
+    """Return one line of the log as JSON in ASCII."""
+    line = {
         "at": at.astimezone(UTC).isoformat(timespec="milliseconds"),
         "level": level,
         "logger": source,
         "message": message,
         **more,
     }
-    return json.dumps(told, ensure_ascii=True, default=str)
+    return json.dumps(line, ensure_ascii=True, default=str)
 
 
 class Masked(logging.Formatter):
-    """A formatter that masks secrets, in tracebacks too."""
+    """Formatter that masks secrets, also in tracebacks."""
 
     def __init__(self, secrets: Iterable[str], form: Form = "text") -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
         self._secrets, self._form = tuple(secrets), form
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one text: one line for programs."""
+        """Return the record as text, or as one line of JSON."""
         if self._form == "text":
             return without(super().format(record), self._secrets)
-        more = {}
+        more = {"event": record.event} if hasattr(record, "event") else {}
         if record.exc_info:
             more["traceback"] = without(self.formatException(record.exc_info), self._secrets)
         message = without(record.getMessage(), self._secrets)
@@ -110,14 +110,14 @@ class Masked(logging.Formatter):
 
 
 # -- Stamp -----------------------------------------------------------------------------------------
-# Times as names of runs and files carry them: in UTC, to the second, in order when sorted.
+# Times in the names of runs and files: in UTC, to the second, so that they can be sorted.
 
 
 def stamped(at: datetime) -> str:
-    """The time, as in 20261122T000029Z."""
+    """Format a time for a name, such as 20261122T000029Z."""
     return at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 def new_id(at: datetime) -> str:
-    """A name for what begins now, as in 20261122T000029Z-eac3b1: no other has it."""
+    """Return a unique name with the time, such as 20261122T000029Z-eac3b1."""
     return f"{stamped(at)}-{secrets.token_hex(3)}"

@@ -149,7 +149,7 @@ def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -
     try:
         return call(), False
     except ConnectorError as error:
-        _LOGGER.debug("the command failed", exc_info=True)
+        _LOGGER.debug("the command failed", exc_info=True, extra={"event": "command_failed"})
         return terminal.fail(error), False
     except KeyboardInterrupt:
         reason, status = describe_interrupt()
@@ -163,7 +163,7 @@ def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1, False
     except Exception as error:
-        _LOGGER.debug("the command failed", exc_info=True)
+        _LOGGER.debug("the command failed", exc_info=True, extra={"event": "command_failed"})
         return terminal.fail(ConnectorError(f"an unexpected error: {error_place(error)}")), False
 
 
@@ -179,7 +179,9 @@ def _load(terminal: Terminal, account: str | None, is_debug: bool, *, creates: b
     if is_debug:
         show_log(terminal, *settings.secrets())
         for name, value, origin in settings.rows():
-            _LOGGER.debug(f"setting {name} is {value!r}, from {origin}")
+            _LOGGER.debug(
+                f"setting {name} is {value!r}, from {origin}", extra={"event": "setting_read"}
+            )
     return settings
 
 
@@ -200,7 +202,9 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
     except KeyboardInterrupt:
         terminal.warn("the check of alerts was stopped. The next check continues.")
     except Exception as error:
-        _LOGGER.debug("the check of alerts failed", exc_info=True)
+        _LOGGER.debug(
+            "the check of alerts failed", exc_info=True, extra={"event": "alert_check_failed"}
+        )
         terminal.warn(f"alerts could not be checked: an unexpected error: {error_place(error)}")
 
 
@@ -264,13 +268,19 @@ class RunProgress:
                 f"{in_doubt} unconfirmed, searching again at {progress.until:%H:%M:%S} UTC"
             )
         elif progress.ended is not None:
-            _LOGGER.debug(f"{name}: {progress.ended.outcome}, {progress.requests} requests")
+            _LOGGER.debug(
+                f"{name}: {progress.ended.outcome}, {progress.requests} requests",
+                extra={"event": "resource_ended"},
+            )
             self.resources.append(progress.ended)
         elif name != self._resource:
             self._resource, self._read = name, 0
             self._meter.begin(name)
         else:
-            _LOGGER.debug(f"{name}: {read} read, {pending} pending, {progress.requests} requests")
+            _LOGGER.debug(
+                f"{name}: {read} read, {pending} pending, {progress.requests} requests",
+                extra={"event": "resource_progress"},
+            )
             total, steps = read + pending, read - self._read
             self._meter.show(f"{name}, {progress.requests} requests", total=total, steps=steps)
             self._read = read

@@ -142,7 +142,9 @@ class DraftSender:
         except ConnectorError as error:
             run.error = error
         except Exception as error:
-            _LOGGER.debug("sending an import failed", exc_info=True)
+            _LOGGER.debug(
+                "sending an import failed", exc_info=True, extra={"event": "import_failed"}
+            )
             run.error = ConnectorError(f"an unexpected error: {type(error).__name__}")
         finally:
             if run.error is not None and run.operation == "send":

@@ -155,7 +155,11 @@ class PageEntrance:
             except HTTPException:
                 raise
             except Exception as error:  # A bug is also explained in a sentence.
-                _LOGGER.debug("the page failed to answer a request", exc_info=True)
+                _LOGGER.debug(
+                    "the page failed to answer a request",
+                    exc_info=True,
+                    extra={"event": "page_request_failed"},
+                )
                 broken = ConnectorError(f"an unexpected error: {type(error).__name__}")
                 return error_page(broken, language, session, 500)
 

@@ -141,7 +141,13 @@ class HttpExchange:
             await self._server.app(scope, receive, send)
         except Exception as failure:  # the owner of the sandbox raises it in the end
             self._server.failures.append(failure)
-            _LOGGER.error("%s %s failed", self.method, self.path, exc_info=failure)
+            _LOGGER.error(
+                "%s %s failed",
+                self.method,
+                self.path,
+                exc_info=failure,
+                extra={"event": "sandbox_request_failed"},
+            )
             body = Rejection(500, "The server failed.").body(self.store.behaviours)
             return JSONResponse(body, 500)
         start, *parts = messages

@@ -1,0 +1,42 @@
+"""Events of the log: every call of a logger names one, and the page on settings lists them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tests.repository import ROOT
+
+LEVELS = frozenset(("debug", "info", "warning", "error", "exception", "critical"))
+
+
+def logger_calls() -> Iterator[tuple[str, ast.Call]]:
+    """Yield the place and the node of each call of a logger in the connector."""
+    for path in sorted((ROOT / "connector").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in LEVELS
+                and ast.unparse(node.func.value) == "_LOGGER"
+            ):
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node
+
+
+def event_of(call: ast.Call) -> str | None:
+    """Return the event that the call names; None if it names none."""
+    for keyword in call.keywords:
+        if keyword.arg == "extra":
+            return str(ast.literal_eval(keyword.value)["event"])
+    return None
+
+
+def test_every_log_line_names_an_event_that_the_settings_page_lists() -> None:
+    events = {place: event_of(call) for place, call in logger_calls()}
+    text = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"Its lines also have an `event`: ([^.]*)\.", text)
+
+    assert events, "no call of a logger was found"
+    assert [] == [place for place, event in events.items() if event is None]
+    assert set(events.values()) == set(re.findall(r"`(\w+)`", listed))

@@ -141,7 +141,7 @@ def test_a_query_without_rows_succeeds_and_sends_nothing(analyst: Analyst) -> No
     shown = analyst.push("select null as id, '' as city", "--json")
 
     assert (0, "The query returned no rows. Nothing was sent.\n") == (pushed.status, pushed.err)
-    check_fields("push", "--query without rows", shown.object)
+    check_fields("push", "a --query that returns no rows", shown.object)
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ INSERT INTO sync.bookmarks BY NAME
 
 
 def fill(folder: Path, candidates: int) -> None:
-    """Write an agency with so many candidates into the account's folder."""
+    """Write an agency with this number of candidates into the account's folder."""
     warehouse = Warehouse(folder)
     warehouse.prepare()
     counts = {

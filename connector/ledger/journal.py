@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
 from connector.errors import LedgerError, UnknownName
@@ -42,7 +41,6 @@ from connector.ledger.push_states import (
     FOR_A_PERSON,
     IN_DOUBT,
     Operation,
-    RowEvent,
     RowOutcome,
     State,
     outcome_of,
@@ -50,30 +48,11 @@ from connector.ledger.push_states import (
 )
 from connector.ledger.sqlite_file import columns_of, read_records, reader_of
 
-PUSH_LEASE = "push"
-"""Name of the lease for what writes to the API: one run of each account at a time."""
-
 ROWS_AT_ONCE = 1_000
 """Rows of a portion."""
 
-VALUES_AT_ONCE = 500
-"""Rows that are compared with earlier pushes together."""
-
 BATCHES_READ = 20
 """Batches of each resource that `Journal.push_health` reads."""
-
-_NOBODY: Mapping[BatchAction, str] = MappingProxyType({})
-_VERDICTS: Mapping[str, RowEvent] = {
-    "invalid": "refused_here",
-    "duplicate": "repeated",
-    "unchanged": "up_to_date",
-}
-_DOUBTS: Mapping[RowEvent, bool] = {
-    "lost": True,
-    "refused_in_doubt": True,
-    "unapplied": False,
-    "begun": False,
-}
 
 T = TypeVar("T")
 
@@ -85,8 +64,6 @@ def sql_list(values: Iterable[str]) -> str:
 
 _whole, _text = reader_of(int), reader_of(str)
 
-_MAY_EXIST = frozenset(("push_rows", "push_before"))
-_UNSENT = "(state = 'planned' AND is_begun = 0 AND is_in_doubt = 0)"
 _UNFINISHED_ROWS = f"(task IS NOT NULL AND state IN ({sql_list(UNFINISHED)}))"
 _FOLLOWED_ROWS = """
     batch <> ? AND (batch, number) IN
@@ -107,7 +84,6 @@ _BATCHES = "(SELECT *{}, rowid AS rowid FROM push_batches AS begun)".format(
         for action in get_args(BatchAction)
     )
 )
-_PROBLEM_COLUMNS = tuple(f'"{each.name}"' for each in fields(Problem))
 _PROBLEM_JSON = ", ".join(f"'{each.name}', \"{each.name}\"" for each in fields(Problem))
 _ROW_COLUMNS = ", ".join(
     f"mine.{each.name}"
@@ -169,7 +145,7 @@ class Journal:
         return next(iter(self._rows(_ONE_ROW, key)), None)
 
     def in_doubt(self) -> tuple[RowRecord, ...]:
-        """Unconfirmed rows of all batches, without those that are being sent."""
+        """Unconfirmed rows of all batches, without rows that are being sent."""
         return self._rows(f"mine.state IN ({sql_list(IN_DOUBT - {'intent'})})")
 
     def attempts(self, batch: str) -> tuple[AttemptRecord, ...]:

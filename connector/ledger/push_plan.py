@@ -44,8 +44,8 @@ class Problem:
 
     Attributes:
         code: Stable, documented code.
-        column: Heading in the file; None if the whole row is meant.
-        field: Name of the field in the API; None if the whole row is meant.
+        column: Heading in the file; None for a problem of the whole row.
+        field: Name of the field in the API; None for a problem of the whole row.
         received: Cell, or value that the row asked for, cut to a length that can be shown.
         found: Value that the API has instead. If several records match, their ids; for a repeated
             row, the number of the first one.

@@ -162,7 +162,7 @@ class RequestBudget:
         )
 
     def _drop_settled(self, settled: RunSettlement) -> None:
-        """Drop the counts that were recorded, and keep those that were added since."""
+        """Drop the counts that were recorded, and keep counts that were added since."""
         self._block, self._used = None, Counter()
         if self._exhaustion is settled.exhaustion:
             self._exhaustion = None

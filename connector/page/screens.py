@@ -276,7 +276,7 @@ _FILE_WIDE = {
 
 
 def value_questions(checked: CheckedFile, passed: Collection[str] = ()) -> list[ValueQuestion]:
-    """Return the questions about a file's values, except those that the user has `passed`.
+    """Return the questions about a file's values, except questions that the user has `passed`.
 
     Questions with an answer are included.
     """

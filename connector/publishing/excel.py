@@ -226,8 +226,9 @@ class _Book:
             texts = []
             for row in batch:
                 number += 1
-                cells = map(self._cell, row, source.columns, [source] * len(row))
-                texts.append(_row(number, letters, list(cells)))
+                named = zip(row, source.columns, strict=True)
+                cells = [self._cell(value, column, source) for value, column in named]
+                texts.append(_row(number, letters, cells))
             yield "".join(texts)
 
     def _cell(self, value: object, column: str, source: _Source) -> str:

@@ -41,7 +41,7 @@ CATALOG = "lake_catalog"
 
 EXTENSIONS = ("ducklake", "postgres_scanner")
 STORAGE_EXTENSION = "httpfs"
-"""Extension for object storage. It reads Amazon's environment variables, and some of its own."""
+"""Extension for object storage. It reads Amazon's environment variables, and its own variables."""
 
 ENDPOINT, URL_STYLE = "DUCKDB_S3_ENDPOINT", "DUCKDB_S3_URL_STYLE"
 """Environment variables: the address of storage other than Amazon's, and the part of an address

@@ -353,7 +353,7 @@ class Project:
 
     @property
     def build_order(self) -> tuple[str, ...]:
-        """Seeds and models, each after those that it reads."""
+        """Seeds and models, each after the ones it reads."""
         return tuple(self.parents)
 
     def selected(self, select: Sequence[str] = ()) -> tuple[str, ...]:

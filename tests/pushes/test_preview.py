@@ -21,7 +21,6 @@ from openpyxl import Workbook, load_workbook
 
 from connector.errors import WarehouseError
 from connector.ledger import journal as journal_module
-from connector.ledger import journal as push_journal
 from connector.ledger import journal_writer
 from connector.pushes import dry_run as foresee
 from connector.pushes import spill_file as kept
@@ -107,7 +106,6 @@ def use_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
         (encoding, "_CHUNK_BYTES", 4_000),
         (source, "_PIECE_BYTES", 4_000),
         (journal_module, "ROWS_AT_ONCE", 50),
-        (push_journal, "VALUES_AT_ONCE", 50),
         (journal_writer, "VALUES_AT_ONCE", 50),
     ):
         monkeypatch.setattr(module, name, small)

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from connector.catalog import CATALOG
 from connector.catalog.content import ContentTypeField
-from connector.catalog.field import Field
+from connector.catalog.field import Field, Kind
 from connector.catalog.resource import Declaration
-from connector.catalog.value import Kind
 from generate.files import (
     COMMAND,
     ROOT,

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import Any, Protocol, Self
 
 from connector.catalog import subjects_of
-from connector.catalog.field import DataSubject
+from connector.catalog.field import MARK, DataSubject
 from connector.catalog.resource import Declaration
-from connector.catalog.value import MARK
 from connector.ledger.identifiers import Kind, is_in_text, normalize
 
 

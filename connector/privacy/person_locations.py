@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from connector.catalog import CATALOG
-from connector.catalog.value import MARK
+from connector.catalog.field import MARK
 from connector.errors import LakehouseError, SpreadsheetError
 from connector.ledger.erasures import Erasures
 from connector.ledger.identifiers import Kind, identifier_hash

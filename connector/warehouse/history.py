@@ -19,18 +19,18 @@ import duckdb
 import pyarrow as pa
 
 from connector.catalog.resource import Resource
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import from_microseconds, quoted, staged_table
-from connector.warehouse.pull_commands import DeletionProof, FoundDetail
+from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Stream
 from connector.warehouse.queries import ExistingRow
-from connector.warehouse.rows import (
+from connector.warehouse.schema import (
+    HISTORY_COLUMNS,
     RowBatch,
+    columns,
     differing_listed_names,
     ids_table,
     rowids_table,
     timestamp_array,
 )
-from connector.warehouse.schema import HISTORY_COLUMNS, columns
 from connector.warehouse.versions import HistoryEdits, RecordState, Version, VersionEnd
 
 

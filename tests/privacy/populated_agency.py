@@ -31,9 +31,8 @@ from connector.publishing.publication import publish
 from connector.pushes.landed_writes import copy_journal
 from connector.report.page import REPORT_FILE
 from connector.settings.model import Settings, load_settings
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.pull_commands import Commit, Event, FoundDetail
+from connector.warehouse.pull_commands import Commit, Event, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.publishing.demonstration import AT, load_agency
 

@@ -16,8 +16,7 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Backlog, Terminal, Unread, describe_age
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.ledger.erasures import Erasures
-from connector.ledger.lease import Lease
-from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
+from connector.ledger.ledger import Lease, Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment
 from connector.ledger.receipts import RECEIPT_MISSING_ACTION, MissingReceipt
 from connector.operations.alert_check import AlertCheck, current_alerts, open_alerts

@@ -16,10 +16,10 @@ from connector.errors import ConnectorError, Misused
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, allowance_of
+from connector.ledger.person import SuppressionList
 from connector.ledger.push_plan import Problem, PushPlan, RowResult, fingerprint, from_json, to_json
 from connector.ledger.push_states import LandedRecord, Mode, Operation, Task
 from connector.ledger.quota import MonthUse, format_moment
-from connector.ledger.suppression import SuppressionList
 from connector.pulls.workspace import check_files
 from connector.pushes.file_warnings import LostColumns, ask_about_warnings, load_saved_match
 from connector.pushes.spill_file import (

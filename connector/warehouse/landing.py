@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
-from connector.ledger.suppression import SuppressionList
+from connector.ledger.person import SuppressionList
 from connector.warehouse import pull_commands
 from connector.warehouse.duckdb_file import iso, literal, quoted, staged_table
 from connector.warehouse.history import History

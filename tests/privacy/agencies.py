@@ -15,8 +15,7 @@ from connector.catalog import CATALOG
 from connector.client.request import Request
 from connector.ledger.journal_records import Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
 from connector.settings.model import Settings

@@ -2,8 +2,8 @@
 
 `history` has a table for each landing table of records, with the same name. Its rows are written in
 the transaction that writes the landing rows. `versions.py` defines how a response changes the
-versions of a record and when they begin and end, `schema.py` defines what counts as a change, and the
-comments of the columns in `schema.py` describe each timestamp.
+versions of a record and when they begin and end, `schema.py` defines what counts as a change, and
+the comments of the columns in `schema.py` describe each timestamp.
 
 The landing row shows the open version, unless only lists showed that version after a detail.
 """

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from connector.catalog.content import ContentType as ContentType
     from connector.catalog.job import Job as Job
     from connector.catalog.lead import Lead as Lead
-    from connector.catalog.page import Page as Page
     from connector.catalog.resource import Declaration as Declaration
+    from connector.catalog.resource import Page as Page
     from connector.client.client import Client as Client
-    from connector.client.endpoint import Endpoint as Endpoint
+    from connector.client.client import Endpoint as Endpoint
     from connector.errors import *  # noqa: F403 # every error is public
     from connector.errors_api import *  # noqa: F403 # as above
     from connector.operations.alert_check import check_alerts as check_alerts
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from connector.publishing.publication import PublishResult as PublishResult
     from connector.publishing.publication import prepare_draft as prepare_draft
     from connector.publishing.publication import publish as publish
-    from connector.pulls.error_hints import can_retry as can_retry
-    from connector.pulls.error_hints import describe_row_difference as describe_row_difference
-    from connector.pulls.error_hints import explain as explain
-    from connector.pulls.error_hints import explain_together as explain_together
     from connector.pulls.outcome import Progress as Progress
     from connector.pulls.outcome import PullReport as PullReport
     from connector.pulls.outcome import Watch as Watch
+    from connector.pulls.outcome import can_retry as can_retry
+    from connector.pulls.outcome import describe_row_difference as describe_row_difference
+    from connector.pulls.outcome import explain as explain
+    from connector.pulls.outcome import explain_together as explain_together
     from connector.pulls.resource_pull import PullOptions as PullOptions
     from connector.pulls.run import pull as pull
     from connector.pushes.batch import settle as settle
@@ -66,17 +66,17 @@ if TYPE_CHECKING:
     from connector.pushes.push import PushReport as PushReport
     from connector.pushes.push import PushRunOptions as PushRunOptions
     from connector.pushes.query_file import file_from_query as file_from_query
-    from connector.settings.accounts import ConfiguredAccount as ConfiguredAccount
-    from connector.settings.accounts import configured_accounts as configured_accounts
-    from connector.settings.accounts import refuse_one_for_all as refuse_one_for_all
+    from connector.settings.model import ConfiguredAccount as ConfiguredAccount
     from connector.settings.model import Settings as Settings
+    from connector.settings.model import configured_accounts as configured_accounts
     from connector.settings.model import load_settings as load_settings
+    from connector.settings.model import refuse_one_for_all as refuse_one_for_all
     from connector.settings.values import OFF as OFF
     from connector.spreadsheet.mapping_file import load_map as load_map
     from connector.spreadsheet.problems import PROBLEMS as PROBLEMS
     from connector.warehouse.published_file import query as query
-    from connector.warehouse.rows import Column as Column
     from connector.warehouse.runs import ResourceRun as ResourceRun
+    from connector.warehouse.schema import Column as Column
     from connector.warehouse.schema import columns as columns
     from connector.warehouse.warehouse import Warehouse as Warehouse
 

@@ -16,7 +16,7 @@ import duckdb
 import yaml
 
 from connector.catalog import CATALOG
-from connector.catalog.value import Kind
+from connector.catalog.field import Kind
 
 ENVIRONMENTS = Path(__file__).parents[2] / ".venv-peers"
 _HERE = Path(__file__).parent

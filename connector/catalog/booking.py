@@ -11,13 +11,14 @@ from connector.catalog.field import (
     AcceptedWhen,
     DataSubject,
     Filter,
+    Kind,
     RequiredWhen,
+    Uuid,
     field,
     one_of,
     read_only,
 )
 from connector.catalog.resource import Resource
-from connector.catalog.value import Kind, Uuid
 
 BookingType = Literal[
     "interview", "contract", "permanent", "internal", "consultation", "site_visit"

@@ -5,10 +5,17 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from connector.catalog.field import REFUSED, REQUIRED, field, one_of, person_subject, read_only
+from connector.catalog.field import (
+    REFUSED,
+    REQUIRED,
+    Uuid,
+    field,
+    one_of,
+    person_subject,
+    read_only,
+)
 from connector.catalog.job import EmploymentType
 from connector.catalog.resource import Resource
-from connector.catalog.value import Uuid
 
 CandidateStatus = Literal[
     "new_lead",

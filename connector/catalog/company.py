@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from connector.catalog.field import REQUIRED, DataSubject, field, one_of, read_only
+from connector.catalog.field import REQUIRED, DataSubject, Uuid, field, one_of, read_only
 from connector.catalog.resource import Resource
-from connector.catalog.value import Uuid
 
 CompanySize = Literal["1-10", "11-50", "51-200", "201-500", "501-1000", "1000+"]
 CompanyStatus = Literal["prospect", "active", "inactive", "on_hold", "archived"]

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
-from connector.catalog.field import REFUSED, REQUIRED, field, read_only
+from connector.catalog.field import REFUSED, REQUIRED, FieldValue, Uuid, field, read_only
 from connector.catalog.resource import Record, Resource
-from connector.catalog.value import FieldValue, Uuid
 
 ContentFieldType = Literal[
     "text",

@@ -12,9 +12,8 @@ from datetime import datetime
 from typing import Any
 from unicodedata import normalize
 
-from connector.catalog.field import Field
+from connector.catalog.field import Field, Kind
 from connector.catalog.resource import Declaration
-from connector.catalog.value import Kind
 
 _UNITS = (1_000, 1_000_000)
 """Units in microseconds to which a server may truncate timestamps."""

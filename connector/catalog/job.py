@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Literal
 
-from connector.catalog.field import REQUIRED, DataSubject, field, one_of, read_only
+from connector.catalog.field import REQUIRED, DataSubject, Uuid, field, one_of, read_only
 from connector.catalog.resource import Resource
-from connector.catalog.value import Uuid
 
 EmploymentType = Literal[
     "permanent", "contractor", "interim", "contract_to_perm", "freelance", "temporary"

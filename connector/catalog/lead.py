@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from connector.catalog.field import REFUSED, REQUIRED, AtLeastOneOf, field, person_subject
+from connector.catalog.field import REFUSED, REQUIRED, AtLeastOneOf, Uuid, field, person_subject
 from connector.catalog.resource import Resource
-from connector.catalog.value import Uuid
 
 CustomerType = Literal["individual", "business"]
 LeadStatus = Literal["lead", "prospect"]

@@ -18,9 +18,8 @@ from connector.operations.alerts import messages_of
 from connector.operations.delivery import sinks_of
 from connector.operations.findings import ALERTS, Proof
 from connector.operations.metrics import Point, prometheus_text, read_metrics, unreadable_metric
-from connector.pulls.error_hints import explain
-from connector.settings.accounts import UNNAMED
-from connector.settings.model import Settings
+from connector.pulls.outcome import explain
+from connector.settings.model import UNNAMED, Settings
 
 COLUMNS = ("account", "kind", "alert", "resource", "state", "since")
 

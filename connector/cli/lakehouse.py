@@ -15,7 +15,7 @@ from connector.publishing.lakehouse_connection import LakehouseAccount
 from connector.publishing.lakehouse_erasure import remove_account as run_remove
 from connector.publishing.lakehouse_publication import LakePublication, publish_and_record
 from connector.publishing.lakehouse_status import read_status
-from connector.pulls.error_hints import explain
+from connector.pulls.outcome import explain
 from connector.settings.model import Settings
 
 SENT_COLUMNS = ("account", "outcome", "snapshot", "tables", "inserted", "removed", "seconds")

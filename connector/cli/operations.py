@@ -19,9 +19,8 @@ from connector.operations.backup_file import check_backup, newest_backup
 from connector.operations.doctor import FOLDERS, DoctorCheck, Examination, diagnose
 from connector.operations.restore import RestoreOptions, RestoreResult
 from connector.operations.restore import restore as run_restore
-from connector.pulls.error_hints import explain
-from connector.settings.accounts import UNNAMED, ConfiguredAccount
-from connector.settings.model import Settings
+from connector.pulls.outcome import explain
+from connector.settings.model import UNNAMED, ConfiguredAccount, Settings
 
 
 @click.command(

@@ -19,9 +19,8 @@ from typing import Any
 import click
 
 from connector.cli import options
-from connector.cli.sentences import Backlog, Unread, describe_cost
 from connector.cli.session import Command, RunProgress, Session
-from connector.cli.terminal import Terminal
+from connector.cli.terminal import Backlog, Terminal, Unread, describe_cost
 from connector.errors import ConnectorError, Misused, closed, count_noun
 from connector.errors_api import Stopped
 from connector.ledger.journal import has_open_rows
@@ -34,18 +33,18 @@ from connector.publishing.publication import project_of
 from connector.pulls.comparison import StreamComparison
 from connector.pulls.cost_estimate import CostEstimate
 from connector.pulls.cost_estimate import estimate_cost as run_plan
-from connector.pulls.error_hints import (
+from connector.pulls.outcome import (
+    WAIT_TOLD_SECONDS_MIN,
+    PullReport,
     describe_anomalies,
     describe_row_difference,
     explain,
     explain_together,
     next_action,
 )
-from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
 from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull as run_pull
-from connector.settings.accounts import ConfiguredAccount, refuse_one_for_all
-from connector.settings.model import ENVIRONMENT, Settings
+from connector.settings.model import ENVIRONMENT, ConfiguredAccount, Settings, refuse_one_for_all
 from connector.warehouse.landing import SUPPRESSED
 from connector.warehouse.warehouse import Warehouse
 

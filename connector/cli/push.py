@@ -12,9 +12,8 @@ from typing import Any, TypeVar, get_args
 import click
 
 from connector.cli import options
-from connector.cli.sentences import describe_cost
 from connector.cli.session import Command, RunProgress, Session
-from connector.cli.terminal import Terminal, shorten
+from connector.cli.terminal import Terminal, describe_cost, shorten
 from connector.errors import EncodingUnknown, Misused, closed, count_noun
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import ADD_COLUMNS, Preview, PushFile

@@ -23,8 +23,14 @@ from connector.cli.stopping import describe_interrupt
 from connector.cli.terminal import ProgressMeter, Terminal
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.log import Masked
-from connector.settings.accounts import ConfiguredAccount, configured_accounts, require_account
-from connector.settings.model import Settings, load_for_alerts, load_settings
+from connector.settings.model import (
+    ConfiguredAccount,
+    Settings,
+    configured_accounts,
+    load_for_alerts,
+    load_settings,
+    require_account,
+)
 
 if TYPE_CHECKING:
     from connector.publishing.project import CheckResult, ModelBuilt

@@ -12,22 +12,19 @@ import click
 
 from connector.cli import alerts as alerting
 from connector.cli import options
-from connector.cli.sentences import Backlog, Unread, describe_age
 from connector.cli.session import Command, Session
-from connector.cli.terminal import Terminal
+from connector.cli.terminal import Backlog, Terminal, Unread, describe_age
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.ledger.erasures import Erasures
-from connector.ledger.lease import Lease
-from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
+from connector.ledger.ledger import Lease, Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment
 from connector.ledger.receipts import RECEIPT_MISSING_ACTION, MissingReceipt
 from connector.operations.alert_check import AlertCheck, current_alerts, open_alerts
 from connector.operations.findings import Proof, proof_of
-from connector.pulls.error_hints import explain, explain_together
+from connector.pulls.outcome import explain, explain_together
 from connector.pulls.workspace import check_files
-from connector.settings.accounts import ConfiguredAccount
 from connector.settings.layers import SEEDS_FOLDER
-from connector.settings.model import Settings
+from connector.settings.model import ConfiguredAccount, Settings
 from connector.settings.values import Age, read_age
 from connector.warehouse.runs import (
     Publication,

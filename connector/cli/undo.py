@@ -10,13 +10,12 @@ import click
 
 from connector.cli import options
 from connector.cli.push import CHANGE_MARGIN, OUTCOMES, print_counts
-from connector.cli.sentences import describe_cost
 from connector.cli.session import Command, RunProgress, Session
-from connector.cli.terminal import Terminal, shorten
+from connector.cli.terminal import Terminal, describe_cost, shorten
 from connector.errors import Misused, closed, count_noun
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
-from connector.pushes.batch_report import BatchReport, Decision, DeclaredRecord
+from connector.pushes.batch import BatchReport, Decision, DeclaredRecord
 from connector.pushes.undo_report import GOOD, UndoneRow, UndoReport
 from connector.settings.model import Settings
 

@@ -16,10 +16,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from connector.catalog.field import Field
+from connector.catalog.field import Field, Kind
 from connector.catalog.field_comparison import differing_fields
 from connector.catalog.resource import Declaration
-from connector.catalog.value import Kind
 
 EARLIER_SECONDS = 5.0
 """A record that is older than a create by more than this was not made by it: the server's clock is

@@ -13,8 +13,7 @@ from datetime import date, datetime
 from typing import Any, Literal, get_args
 
 from connector.catalog.field import Filter
-from connector.catalog.page import PER_PAGE_MAX, Order
-from connector.catalog.resource import Declaration, Operation
+from connector.catalog.resource import PER_PAGE_MAX, Declaration, Operation, Order
 from connector.client.response import as_body
 from connector.errors import Misused, UnknownName, UnusableId
 from connector.settings.values import API_PATH

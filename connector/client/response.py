@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any
 
-from connector.catalog.value import MARK, is_redacted
+from connector.catalog.field import MARK, is_redacted
 from connector.client.rate_limiter import RateHeaders
 from connector.errors import Misused
 from connector.log import shortened

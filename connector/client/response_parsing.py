@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from connector.catalog import declaration
-from connector.catalog.page import PER_PAGE_MAX
+from connector.catalog.resource import PER_PAGE_MAX
 from connector.client.answer_fit import misfit_of_create, misfit_of_id
 from connector.client.request import Request
 from connector.client.response import Response, parse, served_at, whole_number

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.catalog.field import DataSubject
+from connector.catalog.field import MARK, DataSubject
 from connector.catalog.resource import Declaration
-from connector.catalog.value import MARK
 from connector.ledger.journal_records import RowKey, Transition
 from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.ledger_schema import OPEN

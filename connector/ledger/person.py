@@ -1,18 +1,162 @@
-"""Identifiers and names of one person during an erasure. Nothing of it is kept afterwards."""
+"""Identifiers of people, the person of an erasure, and the list of erased people."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self, get_args
+from urllib.parse import quote
 
+from connector.atomic_files import replacing
 from connector.catalog import subjects_of
-from connector.catalog.field import DataSubject
-from connector.catalog.resource import Declaration
-from connector.catalog.value import MARK
-from connector.ledger.identifiers import Kind, is_in_text, normalize
+from connector.catalog.field import MARK, DataSubject
+from connector.catalog.resource import Declaration, Resource
+from connector.errors import LedgerError, WarehouseError, naming_file_errors
+from connector.settings.layers import RECEIPTS_FOLDER
+
+# -- Identifiers ----------------------------------------------------------------------------------
+# Identifiers of people: ids, email addresses, telephone numbers and profile addresses.
+#
+# They are compared in one form, without differences of letter case, blanks and ways to write a
+# number.
+
+
+IdentifierKind = Literal["id", "email", "phone", "profile"]
+
+PHONE_DIGITS = 9
+"""Number of digits that are compared, from the end: with or without the country code."""
+
+PHONE_DIGITS_MIN = 7
+"""A number with fewer digits identifies no one."""
+
+# Each run of characters is tried once, from its start: files may have runs of millions.
+EMAIL = re.compile(
+    r"(?<![^\s<>,;:\"'()\[\]|\\])[^\s<>,;:\"'()\[\]|\\]+"
+    r"@[^\s<>,;:\"'()\[\]|\\@]+[^\s<>,;:\"'()\[\]|\\@.!?]"
+)
+PHONE = re.compile(r"(?<!\w)(?<!\w[-/_#])\+?\(?\d[\d ().\-/\u00a0]{5,}\d(?!\w)(?![-/_]\w)")
+
+_DIGITS_MAX = 15
+"""Maximum number of digits of a telephone number. A longer one is a code or an account."""
+
+_BEFORE = re.compile(r"0?\d{0,3}|(?:\+|00)\d{0,5}")
+"""Maximum number of digits before the compared ones: country and area."""
+
+_WORDS_MAX = 8
+"""Maximum number of groups of digits in a written number."""
+
+_SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
+
+
+def normalize(kind: IdentifierKind, value: str) -> str:
+    """Return the value in the form in which it is compared; empty if it identifies no one."""
+    if kind == "phone":
+        digits = re.sub(r"\D", "", value)
+        return digits[-PHONE_DIGITS:] if len(digits) >= PHONE_DIGITS_MIN else ""
+    text = value.strip().casefold()
+    if kind == "profile":
+        is_address = "." in text and "@" not in text and not any(map(str.isspace, text))
+        return _SCHEME.sub("", text).rstrip("/") if is_address else ""
+    return text
+
+
+def is_in_text(text: str, knows: Callable[[IdentifierKind, str], bool]) -> bool:
+    """Return True if the text contains a known email address or telephone number.
+
+    An address or a number that is part of a longer one, or of a code, does not count.
+    """
+    if "@" in text and any(knows("email", each) for each in EMAIL.findall(text)):
+        return True
+    return any(knows("phone", each) for run in PHONE.findall(text) for each in _numbers(run))
+
+
+def _numbers(run: str) -> Iterator[str]:
+    """Yield the parts of a run of digits and signs that may be a telephone number."""
+    words = run.split()
+    for first in range(len(words)):
+        for end in range(first + 1, min(first + _WORDS_MAX, len(words)) + 1):
+            written = " ".join(words[first:end])
+            digits = re.sub(r"\D", "", written)
+            before = ("+" if "+" in written else "") + digits[:-PHONE_DIGITS]
+            if PHONE_DIGITS_MIN <= len(digits) <= _DIGITS_MAX and _BEFORE.fullmatch(before):
+                yield written
+
+
+# -- Key -------------------------------------------------------------------------------------------
+# The key by which erased persons are hashed: random, in the account's folder, its owner's alone.
+#
+# Without it a hash tells nothing: addresses could be guessed from a plain one. Whoever loses it
+# loses the list, since no hash can be made again.
+
+
+KEY_FILE = "suppression.key"
+"""The key's file in an account's folder."""
+
+_KEY_BYTES = 32
+_KEY = re.compile(rb"[0-9a-f]{64}\s*")
+
+KEY_LOST = (
+    f"Restore {KEY_FILE} from a backup. Without a backup, move the ledger and the folder "
+    f"{RECEIPTS_FOLDER}/ away, and run 'connector doctor --new-ledger'. Then run "
+    "'connector pull', and erase the same people again."
+)
+"""What to do if the key is lost."""
+
+
+def read_key(folder: Path) -> bytes | None:
+    """Return the key; None if no one was ever erased here.
+
+    Raises a `WarehouseError`, also for a file without a complete key.
+    """
+    path = folder / KEY_FILE
+    with naming_file_errors(path):
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError:
+            return None
+    if not _KEY.fullmatch(text):
+        raise WarehouseError(
+            f"{path} is not a key of {2 * _KEY_BYTES} hexadecimal digits, so erased "
+            "people would not be recognized",
+            action=KEY_LOST,
+            code="erasures_unknown",
+        )
+    return bytes.fromhex(text.decode("ascii"))
+
+
+def fingerprint_of(key: bytes) -> str:
+    """Return a text that shows which key made a receipt, and from which no key can be found."""
+    return hmac.new(key, b"fingerprint", hashlib.sha256).hexdigest()
+
+
+def make_key(folder: Path) -> bytes:
+    """Return the key, and create it if there is none. Raises a `WarehouseError`."""
+    key = read_key(folder)
+    if key is not None:
+        return key
+    path = folder / KEY_FILE
+    with naming_file_errors(path), replacing(path) as file:
+        file.write(secrets.token_hex(_KEY_BYTES).encode("ascii"))
+    made = read_key(folder)
+    assert made is not None, path
+    return made
+
+
+def identifier_hash(key: bytes, kind: IdentifierKind, value: str) -> str:
+    """Return the HMAC with SHA-256 of an identifier and its kind; empty if it identifies no one."""
+    text = normalize(kind, value)
+    return hmac.new(key, f"{kind}\0{text}".encode(), hashlib.sha256).hexdigest() if text else ""
+
+
+# -- Person ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,7 +189,7 @@ class Person:
     profiles: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
 
-    def knows(self, kind: Kind, value: str) -> bool:
+    def knows(self, kind: IdentifierKind, value: str) -> bool:
         """Return True if the identifier is the person's."""
         known = self._known[kind]
         return bool(known) and normalize(kind, value) in known
@@ -60,7 +204,7 @@ class Person:
         """Return True if a cell of a table's row is exactly an identifier of the person."""
         return any(self.knows(kind, cell) for cell in cells for kind in self._known)
 
-    def identifiers(self) -> Iterable[tuple[Kind, str]]:
+    def identifiers(self) -> Iterable[tuple[IdentifierKind, str]]:
         """Identifiers to put on the list of erased people, as hashes."""
         return ((kind, each) for kind, known in self._known.items() for each in sorted(known))
 
@@ -83,7 +227,7 @@ class Person:
         return cls(**{name: frozenset(values) for name, values in noted.items()})
 
     @cached_property
-    def _known(self) -> dict[Kind, frozenset[str]]:
+    def _known(self) -> dict[IdentifierKind, frozenset[str]]:
         return {
             "id": self.ids,
             "email": self.emails,
@@ -122,7 +266,7 @@ def _whole_url(profile: str) -> str:
 class PersonKey(Protocol):
     """One person, or everybody who was erased."""
 
-    def knows(self, kind: Kind, value: str) -> bool:
+    def knows(self, kind: IdentifierKind, value: str) -> bool:
         """Return True if the identifier is theirs."""
 
 
@@ -131,7 +275,10 @@ def describes(group: DataSubject, values: Mapping[str, Any], who: PersonKey) -> 
 
     A telephone number is not enough: many people have one switchboard, and numbers are reassigned.
     """
-    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (("id", group.ids), ("email", group.emails))
+    kinds: tuple[tuple[IdentifierKind, tuple[str, ...]], ...] = (
+        ("id", group.ids),
+        ("email", group.emails),
+    )
     return any(_is_known(kind, values.get(name), who) for kind, names in kinds for name in names)
 
 
@@ -238,10 +385,111 @@ def _urls(declaration: Declaration, group: DataSubject) -> list[str]:
     return [name for name in group.fields if declaration.fields[name].format == "url"]
 
 
-def _is_known(kind: Kind, value: object, who: PersonKey) -> bool:
+def _is_known(kind: IdentifierKind, value: object, who: PersonKey) -> bool:
     return isinstance(value, str) and who.knows(kind, value)
 
 
-def _normals(kind: Kind, values: Mapping[str, Any], names: Iterable[str]) -> frozenset[str]:
+def _normals(
+    kind: IdentifierKind, values: Mapping[str, Any], names: Iterable[str]
+) -> frozenset[str]:
     shown = (values.get(name) for name in names)
     return frozenset(normalize(kind, each) for each in shown if isinstance(each, str)) - {""}
+
+
+# -- Suppression ----------------------------------------------------------------------------------
+# List of erased people, read from the ledger as hashes.
+#
+# `ledger/erasures.py` writes it. Warehouse and spreadsheets read it here, so that erased people do
+# not come back.
+
+
+_BUSY_SECONDS = 10.0
+_LEDGER_FILE = "ledger.sqlite"
+
+
+@dataclass(frozen=True)
+class SuppressionList:
+    """People who were erased from one account and not released."""
+
+    key: bytes
+    tokens: frozenset[str]
+
+    @classmethod
+    def of(cls, folder: Path) -> Self | None:
+        """Return the list of the account in the folder; None if it is empty.
+
+        If no one was ever erased, this only looks for a file. Raises a `WarehouseError`.
+        """
+        key = read_key(folder)
+        if key is None:
+            return None
+        tokens = _tokens(folder / _LEDGER_FILE)
+        return cls(key, tokens) if tokens else None
+
+    def knows(self, kind: IdentifierKind, value: str) -> bool:
+        """Return True if the identifier is an erased person's."""
+        return identifier_hash(self.key, kind, value) in self.tokens
+
+    def is_in_row(self, cells: Iterable[str]) -> bool:
+        """Return True if a cell of a table's row has an erased person's address or number."""
+        return any(is_in_text(cell, self.knows) or self.knows("profile", cell) for cell in cells)
+
+    def describes_erased(self, resource: str, values: Mapping[str, Any]) -> bool:
+        """Return True if a record, or a row for one, describes an erased person."""
+        return bool(owned_groups(resource, values, self))
+
+    def strip(self, record: Resource) -> Resource:
+        """Return the record without data of erased people: the same object if it has none."""
+        left = without_person(record.declaration, record.raw, self)
+        if left == record.raw:
+            return record
+        return type(record)(left, is_item=record.is_item, served_at=record.served_at)
+
+
+@dataclass(slots=True)
+class SuppressionFilter:
+    """Filter by the list; `met` collects the identifiers that were found."""
+
+    suppressed: SuppressionList
+    met: set[tuple[IdentifierKind, str]] = field(default_factory=set)
+
+    def knows(self, kind: IdentifierKind, value: str) -> bool:
+        """Return True if the identifier is on the list."""
+        is_known = self.suppressed.knows(kind, value)
+        if is_known:
+            self.met.add((kind, normalize(kind, value)))
+        return is_known
+
+    def is_in_row(self, cells: Iterable[str]) -> bool:
+        """Return True if a cell is exactly an identifier on the list. Every cell is read."""
+        found = [self.knows(kind, cell) for cell in cells for kind in get_args(IdentifierKind)]
+        return any(found)
+
+    def as_person(self) -> Person:
+        """Return one `Person` with the identifiers of all erased people found so far, to search for
+        them.
+        """
+        return person_of(self.met)
+
+
+def person_of(identifiers: Iterable[tuple[IdentifierKind, str]]) -> Person:
+    """Return the person with these identifiers."""
+    of: dict[IdentifierKind, set[str]] = {kind: set() for kind in get_args(IdentifierKind)}
+    for kind, value in identifiers:
+        of[kind].add(value)
+    return Person(*map(frozenset, of.values()))
+
+
+def _tokens(path: Path) -> frozenset[str]:
+    if not path.exists():
+        return frozenset()
+    uri = f"file:{quote(str(path))}?mode=rw"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as connection:
+            return frozenset(t for (t,) in connection.execute("SELECT token FROM suppressed"))
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return frozenset()
+        raise WarehouseError(f"{path} cannot be read: {error}") from error
+    except (sqlite3.Error, ValueError) as error:
+        raise LedgerError(f"{path} is damaged: {type(error).__name__}") from error

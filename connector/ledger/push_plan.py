@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from connector.catalog.page import LATENESS_SECONDS
-from connector.catalog.resource import Declaration
-from connector.catalog.value import Kind
+from connector.catalog.field import Kind
+from connector.catalog.resource import LATENESS_SECONDS, Declaration
 from connector.errors import Misused
 from connector.ledger.push_states import Mode, PreviewOutcome, Task
 

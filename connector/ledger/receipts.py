@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_args
 
 from connector.atomic_files import replacing
 from connector.errors import WarehouseError, count_noun, naming
-from connector.ledger.identifiers import KEY_FILE, KEY_LOST, Kind, fingerprint_of, read_key
+from connector.ledger.person import KEY_FILE, KEY_LOST, IdentifierKind, fingerprint_of, read_key
 from connector.log import new_id
 from connector.settings.layers import RECEIPTS_FOLDER
 
@@ -32,7 +32,7 @@ _RECEIPTS, _RELEASES = "erasure-*.json", "released-*.json"
 class ListedHash:
     """Hash on the list, with the kind of its identifier."""
 
-    kind: Kind
+    kind: IdentifierKind
     token: str
 
 
@@ -92,7 +92,7 @@ def missing_receipts(connection: sqlite3.Connection, folder: Path) -> list[Missi
     """
     receipts = folder / RECEIPTS_FOLDER
     kept = {each.listed.token for each in _receipted(receipts)}
-    found: dict[str, list[tuple[Kind, str, str, str]]] = {}
+    found: dict[str, list[tuple[IdentifierKind, str, str, str]]] = {}
     for erasure, *row in connection.execute(_LISTED):
         found.setdefault(erasure, []).append((row[0], row[1], row[2], row[3]))
     return [
@@ -239,7 +239,7 @@ def _released(receipt: Any) -> Iterator[tuple[str, str]]:
 
 def _entries(receipt: Any) -> Iterator[_Entry]:
     """Yield a receipt's hashes. Those of one person are sorted: ids, addresses, numbers."""
-    order: tuple[Kind, ...] = get_args(Kind)
+    order: tuple[IdentifierKind, ...] = get_args(IdentifierKind)
     erasure = str(receipt["erasure"])
     begun_at = datetime.fromisoformat(receipt["begun_at"]).isoformat()
     number = last = 0

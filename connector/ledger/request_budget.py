@@ -17,9 +17,10 @@ from connector.client.request import Request
 from connector.errors import ConnectorError
 from connector.errors_api import BudgetSpent, LeaseLost, QuotaSpent
 from connector.ledger.erasures import Erasures
-from connector.ledger.lease import LEASE_SECONDS, LeaseOwner
 from connector.ledger.ledger import (
+    LEASE_SECONDS,
     Block,
+    LeaseOwner,
     Ledger,
     QuotaExhaustion,
     RequestSpender,

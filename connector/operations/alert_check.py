@@ -19,8 +19,7 @@ from connector.atomic_files import FILE_MODE
 from connector.errors import ConnectorError, NotDelivered, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld
 from connector.ledger.alert_states import AlertRecord, read_alerts, write_alerts
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.operations.alerts import Message, decide_alerts, messages_of
 from connector.operations.delivery import Sink, sinks_of
 from connector.operations.findings import (

@@ -21,8 +21,8 @@ from typing import Any
 from connector.atomic_files import FILE_MODE, create, sync_folder
 from connector.errors import BackupError, Misused, SettingsError, naming
 from connector.ledger.erasures import Backup, Backups
-from connector.ledger.identifiers import KEY_FILE, make_key
 from connector.ledger.ledger import LEDGER_FILE, Ledger
+from connector.ledger.person import KEY_FILE, make_key
 from connector.ledger.sqlite_file import copy_ledger
 from connector.operations.backup_file import (
     MANIFEST,

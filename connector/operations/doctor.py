@@ -22,10 +22,8 @@ from typing import Any, Literal
 
 from connector.atomic_files import wide
 from connector.catalog import CATALOG
-from connector.catalog.page import Page
-from connector.catalog.resource import Declaration, Resource
-from connector.client.client import Client, Limits
-from connector.client.endpoint import RecordEndpoint
+from connector.catalog.resource import Declaration, Page, Resource
+from connector.client.client import Client, Limits, RecordEndpoint
 from connector.client.rate_limiter import RateLimiter
 from connector.errors import (
     ConnectorError,
@@ -51,9 +49,8 @@ from connector.privacy.receipt import rewrite_receipt
 from connector.publishing.lakehouse_status import read_status
 from connector.pulls.outcome import RequestTally
 from connector.pulls.workspace import check_address, check_files, compare_files, find_known
-from connector.settings.accounts import configured_accounts, unclaimed_folders
 from connector.settings.credentials import OPEN_TO_OTHERS
-from connector.settings.model import Settings
+from connector.settings.model import Settings, configured_accounts, unclaimed_folders
 from connector.settings.values import OFF
 from connector.version import full_version
 from connector.warehouse.duckdb_file import move_logs_aside

@@ -30,7 +30,7 @@ from connector.ledger.journal_records import PushHealth, PushRun
 from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment, midnight
-from connector.pulls.error_hints import QUIET_KINDS, can_retry, describe_anomalies, next_action
+from connector.pulls.outcome import QUIET_KINDS, can_retry, describe_anomalies, next_action
 from connector.pulls.workspace import compare_files
 from connector.settings.model import Settings
 from connector.settings.values import Age, Kind

@@ -26,9 +26,8 @@ from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.sqlite_file import check_ledger
 from connector.log import stamped
 from connector.pulls.workspace import compare_files, find_known, write_identity
-from connector.settings.accounts import ConfiguredAccount
 from connector.settings.layers import ASIDE, CONFIG_NAME
-from connector.settings.model import Settings
+from connector.settings.model import ConfiguredAccount, Settings
 from connector.settings.values import read_address
 from connector.warehouse import state
 from connector.warehouse.duckdb_file import make_folder

@@ -25,9 +25,9 @@ from connector.errors import (
     naming,
 )
 from connector.ledger.erasures import Backups, Erasures, Restore
-from connector.ledger.identifiers import KEY_FILE, read_key
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.ledger_schema import LEDGER_VERSION
+from connector.ledger.person import KEY_FILE, read_key
 from connector.ledger.quota import format_moment
 from connector.ledger.receipts import ListedHash
 from connector.ledger.sqlite_file import (

@@ -17,7 +17,7 @@ from connector.pulls.outcome import Progress, Watch
 from connector.pulls.pull_executor import PullExecutor
 from connector.pulls.run_context import RunContext, open_run, select_resources
 from connector.settings.model import Settings
-from connector.warehouse.bookmark import Stream
+from connector.warehouse.pull_commands import Stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,7 @@ from connector.page.drafts import DraftFolder, ImportDraft
 from connector.page.report_words import report_words
 from connector.page.words import PageError, error_note, language
 from connector.pulls.outcome import Progress
-from connector.pushes.batch import resolve
-from connector.pushes.batch_report import Decision
+from connector.pushes.batch import Decision, resolve
 from connector.pushes.push import PushRunOptions, push
 from connector.pushes.undo import undo
 from connector.pushes.undo_report import UndoReport

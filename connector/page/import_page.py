@@ -42,7 +42,7 @@ from connector.page.site import (
     render,
 )
 from connector.page.words import ABOUT, MODES, OUTCOMES, QUESTIONS, UNDONE, PageError, language_of
-from connector.pushes.batch_report import Decision, DeclaredRecord
+from connector.pushes.batch import Decision, DeclaredRecord
 from connector.pushes.dry_run import OPERATIONS, Preview
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping import ColumnMap

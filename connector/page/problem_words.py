@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from connector.catalog.value import VALUE_ERASED
+from connector.catalog.field import VALUE_ERASED
 from connector.errors import codes_of
 from connector.errors_api import Answered, TryAgain
 from connector.ledger.push_plan import Problem

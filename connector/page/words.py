@@ -30,8 +30,8 @@ from connector.ledger.push_plan import Problem
 from connector.page.marks import N_, N_PLURAL
 from connector.page.problem_words import wording, words_of
 from connector.settings.layers import IMPORTS_FOLDER
-from connector.spreadsheet.contacts import REGIONS
 from connector.spreadsheet.problems import fix_of, message_of
+from connector.spreadsheet.texts import REGIONS
 
 LANGUAGES = ("en", "de", "fr")
 """Languages of the page; the first is the default."""

@@ -19,11 +19,9 @@ from typing import Any
 
 from connector.errors import ConnectorError, LakehouseError, MartsMissing, Misused
 from connector.ledger.erasures import Erasures, OpenErasure
-from connector.ledger.identifiers import fingerprint_of, identifier_hash, make_key, read_key
 from connector.ledger.journal_writer import PUSH_LEASE
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
-from connector.ledger.person import Person
+from connector.ledger.ledger import LeaseOwner, Ledger
+from connector.ledger.person import Person, fingerprint_of, identifier_hash, make_key, read_key
 from connector.ledger.receipts import ListedHash
 from connector.ledger.request_budget import BEAT_SECONDS
 from connector.log import new_id

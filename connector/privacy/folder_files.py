@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from connector.errors import SpreadsheetError, naming_file_errors
-from connector.ledger.identifiers import KEY_FILE
 from connector.ledger.ledger import LEDGER_FILE
-from connector.ledger.person import Mention, Person
+from connector.ledger.person import KEY_FILE, Mention, Person
 from connector.privacy.receipt import PersonPlace
 from connector.report.page import REPORT_FILE
 from connector.settings.layers import SEEDS_FOLDER

@@ -15,10 +15,9 @@ from typing import Any
 from connector.catalog import CATALOG, subjects_of
 from connector.catalog.field import DataSubject
 from connector.errors import Misused
-from connector.ledger.identifiers import normalize
 from connector.ledger.journal_persons import journal_contents
 from connector.ledger.ledger import Ledger
-from connector.ledger.person import Person, identifiers_of, owned_groups
+from connector.ledger.person import Person, identifiers_of, normalize, owned_groups
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.persons import Record, find_by_name, find_versions

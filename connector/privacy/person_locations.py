@@ -6,14 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from connector.catalog import CATALOG
-from connector.catalog.value import MARK
+from connector.catalog.field import MARK
 from connector.errors import LakehouseError, SpreadsheetError
 from connector.ledger.erasures import Erasures
-from connector.ledger.identifiers import Kind, identifier_hash
 from connector.ledger.journal_persons import JournalMatches, journal_contents
 from connector.ledger.ledger import LEDGER_FILE, Ledger
-from connector.ledger.person import Person, without_person
-from connector.ledger.suppression import SuppressionFilter, SuppressionList, person_of
+from connector.ledger.person import (
+    IdentifierKind,
+    Person,
+    SuppressionFilter,
+    SuppressionList,
+    identifier_hash,
+    person_of,
+    without_person,
+)
 from connector.privacy.folder_files import FileMatches, relative_path, search_files, table_files_in
 from connector.privacy.locate import LocatedPerson, find_named, find_person, may_be_id, seed_of
 from connector.privacy.receipt import FoundRecord, PersonLocations, PersonPlace
@@ -122,7 +128,7 @@ def _places_to_clean_by_hand(
 # to an erased person.
 
 
-Identifier = tuple[Kind, str]
+Identifier = tuple[IdentifierKind, str]
 
 
 def find_returned(settings: Settings) -> list[Person]:

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 
 from connector.atomic_files import replacing
 from connector.errors import count_noun, naming_file_errors
-from connector.ledger.identifiers import fingerprint_of, make_key
-from connector.ledger.person import Mention
+from connector.ledger.person import Mention, fingerprint_of, make_key
 from connector.ledger.receipts import ListedHash, MissingReceipt
 from connector.settings.layers import RECEIPTS_FOLDER
 from connector.settings.model import Settings

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from connector.catalog import CATALOG
+from connector.catalog.field import Kind
 from connector.catalog.resource import Declaration
-from connector.catalog.value import Kind
 from connector.errors import Misused, SettingsError, UnknownName
 from connector.privacy.erase import ErasureResult, erase_all
 from connector.privacy.locate import seed_of

@@ -15,8 +15,7 @@ import duckdb
 from connector.errors import LakehouseError
 from connector.publishing.lakehouse_connection import LAKE
 from connector.warehouse.duckdb_file import literal, quoted
-from connector.warehouse.rows import Column
-from connector.warehouse.schema import TableSchema
+from connector.warehouse.schema import Column, TableSchema
 
 SCHEMAS = ("landing", "history", "marts", "seeds")
 """Schemas of a published file that are shared. `staging` is an intermediate step, and `sync` and

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from math import ceil, log2
 
-from connector.catalog.page import Page
-from connector.catalog.resource import Declaration, Resource
+from connector.catalog.resource import Declaration, Page, Resource
 from connector.pulls.first_load import ids_read_too_early
 from connector.pulls.listing import (
     Dirtiness,
@@ -21,11 +20,11 @@ from connector.pulls.listing import (
     list_all,
     predicted_boundary,
     read_landed_rows,
+    with_checked_totals,
 )
-from connector.pulls.totals import with_checked_totals
-from connector.warehouse.bookmark import Bookmark, floor_of, future_of
 from connector.warehouse.pull_commands import (
     BATCH_RECORDS_MAX,
+    Bookmark,
     CountLive,
     CountQueued,
     CreatedBetween,
@@ -38,6 +37,8 @@ from connector.warehouse.pull_commands import (
     Outcome,
     ReadRecords,
     Steps,
+    floor_of,
+    future_of,
 )
 
 

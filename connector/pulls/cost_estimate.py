@@ -13,8 +13,7 @@ from math import ceil
 from typing import Any
 
 from connector.catalog import declaration
-from connector.catalog.page import PER_PAGE_MAX
-from connector.catalog.resource import Declaration
+from connector.catalog.resource import PER_PAGE_MAX, Declaration
 from connector.client.client import Client
 from connector.errors_api import Forbidden
 from connector.ledger.quota import MonthUse, midnight
@@ -23,7 +22,7 @@ from connector.pulls.outcome import Progress, Watch, to_json_value
 from connector.pulls.pull_executor import PullExecutor
 from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
 from connector.settings.model import Settings
-from connector.warehouse.bookmark import Stream
+from connector.warehouse.pull_commands import Stream
 from connector.warehouse.state import read_status
 
 

@@ -17,9 +17,10 @@ from itertools import islice
 
 from connector.pulls.deletion_guard import MassDeletionGuard
 from connector.pulls.listing import Listing
-from connector.warehouse.bookmark import SECOND, Bookmark, with_lateness
 from connector.warehouse.pull_commands import (
     BATCH_RECORDS_MAX,
+    SECOND,
+    Bookmark,
     Commit,
     DeletionProof,
     DifferingFields,
@@ -32,6 +33,7 @@ from connector.warehouse.pull_commands import (
     ReadRecords,
     Steps,
     UnreadableDetail,
+    with_lateness,
 )
 
 

@@ -14,14 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from connector.catalog.page import Page
-from connector.catalog.resource import Declaration, Resource
+from connector.catalog.resource import Declaration, Page, Resource
 from connector.pulls.deletion_guard import MassDeletionGuard, capped_total, deviation_limit
 from connector.pulls.detail_queue import commit_few_tombstones, commit_tombstones, read_queue
 from connector.pulls.listing import PageBatch, ids_of, is_ascending, list_all, read_landed_rows
 from connector.pulls.verification_pass import VerificationRound, read_windows
-from connector.warehouse.bookmark import Bookmark, with_pass_start, with_total_offset
 from connector.warehouse.pull_commands import (
+    Bookmark,
     Commit,
     CountLive,
     CreatedBetween,
@@ -31,6 +30,8 @@ from connector.warehouse.pull_commands import (
     LandedRows,
     ListPage,
     Steps,
+    with_pass_start,
+    with_total_offset,
 )
 
 SWEEPS_MAX = 24

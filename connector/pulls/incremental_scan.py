@@ -28,8 +28,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from connector.catalog.page import Page
-from connector.catalog.resource import Declaration, Resource
+from connector.catalog.resource import Declaration, Page, Resource
 from connector.pulls.deletion_guard import MassDeletionGuard, capped_total, deviation_limit
 from connector.pulls.detail_queue import DetailReads
 from connector.pulls.listing import (
@@ -40,15 +39,9 @@ from connector.pulls.listing import (
     predicted_boundary,
     read_landed_rows,
 )
-from connector.warehouse.bookmark import (
+from connector.warehouse.pull_commands import (
     SECOND,
     Bookmark,
-    floor_of,
-    future_of,
-    with_clock_change,
-    with_pass_start,
-)
-from connector.warehouse.pull_commands import (
     CountLive,
     DifferingFields,
     Event,
@@ -57,6 +50,10 @@ from connector.warehouse.pull_commands import (
     Steps,
     UndatedIds,
     UpdatedBetween,
+    floor_of,
+    future_of,
+    with_clock_change,
+    with_pass_start,
 )
 
 ATTEMPTS_MAX = 24

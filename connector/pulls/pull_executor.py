@@ -14,9 +14,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from connector.catalog.page import Order, Page
-from connector.catalog.resource import Resource
-from connector.client.endpoint import RecordEndpoint
+from connector.catalog.resource import Order, Page, Resource
+from connector.client.client import RecordEndpoint
 from connector.errors import ConnectorError, UnusableId, WarehouseError
 from connector.errors_api import (
     AnswerTooLarge,
@@ -30,7 +29,6 @@ from connector.errors_api import (
 from connector.log import shortened
 from connector.pulls.outcome import Progress, ResourceTally
 from connector.pulls.run_context import RunContext
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.pull_commands import (
     BATCH_SECONDS_MAX,
     UNREAD_AMONG,
@@ -45,6 +43,7 @@ from connector.warehouse.pull_commands import (
     ReadRecords,
     SpendFor,
     Steps,
+    Stream,
     UnreadableDetail,
 )
 

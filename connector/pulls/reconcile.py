@@ -21,12 +21,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 
-from connector.catalog.page import Page
-from connector.catalog.resource import Resource
+from connector.catalog.resource import Page, Resource
 from connector.pulls.deletion_guard import MassDeletionGuard
 from connector.pulls.listing import ids_of, is_ascending, read_landed_rows
-from connector.warehouse.bookmark import Bookmark, with_total_offset
 from connector.warehouse.pull_commands import (
+    Bookmark,
     Commit,
     CountLive,
     CreatedBetween,
@@ -34,6 +33,7 @@ from connector.warehouse.pull_commands import (
     ListPage,
     Steps,
     TiedPages,
+    with_total_offset,
 )
 
 _TICK = timedelta(microseconds=1)

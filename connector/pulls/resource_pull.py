@@ -29,11 +29,11 @@ from connector.pulls.first_load import (
     unsorted_event,
 )
 from connector.pulls.incremental_scan import OUT_OF_ORDER, IncrementalScan, ScanResult
+from connector.pulls.listing import with_checked_totals
 from connector.pulls.reconcile import DeletionSearch
-from connector.pulls.totals import with_checked_totals
 from connector.pulls.verification_pass import read_windows, run_verification_pass
-from connector.warehouse.bookmark import Bookmark
 from connector.warehouse.pull_commands import (
+    Bookmark,
     Commit,
     CountLive,
     CreatedBetween,

@@ -35,22 +35,22 @@ from connector.log import shortened
 from connector.publishing.project import BuildObserver
 from connector.publishing.publication import PublishResult, publish
 from connector.pulls import resource_pull
-from connector.pulls.error_hints import QUIET_KINDS, describe_unread
 from connector.pulls.outcome import (
+    QUIET_KINDS,
     Progress,
     PullReport,
     ResourceOutcome,
     ResourceTally,
     RunOutcome,
     Watch,
+    describe_unread,
 )
 from connector.pulls.pull_executor import PullExecutor
 from connector.pulls.resource_pull import FEWEST_REQUESTS, PullOptions, PullResult
 from connector.pulls.run_context import RunContext, open_run, select_resources
 from connector.settings.model import Settings
 from connector.warehouse import runs
-from connector.warehouse.bookmark import Stream
-from connector.warehouse.pull_commands import CreatedBetween, Event
+from connector.warehouse.pull_commands import CreatedBetween, Event, Stream
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import (
     ResourceState,

@@ -24,9 +24,8 @@ from connector.log import new_id
 from connector.pulls.outcome import Progress, RequestTally, Watch
 from connector.pulls.workspace import claim_folder
 from connector.settings.model import Settings
-from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.duckdb_file import make_folder
-from connector.warehouse.pull_commands import Event
+from connector.warehouse.pull_commands import Bookmark, Event, Stream
 from connector.warehouse.queries import deleted_parents, live_ids
 from connector.warehouse.runs import Run
 from connector.warehouse.state import read_bookmark, take_notices

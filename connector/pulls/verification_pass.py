@@ -13,13 +13,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from connector.catalog.page import PER_PAGE_MAX, Page
-from connector.catalog.resource import Resource
+from connector.catalog.resource import PER_PAGE_MAX, Page, Resource
 from connector.pulls.deletion_guard import MassDeletionGuard
 from connector.pulls.detail_queue import read_and_compare
 from connector.pulls.listing import PageBatch, ids_of, is_ascending, list_page, read_landed_rows
-from connector.warehouse.bookmark import Bookmark, with_clock_change, with_total_offset
 from connector.warehouse.pull_commands import (
+    Bookmark,
     Commit,
     CountLive,
     CreatedBetween,
@@ -28,6 +27,8 @@ from connector.warehouse.pull_commands import (
     LeastRecentlyRead,
     ListPage,
     Steps,
+    with_clock_change,
+    with_total_offset,
 )
 
 DETAILS_PER_WINDOW = 20

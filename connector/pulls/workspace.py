@@ -117,7 +117,7 @@ async def find_known(client: Client, known: Iterable[tuple[str, str]]) -> tuple[
     A resource that the key may not read is skipped.
     """
     # `connector status` compares the files, and would pay for the client.
-    from connector.client.endpoint import RecordEndpoint  # noqa: PLC0415
+    from connector.client.client import RecordEndpoint  # noqa: PLC0415
 
     for resource, id in known:
         endpoint: RecordEndpoint[Resource] = RecordEndpoint(client, declaration(resource).record)

@@ -20,11 +20,9 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from connector.catalog.field import Field
+from connector.catalog.field import Field, Kind
 from connector.catalog.field_comparison import is_same, missing_fields
-from connector.catalog.page import LATENESS_UNTIMED_SECONDS, Page
-from connector.catalog.resource import Declaration, Resource
-from connector.catalog.value import Kind
+from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration, Page, Resource
 from connector.ledger.journal_records import Attempt
 from connector.ledger.push_plan import fold_identity
 from connector.pushes.push_row import (

@@ -16,10 +16,10 @@ from connector.errors import ConnectorError, Misused
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, allowance_of
+from connector.ledger.person import SuppressionList
 from connector.ledger.push_plan import Problem, PushPlan, RowResult, fingerprint, from_json, to_json
 from connector.ledger.push_states import LandedRecord, Mode, Operation, Task
 from connector.ledger.quota import MonthUse, format_moment
-from connector.ledger.suppression import SuppressionList
 from connector.pulls.workspace import check_files
 from connector.pushes.file_warnings import LostColumns, ask_about_warnings, load_saved_match
 from connector.pushes.spill_file import (
@@ -32,12 +32,12 @@ from connector.pushes.spill_file import (
 )
 from connector.settings.model import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check
-from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import ClaimedKeys, comparison_key
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
 from connector.spreadsheet.report import REMEMBERED_MAX, Summary
+from connector.spreadsheet.row_reader import ColumnMeanings
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.target_columns import Lookups, PushTarget, comparison_text, push_target
 from connector.spreadsheet.template_sheet import template_columns, write_template

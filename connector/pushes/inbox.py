@@ -32,8 +32,7 @@ from connector.errors import (
     naming,
 )
 from connector.log import stamped
-from connector.pulls.error_hints import explain
-from connector.pulls.outcome import Watch
+from connector.pulls.outcome import Watch, explain
 from connector.pushes.dry_run import PushFile
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.pushes.push import ORDER, PushReport, PushRunOptions, push

@@ -12,7 +12,6 @@ from connector.ledger.push_plan import DoubtPolicy, PushPolicy
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import PushFile
 from connector.spreadsheet.cells import CellOptions
-from connector.spreadsheet.contacts import REGIONS
 from connector.spreadsheet.dates import FORMAT_ALLOWED, check_date_format
 from connector.spreadsheet.mapping_file import (
     CENTURY_ALLOWED,
@@ -22,6 +21,7 @@ from connector.spreadsheet.mapping_file import (
     with_options,
 )
 from connector.spreadsheet.numbers import Decimal
+from connector.spreadsheet.texts import REGIONS
 
 DECIMALS: Mapping[str, Decimal] = {"dot": ".", "comma": ","}
 """Decimal separators by name."""

@@ -27,7 +27,7 @@ from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import PushPolicy, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.pulls.outcome import Progress, PullReport, Watch
-from connector.pushes.batch_report import BatchReport
+from connector.pushes.batch import BatchReport
 from connector.pushes.dry_run import OPERATIONS, Preview, PushFile, preview, with_column
 from connector.pushes.file_warnings import save_match
 from connector.pushes.spill_file import SpillMap

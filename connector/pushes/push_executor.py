@@ -9,9 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, Self, TypeVar
 
 from connector.catalog import declaration
-from connector.catalog.page import Page
-from connector.catalog.resource import Resource
-from connector.client.endpoint import RecordEndpoint
+from connector.catalog.resource import Page, Resource
+from connector.client.client import RecordEndpoint
 from connector.client.request import (
     Request,
     build_convert_request,

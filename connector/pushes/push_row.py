@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+from connector.catalog.field import VALUE_ERASED, is_redacted
 from connector.catalog.resource import Declaration, Resource
-from connector.catalog.value import VALUE_ERASED, is_redacted
 from connector.errors import ConnectorError, Misused, WarehouseError
 from connector.errors_api import (
     Denied,

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from connector.catalog.field import Kind
 from connector.catalog.field_comparison import (
     content_values,
     differing_fields,
@@ -27,9 +28,7 @@ from connector.catalog.field_comparison import (
     is_same,
     missing_fields,
 )
-from connector.catalog.page import LATENESS_UNTIMED_SECONDS
-from connector.catalog.resource import Declaration, Resource
-from connector.catalog.value import Kind
+from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration, Resource
 from connector.ledger.journal_records import RowStatus, Transition
 from connector.ledger.push_plan import Problem, PushPolicy, as_text
 from connector.ledger.push_states import Operation, Task

@@ -13,11 +13,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from connector.catalog import declaration
-from connector.catalog.field import Field
+from connector.catalog.field import VALUE_ERASED, Field, Kind, is_redacted
 from connector.catalog.field_comparison import is_same, missing_fields
-from connector.catalog.page import LATENESS_UNTIMED_SECONDS
-from connector.catalog.resource import Declaration
-from connector.catalog.value import VALUE_ERASED, Kind, is_redacted
+from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration
 from connector.client.answer_fit import EARLIER_SECONDS, contradicting_fields
 from connector.ledger.journal_records import RowKey
 from connector.ledger.push_plan import SHOWN_CHARACTERS_MAX, Problem, as_text

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from connector.catalog.field import Filter
+from connector.catalog.field import Filter, Kind
 from connector.catalog.resource import Declaration
-from connector.catalog.value import Kind
 from connector.sandbox.api_answer import Rejection, validation_rejection
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.record_table import RowCondition, read_date

@@ -16,8 +16,8 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from connector.catalog import references
+from connector.catalog.field import Kind
 from connector.catalog.resource import Declaration
-from connector.catalog.value import Kind
 from connector.sandbox.behaviour import Behaviours
 
 StoredRecord = dict[str, Any]

@@ -15,9 +15,8 @@ from typing import Any
 
 from connector.catalog import REFERENCES
 from connector.catalog.content import ContentTypeField
-from connector.catalog.field import Field
+from connector.catalog.field import Field, Kind
 from connector.catalog.resource import Declaration
-from connector.catalog.value import Kind
 from connector.sandbox import vocabulary as words
 from connector.sandbox.random_values import (
     HANDLES,

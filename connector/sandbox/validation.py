@@ -16,9 +16,16 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from connector.catalog import references
-from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Field, FieldInput, RequiredWhen
+from connector.catalog.field import (
+    AcceptedWhen,
+    AtLeastOneOf,
+    Field,
+    FieldInput,
+    Kind,
+    RequiredWhen,
+    read_datetime,
+)
 from connector.catalog.resource import Declaration
-from connector.catalog.value import Kind, read_datetime
 from connector.sandbox.api_answer import Body, validation_rejection
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.record_table import StoredRecord, read_date, stored_moment, truncate_moment

@@ -13,10 +13,9 @@ from difflib import get_close_matches
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-from connector.catalog.value import Kind
+from connector.catalog.field import Kind
 from connector.ledger.push_states import Mode
 from connector.spreadsheet.columns import normalized_heading
-from connector.spreadsheet.contacts import is_plain_phone, phone_reader
 from connector.spreadsheet.dates import date_reader, timestamp_reader, typed_date, typed_timestamp
 from connector.spreadsheet.numbers import (
     Decimal,
@@ -40,6 +39,8 @@ from connector.spreadsheet.texts import (
     STORED,
     TextForm,
     clean_text,
+    is_plain_phone,
+    phone_reader,
     read_code,
     read_digits,
     read_id,

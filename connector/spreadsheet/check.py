@@ -15,12 +15,10 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, Literal
 
-from connector.catalog.field import AcceptedWhen, AtLeastOneOf, FieldInput, RequiredWhen
-from connector.catalog.value import Kind
+from connector.catalog.field import AcceptedWhen, AtLeastOneOf, FieldInput, Kind, RequiredWhen
+from connector.ledger.person import SuppressionList
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord, RowOutcome, Task
-from connector.ledger.suppression import SuppressionList
-from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.matching import (
     ClaimedKeys,
@@ -40,7 +38,7 @@ from connector.spreadsheet.problems import (
     SheetRow,
     problem_of,
 )
-from connector.spreadsheet.row_reader import RowDraft, RowReader
+from connector.spreadsheet.row_reader import ColumnMeanings, RowDraft, RowReader
 from connector.spreadsheet.target_columns import (
     CONTENT_PREFIX,
     Lookups,

@@ -11,13 +11,12 @@ from typing import Any, get_args
 
 from connector.atomic_files import replacing
 from connector.catalog import CATALOG
-from connector.catalog.value import MARK, is_redacted
+from connector.catalog.field import MARK, is_redacted
 from connector.errors import Misused, naming
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, ColumnPolicy, Immediately
-from connector.spreadsheet.contacts import REGIONS
 from connector.spreadsheet.dates import FORMAT_ALLOWED, check_date_format
 from connector.spreadsheet.numbers import Decimal
-from connector.spreadsheet.texts import is_timezone
+from connector.spreadsheet.texts import REGIONS, is_timezone
 
 _FILE_WIDE = (
     *("date_format", "decimal", "timezone", "region", "century"),

@@ -1,6 +1,6 @@
 """Reading of numbers in cells, with currency, thousands separators and percent signs.
 
-`45,000` can be two numbers. The other cells of the column (`column_inference.py`) or the user
+`45,000` can be two numbers. The other cells of the column (`row_reader.py`) or the user
 decide which one it is. It is never guessed.
 """
 

@@ -12,7 +12,7 @@ from datetime import date, datetime, time
 from types import MappingProxyType
 from typing import Any, Literal
 
-from connector.catalog.value import MARK, VALUE_ERASED
+from connector.catalog.field import MARK, VALUE_ERASED
 from connector.ledger.push_plan import Problem
 
 

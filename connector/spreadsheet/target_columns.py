@@ -14,9 +14,8 @@ from typing import Any, Protocol, get_args
 
 from connector.catalog import CATALOG, REFERENCES, declaration
 from connector.catalog.content import ContentTypeField
-from connector.catalog.field import OPTIONAL, REFUSED, Field, FieldInput, Format
+from connector.catalog.field import OPTIONAL, REFUSED, Field, FieldInput, Format, Kind
 from connector.catalog.resource import Declaration
-from connector.catalog.value import Kind
 from connector.errors import Misused, UnknownName
 from connector.ledger.push_states import LandedRecord, Mode
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from connector.catalog.field import AcceptedWhen, AtLeastOneOf, RequiredWhen
-from connector.catalog.value import Kind
+from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Kind, RequiredWhen
 from connector.errors import SpreadsheetError
 from connector.log import UNSAFE
 from connector.spreadsheet.columns import read_headings

@@ -2,8 +2,8 @@
 
 `history` has a table for each landing table of records, with the same name. Its rows are written in
 the transaction that writes the landing rows. `versions.py` defines how a response changes the
-versions of a record and when they begin and end, `rows.py` defines what counts as a change, and the
-comments of the columns in `schema.py` describe each timestamp.
+versions of a record and when they begin and end, `schema.py` defines what counts as a change, and
+the comments of the columns in `schema.py` describe each timestamp.
 
 The landing row shows the open version, unless only lists showed that version after a detail.
 """
@@ -19,18 +19,18 @@ import duckdb
 import pyarrow as pa
 
 from connector.catalog.resource import Resource
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import from_microseconds, quoted, staged_table
-from connector.warehouse.pull_commands import DeletionProof, FoundDetail
+from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Stream
 from connector.warehouse.queries import ExistingRow
-from connector.warehouse.rows import (
+from connector.warehouse.schema import (
+    HISTORY_COLUMNS,
     RowBatch,
+    columns,
     differing_listed_names,
     ids_table,
     rowids_table,
     timestamp_array,
 )
-from connector.warehouse.schema import HISTORY_COLUMNS, columns
 from connector.warehouse.versions import HistoryEdits, RecordState, Version, VersionEnd
 
 

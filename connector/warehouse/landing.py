@@ -15,11 +15,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
-from connector.catalog.value import Kind
-from connector.ledger.suppression import SuppressionList
+from connector.ledger.person import SuppressionList
 from connector.warehouse import pull_commands
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import iso, literal, quoted, staged_table
 from connector.warehouse.history import History
 from connector.warehouse.pull_commands import (
@@ -27,18 +26,21 @@ from connector.warehouse.pull_commands import (
     DeletionProof,
     Event,
     FoundDetail,
+    Stream,
     UnreadableDetail,
 )
 from connector.warehouse.queries import ExistingRow, created_between, stored_rows
-from connector.warehouse.rows import (
+from connector.warehouse.schema import (
+    PARTS_TABLE,
     RowBatch,
     as_json,
+    columns,
     ids_table,
+    part_columns,
     rowids_table,
     timestamp_array,
     without_surrogates,
 )
-from connector.warehouse.schema import PARTS_TABLE, columns, part_columns
 
 
 @dataclass(frozen=True, slots=True)

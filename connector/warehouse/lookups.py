@@ -21,8 +21,7 @@ import pyarrow.compute as pc
 
 from connector.catalog import declaration
 from connector.catalog.content import ContentTypeField
-from connector.catalog.field import Field
-from connector.catalog.value import Kind, read_datetime
+from connector.catalog.field import Field, Kind, read_datetime
 from connector.ledger.push_states import LandedRecord
 from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, to_microseconds
 from connector.warehouse.runs import PROVEN_AT

@@ -20,21 +20,22 @@ import duckdb
 import pyarrow as pa
 
 from connector.catalog import CATALOG, subjects_of
+from connector.catalog.field import MARK
 from connector.catalog.resource import Declaration
-from connector.catalog.value import MARK
-from connector.ledger.identifiers import PHONE_DIGITS
 from connector.ledger.person import (
+    PHONE_DIGITS,
     Mention,
     Person,
+    SuppressionFilter,
+    SuppressionList,
     find_mentions,
     owned_groups,
     removed_fields,
     without_person,
 )
-from connector.ledger.suppression import SuppressionFilter, SuppressionList
 from connector.warehouse.duckdb_file import literal, quoted, staged_table
 from connector.warehouse.published_file import open_snapshot
-from connector.warehouse.rows import as_json
+from connector.warehouse.schema import as_json
 
 _SCHEMAS = ("landing", "history")
 _BATCH = 1000

@@ -15,10 +15,9 @@ import duckdb
 
 from connector.catalog.resource import Declaration, Resource
 from connector.warehouse import pull_commands
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import from_microseconds, quoted, staged_table, to_microseconds
-from connector.warehouse.pull_commands import LandedRow
-from connector.warehouse.rows import as_json, differing_listed_names, differing_names, ids_table
+from connector.warehouse.pull_commands import LandedRow, Stream
+from connector.warehouse.schema import as_json, differing_listed_names, differing_names, ids_table
 
 _QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent"
 """Statement for the stream's queue, with the parameters `resource` and `parent`."""

@@ -14,13 +14,11 @@ import duckdb
 import pyarrow as pa
 
 from connector.catalog import CATALOG, declaration
-from connector.catalog.value import read_datetime
+from connector.catalog.field import read_datetime
 from connector.ledger.ledger import Identity
-from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.duckdb_file import from_microseconds, iso, literal, quoted, staged_table
 from connector.warehouse.internal_tables import TableRows, column_types
-from connector.warehouse.pull_commands import Event
-from connector.warehouse.rows import ARROW_TYPES, as_json, without_surrogates
+from connector.warehouse.pull_commands import Bookmark, Event, Stream
 from connector.warehouse.runs import (
     PROVEN_AT,
     ResourceRun,
@@ -28,6 +26,7 @@ from connector.warehouse.runs import (
     last_resource_runs,
     read_run_health,
 )
+from connector.warehouse.schema import ARROW_TYPES, as_json, without_surrogates
 
 _ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsorted"})
 """Kinds of event that are only reported once for a resource."""

@@ -37,7 +37,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from connector.catalog.resource import Declaration, Resource
-from connector.warehouse.rows import (
+from connector.warehouse.schema import (
     HALF_PAIR_MARK,
     as_json,
     can_list,

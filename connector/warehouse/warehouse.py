@@ -21,7 +21,6 @@ from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
 from connector.ledger.ledger import Identity
 from connector.warehouse import pull_commands, runs, state
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import (
     KEEP_METADATA,
     convert_errors,
@@ -37,7 +36,7 @@ from connector.warehouse.landing import (
     query_without_erased,
     without_erased,
 )
-from connector.warehouse.pull_commands import Commit, Event
+from connector.warehouse.pull_commands import Commit, Event, Stream
 from connector.warehouse.queries import StreamQueries
 from connector.warehouse.runs import RunHealth
 from connector.warehouse.schema import complete_tables

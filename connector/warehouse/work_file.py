@@ -22,7 +22,7 @@ import duckdb
 from connector.atomic_files import create, sync_folder
 from connector.errors import WarehouseError
 from connector.ledger.ledger import Identity
-from connector.ledger.suppression import SuppressionList
+from connector.ledger.person import SuppressionList
 from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
     ROW_GROUP_ROWS,

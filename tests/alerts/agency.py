@@ -17,8 +17,8 @@ from connector.ledger.ledger import (
 )
 from connector.ledger.quota import day_of
 from connector.settings.model import Settings, load_settings
-from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.duckdb_file import open_file, transaction
+from connector.warehouse.pull_commands import Bookmark, Stream
 from connector.warehouse.runs import (
     Publication,
     ResourceRun,

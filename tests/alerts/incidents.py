@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from connector.cli.session import RunProgress
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.operations.alert_check import check_alerts
 from connector.operations.findings import JobRun
 from connector.pulls import run

@@ -11,8 +11,7 @@ import pytest
 
 from connector.errors import NotDelivered
 from connector.ledger.alert_states import read_alerts
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.operations.alert_check import (
     ALERT_LEASE,
     AlertCheck,

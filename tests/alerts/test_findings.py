@@ -14,8 +14,7 @@ from connector.errors import NotAWarehouse, WarehouseError
 from connector.errors_api import AnswerBroken, TryAgain, Unreachable
 from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal_records import PushHealth, PushRun, UnknownRows
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger, LedgerStatus
+from connector.ledger.ledger import LeaseOwner, Ledger, LedgerStatus
 from connector.ledger.quota import MonthUse, Period
 from connector.operations.findings import (
     AccountProblem,

@@ -8,8 +8,7 @@ from pathlib import Path
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import PushHealth, UnknownRows
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.ledger.push_plan import PushPlan, PushPolicy
 from tests.alerts.agency import START
 

@@ -20,8 +20,7 @@ import pytest
 from connector.errors import BackupError, Misused, NotAWarehouse, SettingsError
 from connector.errors_api import LeaseHeld
 from connector.ledger.erasures import Backups
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.operations.backup import BackupResult, make_backup
 from connector.operations.backup_file import check_backup, is_backup_of, newest_backup
 from connector.operations.restore import RestoreOptions, restore

@@ -13,9 +13,8 @@ import pytest
 
 from connector.catalog import CATALOG, REFERRED_FIRST, declaration, references
 from connector.catalog.content import ContentTypeField
-from connector.catalog.field import REFUSED, REQUIRED, Field, FieldInput
+from connector.catalog.field import REFUSED, REQUIRED, Field, FieldInput, Kind
 from connector.catalog.resource import Declaration, Resource
-from connector.catalog.value import Kind
 from connector.errors import UnknownName
 from generate.documents import endpoint_table, field_table, rule_table, state_table
 

@@ -11,9 +11,8 @@ import pytest
 from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
 from connector.publishing.project_loader import load_project
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.pull_commands import Commit, FoundDetail
+from connector.warehouse.pull_commands import Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import call
 from tests.support.command import variables as without_models

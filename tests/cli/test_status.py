@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.cli.sentences import describe_age
+from connector.cli.terminal import describe_age
 from connector.client import client
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox

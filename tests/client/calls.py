@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.client.client import Client
-from connector.client.endpoint import RecordEndpoint
+from connector.client.client import Client, RecordEndpoint
 from connector.client.request import Observer, Request
 from tests.support.clock import ClientClock
 

@@ -13,8 +13,7 @@ from connector.catalog import CATALOG
 from connector.catalog.booking import Booking
 from connector.catalog.content import ContentItem, ContentTypeField
 from connector.catalog.job import Job
-from connector.client.client import Client
-from connector.client.endpoint import RecordEndpoint
+from connector.client.client import Client, RecordEndpoint
 from connector.errors import Misused, UnknownName
 from connector.errors_api import Forbidden, NotFound, Unauthorized, ValidationFailed
 from connector.sandbox.server import Sandbox

@@ -30,7 +30,7 @@ from typing import Literal
 
 from connector.catalog.field import REQUIRED, field
 from connector.catalog.resource import Resource
-from connector.catalog.value import Uuid
+from connector.catalog.field import Uuid
 
 ErrandStatus = Literal["running", "ended"]
 

@@ -13,9 +13,8 @@ import pytest
 from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
 from connector.publishing.publication import prepare_draft
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.pull_commands import Commit, FoundDetail
+from connector.warehouse.pull_commands import Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from pipelines.accounts import Account
 from pipelines.graph import KEYS

@@ -16,8 +16,7 @@ from dagster._core.instance.runs.run_domain import RunDomain
 
 from connector import CATALOG, PullReport, Warehouse, pull
 from connector.client.client import Client
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from connector.warehouse.runs import last_publications

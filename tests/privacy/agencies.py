@@ -15,14 +15,12 @@ from connector.catalog import CATALOG
 from connector.client.request import Request
 from connector.ledger.journal_records import Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
 from connector.settings.model import Settings
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file, quoted
-from connector.warehouse.pull_commands import Commit, DeletionProof, Event, FoundDetail
+from connector.warehouse.pull_commands import Commit, DeletionProof, Event, FoundDetail, Stream
 from connector.warehouse.runs import Run, begin_run
 from connector.warehouse.warehouse import Warehouse
 from tests.privacy.populated_agency import load_folder_settings

@@ -23,17 +23,15 @@ from connector.cli import main
 from connector.client.request import Request
 from connector.ledger.journal_records import Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
 from connector.publishing.publication import publish
 from connector.pushes.landed_writes import copy_journal
 from connector.report.page import REPORT_FILE
 from connector.settings.model import Settings, load_settings
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.pull_commands import Commit, Event, FoundDetail
+from connector.warehouse.pull_commands import Commit, Event, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.publishing.demonstration import AT, load_generated_records
 

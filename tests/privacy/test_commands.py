@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.ledger.identifiers import make_key
+from connector.ledger.person import make_key
 from tests.privacy.populated_agency import EMAIL, TRACES, copy_populated_agency, run_in_folder
 
 

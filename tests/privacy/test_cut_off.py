@@ -15,8 +15,7 @@ from connector.client.request import Request
 from connector.errors import Misused
 from connector.errors_api import LeaseHeld
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.privacy.erase import erase
 from connector.pulls.run_context import PULL_LEASE
 from tests.privacy.populated_agency import (

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from connector.ledger.erasures import Erasures
-from connector.ledger.identifiers import fingerprint_of
 from connector.ledger.ledger import Ledger
+from connector.ledger.person import fingerprint_of
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.privacy.populated_agency import find_traces

@@ -9,9 +9,18 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import Misused
-from connector.ledger.identifiers import KEY_FILE, identifier_hash, is_in_text, make_key, normalize
-from connector.ledger.person import Mention, Person, find_mentions, without_person
-from connector.ledger.suppression import SuppressionList
+from connector.ledger.person import (
+    KEY_FILE,
+    Mention,
+    Person,
+    SuppressionList,
+    find_mentions,
+    identifier_hash,
+    is_in_text,
+    make_key,
+    normalize,
+    without_person,
+)
 from connector.privacy.locate import seed_of
 from connector.spreadsheet.persons import TableMatches, remove_rows, rows_about, search_table
 

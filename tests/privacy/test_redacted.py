@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from connector.catalog.value import MARK
+from connector.catalog.field import MARK
 from connector.client.response import as_body
 from connector.errors import Misused
 from connector.ledger.push_plan import as_text

@@ -32,8 +32,7 @@ from connector.publishing.publication import project_of, publish
 from connector.publishing.starter import OWN_FILES, SOURCES_FILE, write_dbt_project
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
-from connector.warehouse.bookmark import Bookmark, Stream
-from connector.warehouse.pull_commands import Commit, FoundDetail
+from connector.warehouse.pull_commands import Bookmark, Commit, FoundDetail, Stream
 from tests.publishing.agency import PublishingAccount, list_columns
 from tests.repository import ROOT
 from tests.support.command import call

@@ -11,8 +11,7 @@ import pytest
 
 from connector.operations.verify import verify
 from connector.pulls import resource_pull
-from connector.pulls.error_hints import describe_row_difference
-from connector.pulls.outcome import PullReport
+from connector.pulls.outcome import PullReport, describe_row_difference
 from connector.pulls.resource_pull import PullOptions, PullResult
 from connector.pulls.run import pull
 from connector.sandbox.faults import HtmlPage

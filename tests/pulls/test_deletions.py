@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.pulls.error_hints import next_action
+from connector.pulls.outcome import next_action
 from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull
 from connector.sandbox.exchange import Fault

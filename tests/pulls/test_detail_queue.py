@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from connector.catalog.job import Job
 from connector.pulls.deletion_guard import MassDeletionGuard
 from connector.pulls.detail_queue import DetailReads
-from connector.warehouse.bookmark import Bookmark
 from connector.warehouse.pull_commands import (
     BATCH_RECORDS_MAX,
+    Bookmark,
     Commit,
     DeletionProof,
     FoundDetail,

@@ -14,9 +14,8 @@ from unittest.mock import patch
 
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.landing import LandedCounts
-from connector.warehouse.pull_commands import Commit
+from connector.warehouse.pull_commands import Commit, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import differences, published, pulled, rows
 from tests.support.clock import Clock

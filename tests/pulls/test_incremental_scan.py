@@ -11,8 +11,7 @@ from typing import Literal
 import pytest
 
 from connector.pulls.listing import predicted_boundary
-from connector.warehouse.bookmark import Bookmark
-from connector.warehouse.pull_commands import Commit, LandedRow
+from connector.warehouse.pull_commands import Bookmark, Commit, LandedRow
 from tests.simulation.checkers import differences
 from tests.simulation.harness import START
 from tests.simulation.mirror import KillPoint, Mirror

@@ -16,9 +16,8 @@ from connector.errors import WarehouseError
 from connector.publishing.publication import publish
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.landing import LandedCounts
-from connector.warehouse.pull_commands import Commit
+from connector.warehouse.pull_commands import Commit, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import differences, published, pulled, settings_of
 from tests.support.clock import Time

@@ -10,8 +10,7 @@ from threading import Event
 import pytest
 
 from connector.errors_api import LeaseHeld
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.support.agency import differences, pulled, settings_of

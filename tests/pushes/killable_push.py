@@ -107,7 +107,7 @@ async def end_at_first_wait(seconds: float) -> None:
 
 def count_steps(dies_at: int | None) -> list[dict[str, Any]]:
     """Number the steps in the returned list, and kill the process at the given step."""
-    from connector.client import transport  # noqa: PLC0415
+    from connector.client import connection  # noqa: PLC0415
     from connector.ledger import ledger  # noqa: PLC0415
     from connector.warehouse import warehouse  # noqa: PLC0415
 
@@ -143,7 +143,7 @@ def count_steps(dies_at: int | None) -> list[dict[str, Any]]:
                 begun[0] += parameters.method != "GET"
             pass_step(step)
 
-    closing = transport.StreamedResponse.close
+    closing = connection.StreamedResponse.close
 
     def close(self: Any) -> None:
         closing(self)
@@ -151,6 +151,6 @@ def count_steps(dies_at: int | None) -> list[dict[str, Any]]:
 
     vars(ledger)["transaction"] = count_calls(vars(ledger)["transaction"], "journal")
     vars(warehouse)["transaction"] = count_calls(vars(warehouse)["transaction"], "warehouse")
-    setattr(transport.StreamedResponse, "close", close)  # noqa: B010
+    setattr(connection.StreamedResponse, "close", close)  # noqa: B010
     vars(aiohttp)["TraceConfig"] = Tracing
     return passed

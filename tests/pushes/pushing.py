@@ -20,8 +20,7 @@ from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
-from connector.pushes.batch import apply, resolve, settle
-from connector.pushes.batch_report import BatchReport, Decision
+from connector.pushes.batch import BatchReport, Decision, apply, resolve, settle
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse

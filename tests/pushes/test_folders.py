@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connector.catalog import declaration
-from connector.catalog.page import Page
+from connector.catalog.resource import Page
 from connector.ledger.push_states import Task
 from connector.pulls.run import pull
 from connector.pushes.create_lookup import find_existing

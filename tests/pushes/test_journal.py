@@ -19,8 +19,7 @@ from connector.ledger import journal as journal_module
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import Changes, PendingCount, RowKey, Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowResult, fingerprint
 from connector.ledger.push_states import Task
 from tests.pushes.pushing import make_conversion, make_create, make_creates, make_plan, make_update

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from connector.ledger.push_plan import PushPlan
-from connector.pushes.batch_report import BatchReport
+from connector.pushes.batch import BatchReport
 from connector.sandbox.faults import Drop, PlannedFault
 from connector.sandbox.server import Sandbox
 from tests.pushes.killable_push import (

@@ -40,7 +40,7 @@ from pathlib import Path
 from connector.catalog import CATALOG
 from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import Task
-from connector.ledger.ledger import Ledger; from connector.ledger.lease import LeaseOwner
+from connector.ledger.ledger import Ledger; from connector.ledger.ledger import LeaseOwner
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.journal import Journal
 from connector.client.request import build_create_request

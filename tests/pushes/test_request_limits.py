@@ -11,11 +11,10 @@ import pytest
 from connector.errors import Misused
 from connector.errors_api import LeaseHeld
 from connector.ledger.journal_writer import PUSH_LEASE
-from connector.ledger.lease import LeaseOwner
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.ledger.quota import MonthUse
 from connector.pulls.outcome import Progress
-from connector.pushes.batch_report import BatchReport
+from connector.pushes.batch import BatchReport
 from connector.sandbox.faults import Drop, Limited, Status
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (

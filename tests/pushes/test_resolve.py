@@ -11,7 +11,7 @@ from connector.errors import Misused, UnknownName
 from connector.errors_api import NotFound
 from connector.ledger.push_plan import PushPolicy
 from connector.pulls.run import pull
-from connector.pushes.batch_report import DeclaredRecord
+from connector.pushes.batch import DeclaredRecord
 from connector.sandbox.faults import Drop, HtmlPage
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (

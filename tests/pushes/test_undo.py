@@ -14,7 +14,7 @@ from connector.errors import UnknownName
 from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.push_plan import RowResult
 from connector.ledger.push_states import Task
-from connector.pushes.batch_report import DeclaredRecord
+from connector.pushes.batch import DeclaredRecord
 from connector.pushes.undo import undo
 from connector.pushes.undo_report import UndoReport
 from connector.sandbox.faults import Drop, Status

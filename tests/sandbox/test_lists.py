@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from connector.catalog import CATALOG
-from connector.catalog.field import Filter
-from connector.catalog.value import Kind
+from connector.catalog.field import Filter, Kind
 from tests.sandbox.world import ServedSandbox
 
 SORTS = [(name, sort) for name, each in CATALOG.items() for sort in each.sortable]

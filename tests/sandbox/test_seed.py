@@ -12,7 +12,7 @@ import pytest
 
 from connector.catalog import CATALOG, references
 from connector.catalog.content import ContentTypeField
-from connector.catalog.value import read_datetime
+from connector.catalog.field import read_datetime
 from connector.sandbox.random_values import LEAD_STATUSES, USERS
 from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store

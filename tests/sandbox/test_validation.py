@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connector.catalog import CATALOG
-from connector.catalog.value import Kind
+from connector.catalog.field import Kind
 from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, ServedSandbox
 
 INPUTS = [

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import httpx
 
 from connector.catalog import CATALOG, references
+from connector.catalog.field import Kind
 from connector.catalog.resource import Declaration
-from connector.catalog.value import Kind
 from connector.sandbox.random_values import LEAD_STATUSES, USERS
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store

@@ -9,9 +9,8 @@ import pytest
 
 from connector.errors import SettingsError, UnknownName
 from connector.operations.backup import FOLDERS
-from connector.settings.accounts import ConfiguredAccount, configured_accounts
 from connector.settings.layers import OWN_FOLDERS, OWN_PREFIXES
-from connector.settings.model import load_settings
+from connector.settings.model import ConfiguredAccount, configured_accounts, load_settings
 from tests.repository import ROOT
 
 WELL = "[accounts.acme]\nbase_url = 'https://acme.example'\napi_key_file = 'acme.key'\n"

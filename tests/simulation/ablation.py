@@ -21,9 +21,8 @@ from connector.pulls import first_load, incremental_scan, verification_pass
 from connector.pulls import resource_pull as pulls
 from connector.pulls.incremental_scan import IncrementalScan, ScanResult
 from connector.pulls.listing import Listing
-from connector.warehouse import bookmark as bookmarks
-from connector.warehouse.bookmark import Bookmark
-from connector.warehouse.pull_commands import Commit, DeletionProof, Steps
+from connector.warehouse import pull_commands
+from connector.warehouse.pull_commands import Bookmark, Commit, DeletionProof, Steps
 from tests.simulation import world
 from tests.simulation.harness import START
 from tests.simulation.mirror import Mirror, PullEnd
@@ -80,7 +79,7 @@ def floor_three_seconds_high(patch: pytest.MonkeyPatch) -> None:
 
 def clock_set_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
     """The floor does not change when the server's clock is set back."""
-    for owner in (incremental_scan, verification_pass, bookmarks):
+    for owner in (incremental_scan, verification_pass, pull_commands):
         changed(
             patch, owner, "with_clock_change", ("before - ahead <= CLOCK_SLACK_SECONDS", "True")
         )

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from connector.warehouse.bookmark import Bookmark, floor_of
-from connector.warehouse.pull_commands import Commit
+from connector.warehouse.pull_commands import Bookmark, Commit, floor_of
 from tests.simulation.harness import Broken
 from tests.simulation.mirror import Mirror, moment
 

@@ -13,17 +13,16 @@ from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any
 
-from connector.catalog.page import Page
-from connector.catalog.resource import Resource
-from connector.catalog.value import read_datetime
+from connector.catalog.field import read_datetime
+from connector.catalog.resource import Page, Resource
 from connector.errors import ConnectorError
 from connector.errors_api import NoAnswer
 from connector.pulls.resource_pull import PullOptions, PullResult, pull
 from connector.warehouse import pull_commands
-from connector.warehouse.bookmark import Bookmark
 from connector.warehouse.pull_commands import (
     UNREAD_AMONG,
     UNREAD_MAX,
+    Bookmark,
     Commit,
     DeletionProof,
     FoundDetail,

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from connector.catalog.page import Page
-from connector.catalog.resource import Resource
+from connector.catalog.resource import Page, Resource
 from connector.pulls.deletion_guard import MassDeletionGuard
 from connector.pulls.resource_pull import PullOptions, PullResult
 from connector.warehouse.pull_commands import DeletionProof, Outcome

@@ -15,8 +15,7 @@ from operator import itemgetter
 
 import pytest
 
-from connector.catalog.page import Page
-from connector.catalog.resource import Resource
+from connector.catalog.resource import Page, Resource
 from connector.warehouse.pull_commands import Outcome, UnreadableDetail
 from tests.repository import ROOT
 from tests.seeds import seeds

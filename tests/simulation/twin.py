@@ -16,8 +16,8 @@ from operator import attrgetter
 from typing import Any
 
 from connector.catalog import CATALOG
+from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
-from connector.catalog.value import Kind
 from connector.sandbox.api_answer import Rejection
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.record_table import AnswerShape, shown_moment, stored_moment, truncate_moment

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Literal
 
-from connector.catalog.page import Page
-from connector.catalog.resource import Resource
+from connector.catalog.resource import Page, Resource
 from connector.client.answer_fit import misfit_of_id
 from connector.errors_api import NoAnswer, ServerFailed, UnreadableAnswer
 from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail

@@ -18,7 +18,6 @@ from connector.catalog import CATALOG
 from connector.catalog.job import Job
 from connector.errors import WarehouseBusy
 from connector.warehouse import warehouse as warehouse_module
-from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import (
     BLOCK_BYTES,
     is_requested,
@@ -26,7 +25,7 @@ from connector.warehouse.duckdb_file import (
     open_file,
     transaction,
 )
-from connector.warehouse.pull_commands import Commit, Event, FoundDetail
+from connector.warehouse.pull_commands import Commit, Event, FoundDetail, Stream
 from connector.warehouse.runs import Run, begin_run, end_resource, last_runs
 from connector.warehouse.state import take_notices, write_notice
 from connector.warehouse.warehouse import Warehouse

@@ -17,10 +17,16 @@ from connector.catalog.candidate import Candidate
 from connector.catalog.job import Job
 from connector.errors import NotAWarehouse, WarehouseBusy
 from connector.warehouse import pull_commands
-from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.landing import LandedCounts
-from connector.warehouse.pull_commands import Commit, DeletionProof, Event, FoundDetail
+from connector.warehouse.pull_commands import (
+    Bookmark,
+    Commit,
+    DeletionProof,
+    Event,
+    FoundDetail,
+    Stream,
+)
 from connector.warehouse.state import read_bookmark, read_status
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows

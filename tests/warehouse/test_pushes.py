@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from connector.ledger.push_plan import Problem, RowResult
-from connector.pushes.batch_report import BatchReport
+from connector.pushes.batch import BatchReport
 from connector.pushes.landed_writes import copy_and_publish
 from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from connector.catalog import CATALOG
-from connector.catalog.value import read_datetime
+from connector.catalog.field import read_datetime
 from connector.client.request import (
     build_convert_request,
     build_create_request,

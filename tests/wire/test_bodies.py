@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.catalog.value import is_redacted
+from connector.catalog.field import is_redacted
 from connector.client.response import DEPTH_MAX, BodyDecoder, as_body, parse
 
 JSON = st.recursive(

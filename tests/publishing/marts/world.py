@@ -18,8 +18,7 @@ from connector.catalog import CATALOG
 from connector.publishing.build import build
 from connector.publishing.project import BuildResult, Project
 from connector.publishing.project_loader import load_project
-from connector.warehouse.bookmark import Bookmark, Stream
-from connector.warehouse.pull_commands import Commit, DeletionProof, FoundDetail
+from connector.warehouse.pull_commands import Bookmark, Commit, DeletionProof, FoundDetail, Stream
 from connector.warehouse.runs import Run, begin_run
 from connector.warehouse.warehouse import Warehouse
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.catalog import declaration
-from connector.catalog.page import Page
-from connector.catalog.resource import Resource
+from connector.catalog.resource import Page, Resource
 from connector.client.request import (
     Request,
     build_convert_request,

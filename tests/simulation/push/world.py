@@ -16,9 +16,8 @@ from functools import cache
 from typing import Any
 
 from connector.catalog import declaration
-from connector.catalog.page import Page
-from connector.catalog.resource import Resource
-from connector.catalog.value import read_datetime
+from connector.catalog.field import read_datetime
+from connector.catalog.resource import Page, Resource
 from connector.client.answer_fit import misfit_of_id
 from connector.client.request import Request
 from connector.client.response import Response

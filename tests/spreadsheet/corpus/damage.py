@@ -10,8 +10,8 @@ from typing import Any
 from connector.errors import SpreadsheetError
 from connector.pushes.file_warnings import LostColumns, ask_about_warnings
 from connector.spreadsheet.check import check
-from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import map_headings
+from connector.spreadsheet.row_reader import ColumnMeanings
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.meaning.sheet import DeclaredLanding, make_target
 

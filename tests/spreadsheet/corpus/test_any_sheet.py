@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from connector.catalog import CATALOG
-from connector.catalog.value import Kind
+from connector.catalog.field import Kind
 from connector.errors import ConnectorError
 from connector.spreadsheet.target_columns import TargetColumn, target_columns
 from tests.spreadsheet.corpus.cases import HEAD, make_person

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from connector.catalog import CATALOG
-from connector.catalog.value import Kind
+from connector.catalog.field import Kind
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, CellReader, cell_reader
 from connector.spreadsheet.numbers import apply_format
 from connector.spreadsheet.problems import (

@@ -8,9 +8,9 @@ from datetime import date, datetime
 import pytest
 
 from connector.spreadsheet.check import check
-from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.problems import Cell, PartlyVisibleCell
+from connector.spreadsheet.row_reader import ColumnMeanings
 from tests.spreadsheet.meaning.sheet import CANDIDATE, DeclaredLanding, make_table, make_target
 
 

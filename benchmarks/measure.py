@@ -92,7 +92,7 @@ class Line:
 HEADINGS = ("Ratio", "Measured", "Size", "Figure", "Reference", "Bound", "Met")
 
 
-def compare(
+def measured_line(
     what: str,
     size: str,
     figures: Sequence[float],
@@ -114,7 +114,7 @@ def compare(
     return Line(what, size, figure, unit, reference, reference_name, ratio, bound, curve, scale)
 
 
-def rounds(size: int, sizes: Sequence[int]) -> range:
+def measured_rounds(size: int, sizes: Sequence[int]) -> range:
     """Return the rounds to measure: five, or three at the largest of several sizes."""
     return range(ROUNDS_AT_LARGEST if size == max(sizes) > min(sizes) else ROUNDS)
 
@@ -145,18 +145,18 @@ def run(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Cos
     return Cost(used.ru_utime + used.ru_stime, wall, kilobytes * 1024 / 1e6, output)
 
 
-def python(module: str, *arguments: object) -> list[str]:
+def module_command(module: str, *arguments: object) -> list[str]:
     """Return the command line of a module of this folder."""
     return [sys.executable, "-m", f"benchmarks.{module}", *(str(each) for each in arguments)]
 
 
-def connector(*arguments: object) -> list[str]:
+def connector_command(*arguments: object) -> list[str]:
     """Return the command line of a `connector` command."""
     start = "from connector.cli import main; main(prog_name='connector')"
     return [sys.executable, "-c", start, *(str(each) for each in arguments)]
 
 
-def environ(
+def account_environ(
     data: Path, base_url: str = "http://127.0.0.1:9", models: str = "off"
 ) -> dict[str, str]:
     """Return the settings of an account whose folder is `data`."""
@@ -169,9 +169,9 @@ def environ(
 
 
 @contextmanager
-def sandbox(folder: Path, *options: object) -> Iterator[str]:
+def serve_sandbox(folder: Path, *options: object) -> Iterator[str]:
     """Serve a sandbox from a separate process, and yield its address."""
-    command = connector("sandbox", "--port", 0, "--data", folder / "sandbox.db", *options)
+    command = connector_command("sandbox", "--port", 0, "--data", folder / "sandbox.db", *options)
     with subprocess.Popen(  # noqa: S603  # the command is our own
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:

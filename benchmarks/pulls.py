@@ -19,13 +19,13 @@ from benchmarks.measure import (
     Bound,
     Cost,
     Line,
-    compare,
-    connector,
-    environ,
-    python,
-    rounds,
+    account_environ,
+    connector_command,
+    measured_line,
+    measured_rounds,
+    module_command,
     run,
-    sandbox,
+    serve_sandbox,
 )
 
 SIZES = (200, 2_000, 20_000)
@@ -41,7 +41,7 @@ def measure(is_quick: bool) -> Iterator[Line]:
     for size in sizes:
         with (
             tempfile.TemporaryDirectory() as name,
-            sandbox(Path(name), "--candidates", size) as base_url,
+            serve_sandbox(Path(name), "--candidates", size) as base_url,
         ):
             costs = _measure_size(Path(name), base_url, size, sizes)
         seconds = {what: [each.processor for each in every] for what, every in costs.items()}
@@ -54,23 +54,23 @@ def _measure_size(
 ) -> dict[str, list[Cost]]:
     """Return the costs of each command, of every round."""
     costs: dict[str, list[Cost]] = defaultdict(list)
-    naive, data = folder / "naive.duckdb", environ(folder / "data", base_url, models="on")
-    run(connector("pull"), data)
-    for number in rounds(size, sizes):
-        costs["script"].append(run(python("naive", "pull", base_url, KEY, naive)))
-        costs["aiohttp"].append(run(python("naive", "pull-aiohttp", base_url, KEY, naive)))
-        load = connector("pull", "candidates")
-        costs["load"].append(run(load, environ(folder / f"loaded{number}", base_url)))
-        costs["quiet"].append(run(connector("pull"), data))
-        costs["status"].append(run(connector("status"), data))
+    naive, data = folder / "naive.duckdb", account_environ(folder / "data", base_url, models="on")
+    run(connector_command("pull"), data)
+    for number in measured_rounds(size, sizes):
+        costs["script"].append(run(module_command("naive", "pull", base_url, KEY, naive)))
+        costs["aiohttp"].append(run(module_command("naive", "pull-aiohttp", base_url, KEY, naive)))
+        load = connector_command("pull", "candidates")
+        costs["load"].append(run(load, account_environ(folder / f"loaded{number}", base_url)))
+        costs["quiet"].append(run(connector_command("pull"), data))
+        costs["status"].append(run(connector_command("status"), data))
         if size == min(sizes):
             costs["python"].append(run([sys.executable, "-c", "pass"]))
-            costs["help"].append(run(connector("--help")))
-            costs["version"].append(run(connector("--version")))
+            costs["help"].append(run(connector_command("--help")))
+            costs["version"].append(run(connector_command("--version")))
     # Changes come last: for two minutes after a change, a pull reads the changed records again.
-    for number in rounds(size, sizes):
+    for number in measured_rounds(size, sizes):
         _change(base_url, number, size)
-        costs["changed"].append(run(connector("pull"), data))
+        costs["changed"].append(run(connector_command("pull"), data))
     return costs
 
 
@@ -79,7 +79,7 @@ def _load_lines(
 ) -> Iterator[Line]:
     what, shown = "first load, models off", f"{size:,} candidates"
     for name, reason in (("httpx", _FIRST_LOAD), ("aiohttp", _FIRST_LOAD_AIOHTTP)):
-        yield compare(
+        yield measured_line(
             what,
             shown,
             seconds["load"],
@@ -89,7 +89,7 @@ def _load_lines(
             curve="First load" if name == "httpx" else "",
             scale=size,
         )
-    yield compare(f"{what}: memory", shown, memory, unit="MB")
+    yield measured_line(f"{what}: memory", shown, memory, unit="MB")
 
 
 _FIRST_LOAD = (
@@ -113,7 +113,7 @@ def _change_lines(
     shown = f"{size + OTHERS:,} records"
     script = seconds["script"], "script with httpx"
     is_middle, is_largest = size == 2_000, size == 20_000
-    yield compare(
+    yield measured_line(
         "pull without changes, models on",
         shown,
         seconds["quiet"],
@@ -121,14 +121,14 @@ def _change_lines(
         bound=Bound(1.0, reason=_QUIET) if is_middle else None,
     )
     if is_middle:
-        yield compare(
+        yield measured_line(
             "pull without changes, models on",
             shown,
             quiet_wall,
             bound=Bound(1.2, reason=_QUIET),
             unit="s (wall)",
         )
-    yield compare(
+    yield measured_line(
         f"pull of {CHANGED} changes, models on",
         shown,
         seconds["changed"],
@@ -137,7 +137,7 @@ def _change_lines(
         curve=f"Pull of {CHANGED} changes",
         scale=size,
     )
-    yield compare(
+    yield measured_line(
         "`connector status`",
         shown,
         seconds["status"],
@@ -146,7 +146,9 @@ def _change_lines(
     for name in ("help", "version"):
         if name in seconds:
             start = seconds["python"], "start of Python"
-            yield compare(f"`connector --{name}`", "", seconds[name], *start, bound=Bound(0.15))
+            yield measured_line(
+                f"`connector --{name}`", "", seconds[name], *start, bound=Bound(0.15)
+            )
 
 
 def _change(base_url: str, number: int, size: int) -> None:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.measure import Bound, Line, compare, environ, python, run
+from benchmarks.measure import Bound, Line, account_environ, measured_line, module_command, run
 
 SIZES = (20_000, 200_000)
 CHANGED = 100
@@ -36,7 +36,7 @@ def pull_here(size: int, folder: Path, changes: int) -> None:
     step = size // CHANGED
     changed = range(step // 2, size, step) if changes else ()
     sys.meta_path.insert(0, WithoutUnused())
-    settings = load_settings({}, environ(folder), folder)
+    settings = load_settings({}, account_environ(folder), folder)
     report = asyncio.run(
         pull(settings, ("candidates",), connect=make_client_factory(size, changed))
     )
@@ -57,11 +57,12 @@ def measure_sizes(sizes: tuple[int, ...]) -> Iterator[Line]:
         shown = f"{size:,} candidates"
         with tempfile.TemporaryDirectory() as name:
             load, quiet, changed = (
-                run(python("scale", "--here", size, name, changes)) for changes in (0, 0, CHANGED)
+                run(module_command("scale", "--here", size, name, changes))
+                for changes in (0, 0, CHANGED)
             )
         per_record = load.processor / size * 1000
         first = first or per_record
-        yield compare(
+        yield measured_line(
             "first load without a network: milliseconds per record",
             shown,
             [per_record],
@@ -71,15 +72,15 @@ def measure_sizes(sizes: tuple[int, ...]) -> Iterator[Line]:
             unit="ms",
         )
         megabytes = MEGABYTES_MAX.get(size)
-        yield compare(
+        yield measured_line(
             "first load without a network: memory",
             shown,
             [load.memory],
             bound=Bound(megabytes, reason=_MEMORY) if megabytes else None,
             unit="MB",
         )
-        yield compare("pull without changes", shown, [quiet.processor])
-        yield compare(f"pull of {CHANGED} changes", shown, [changed.processor])
+        yield measured_line("pull without changes", shown, [quiet.processor])
+        yield measured_line(f"pull of {CHANGED} changes", shown, [changed.processor])
 
 
 if __name__ == "__main__":

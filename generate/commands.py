@@ -19,7 +19,7 @@ For everyone who uses the terminal. Look up here each command and option, as `--
 """
 
 
-def commands() -> Texts:
+def command_reference() -> Texts:
     """The page."""
     parts = [
         _HEAD,

@@ -21,7 +21,7 @@ from connector.catalog.field import (
     Rule,
 )
 from connector.catalog.resource import Declaration, Operation
-from generate.files import Texts, block, block_names, read, with_block
+from generate.files import Texts, block_content, block_names, read_or_empty, replace_block
 
 _API, _PERSONAL = "docs/API.md", "docs/PERSONAL_DATA.md"
 _OPERATIONS: Mapping[Operation, tuple[str, str, str]] = {
@@ -37,16 +37,16 @@ _OPERATIONS: Mapping[Operation, tuple[str, str, str]] = {
 Row = tuple[str, ...]
 
 
-def api() -> Texts:
+def api_page() -> Texts:
     """The page of the API, with the tables of every resource."""
-    text = read(_API)
+    text = read_or_empty(_API)
     own = set(block_names(text))
     for resource in CATALOG.values():
         for kind, lines in _tables(resource, text).items():
             if f"{kind} of {resource.name}" in own:
                 text = _filled(text, f"{kind} of {resource.name}", lines)
     parts = ContentTypeField.fields_declared.values()
-    notes = _kept(block(text, "fields of a content type"), (0,), 3)
+    notes = _kept(block_content(text, "fields of a content type"), (0,), 3)
     rows = (
         (f"`{f.name}`", str(f.kind), _quoted(f.values), notes.get((f"`{f.name}`",), ""))
         for f in parts
@@ -85,7 +85,7 @@ def _tables(resource: Declaration, text: str) -> dict[str, list[str]]:
 
 
 def _filled(text: str, name: str, lines: Iterable[str]) -> str:
-    return with_block(text, name, "".join(f"{line}\n".replace(" \n", "\n") for line in lines))
+    return replace_block(text, name, "".join(f"{line}\n".replace(" \n", "\n") for line in lines))
 
 
 def _table(header: Row, rows: Iterable[Row]) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 def field_table(resource: Declaration, text: str = "") -> Iterator[str]:
     """What is declared of each field, with the notes that the text's own table has."""
-    notes = _kept(block(text, f"fields of {resource.name}"), (0,), 9)
+    notes = _kept(block_content(text, f"fields of {resource.name}"), (0,), 9)
     header = (
         "Field",
         "Type",
@@ -206,7 +206,7 @@ def state_table(resource: Declaration) -> Iterator[str]:
 
 def endpoint_table(resource: Declaration, text: str = "") -> Iterator[str]:
     """The requests that a resource takes, with what the text's own table says of their bodies."""
-    written = block(text, f"endpoints of {resource.name}")
+    written = block_content(text, f"endpoints of {resource.name}")
     bodies, answers = _kept(written, (1, 2), 5), _kept(written, (1, 2), 7)
     header = ("Operation", "Method", "Path", "Scope", "Query", "Body", "Status", "Answer")
     rows = []
@@ -272,9 +272,9 @@ def _scopes() -> Iterator[str]:
 # -- Personal data ---------------------------------------------------------------------------------
 
 
-def personal_data() -> Texts:
+def personal_data_page() -> Texts:
     """The page on personal data: whose each field is, and of which class."""
-    text = _filled(read(_PERSONAL), "owners", _owners())
+    text = _filled(read_or_empty(_PERSONAL), "owners", _owners())
     return {_PERSONAL: _filled(text, "classes", _classes())}
 
 

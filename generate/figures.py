@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.measure import HEADINGS, Bound, Line
 from connector.report.charts import PALETTE, Theme
-from generate.files import Texts, block_names, read, with_block
+from generate.files import Texts, block_names, read_or_empty, replace_block
 
 MEASURED = "docs/figures/peers.json"
 OURS = "this connector"
@@ -37,26 +37,26 @@ _NOISE = 1.1
 Run = Mapping[str, Any]
 
 
-def peers() -> Texts:
+def peer_figures() -> Texts:
     """The tables of both pages and the picture in both themes."""
-    measured = json.loads(read(MEASURED))
+    measured = json.loads(read_or_empty(MEASURED))
     runs: dict[str, dict[str, Run]] = {}
     for each in measured["runs"]:
         runs.setdefault(each["copier"], {})[each["run"]] = each
-    page, limit = read(_PAGE), f"limit of {measured['limit']} a minute"
-    page = with_block(page, "cost of copies", _costs(runs))
-    page = with_block(page, "truth of copies", _truths(runs))
-    page = with_block(page, "copies under a limit", _limited(runs, limit))
-    page = with_block(page, "where others win", _wins(runs, limit))
+    page, limit = read_or_empty(_PAGE), f"limit of {measured['limit']} a minute"
+    page = replace_block(page, "cost of copies", _costs(runs))
+    page = replace_block(page, "truth of copies", _truths(runs))
+    page = replace_block(page, "copies under a limit", _limited(runs, limit))
+    page = replace_block(page, "where others win", _wins(runs, limit))
     texts = {_PAGE: page}
-    if "why not" in block_names(read(_README)):
-        texts[_README] = with_block(read(_README), "why not", _why_not(runs, limit))
+    if "why not" in block_names(read_or_empty(_README)):
+        texts[_README] = replace_block(read_or_empty(_README), "why not", _why_not(runs, limit))
     for theme in _THEMES:
         texts[_PICTURE.format(theme)] = _picture(runs, theme, measured["records"])
     return texts
 
 
-def wrong(run: Run) -> int:
+def count_wrong_rows(run: Run) -> int:
     """The rows of a copy that are not as the API has them."""
     return int(run["missing"] + run["ghosts"] + run["stale"])
 
@@ -94,7 +94,7 @@ def _truths(runs: Mapping[str, Mapping[str, Run]]) -> str:
 def _truth(run: Run) -> str:
     if not run["has_succeeded"]:
         return "failed"
-    if not wrong(run):
+    if not count_wrong_rows(run):
         return "exact"
     parts = ((run["missing"], "missing"), (run["ghosts"], "ghosts"), (run["stale"], "stale"))
     return ", ".join(f"{count} {what}" for count, what in parts if count)
@@ -155,7 +155,7 @@ def _why_not(runs: Mapping[str, Mapping[str, Run]], limit: str) -> str:
 def _wrong_rows(run: Run) -> str:
     if not run["has_succeeded"]:
         return "failed"
-    count = wrong(run)
+    count = count_wrong_rows(run)
     return "none" if not count else f"{count:,} row{'s' if count > 1 else ''}"
 
 
@@ -177,7 +177,7 @@ def _picture(runs: Mapping[str, Mapping[str, Run]], theme: Theme, records: int) 
             float(each["65 changes"]["requests"]) for each in runs.values()
         ],
         "Rows wrong, quiet again": [
-            float(sum(wrong(each[name]) for name in _QUIET)) for each in runs.values()
+            float(sum(count_wrong_rows(each[name]) for name in _QUIET)) for each in runs.values()
         ],
         "Processor seconds, first load": [
             each["first load"]["processor_seconds"] for each in runs.values()
@@ -217,9 +217,9 @@ def _bars(left: int, title: str, values: list[float], colours: Mapping[str, str]
 # -- Benchmarks ------------------------------------------------------------------------------------
 
 
-def benchmarks() -> Texts:
+def benchmark_figures() -> Texts:
     """Return the table of `make bench` in `docs/BENCHMARKS.md`, and its plot in both themes."""
-    measured = json.loads(read(_BENCHMARKS))
+    measured = json.loads(read_or_empty(_BENCHMARKS))
     lines = [_line(each) for topic in measured["lines"].values() for each in topic]
     lines.sort(key=lambda each: each.bound is None)
     missed = [each for each in lines if not each.is_met]
@@ -231,7 +231,7 @@ def benchmarks() -> Texts:
         assert each.bound is not None
         beside = f", next to {each.reference_name}" if each.bound.of == "ratio" else ""
         inside += f"- {each.what}, {each.size}{beside}. {each.bound.reason}\n"
-    texts = {_PAGE: with_block(read(_PAGE), "benchmarks", inside)}
+    texts = {_PAGE: replace_block(read_or_empty(_PAGE), "benchmarks", inside)}
     curves: dict[str, list[Line]] = {}
     for each in lines:
         if each.curve:
@@ -312,17 +312,17 @@ def _text(x: float, y: float, words: str, colour: str, more: str = "") -> str:
 # -- The simulator ---------------------------------------------------------------------------------
 
 
-def simulation() -> Texts:
+def simulation_tables() -> Texts:
     """The tables of `docs/CORRECTNESS.md`, from what `make simulate RECORD=1` wrote down."""
-    told = json.loads(read(_SIMULATED))
-    page, worlds, planted = read(_PROOF), told["worlds"], told["planted"]
+    told = json.loads(read_or_empty(_SIMULATED))
+    page, worlds, planted = read_or_empty(_PROOF), told["worlds"], told["planted"]
     rows = [
         [f"`{each['scenario']}`", each["about"], *(f"{each[part]:,}" for part in _WORLD_PARTS)]
         for each in worlds
     ]
     totals = (f"**{sum(each[part] for each in worlds):,}**" for part in _WORLD_PARTS)
     rows.append(["**all**", f"{len(worlds)} kinds of worlds", *totals])
-    page = with_block(
+    page = replace_block(
         page, "worlds", _table(["Scenario", "What happens in it", *_WORLD_PARTS], rows)
     )
     faults = (
@@ -330,7 +330,7 @@ def simulation() -> Texts:
         for each in planted
     )
     head = ["Engine", "Fault planted", "Scenario", "Seen after", "By"]
-    return {_PROOF: with_block(page, "planted faults", _table(head, faults))}
+    return {_PROOF: replace_block(page, "planted faults", _table(head, faults))}
 
 
 def _seen(fault: Mapping[str, Any], runs: int) -> tuple[str, str]:

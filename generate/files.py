@@ -22,48 +22,50 @@ Texts = Mapping[str, str]
 """What files should hold, by their paths from the project's folder."""
 
 
-class NotGenerated(Exception):
+class BlockMissing(Exception):
     """A file that people write stands where one is to be written."""
 
 
-def read(path: str) -> str:
+def read_or_empty(path: str) -> str:
     """What the file holds now; empty where there is none."""
     file = ROOT / path
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
-def write(sources: Iterable[Callable[[], Texts]]) -> list[str]:
+def write_changed(sources: Iterable[Callable[[], Texts]]) -> list[str]:
     """Write what is not as it should be, source by source; returns the paths of what changed."""
     changed = []
     for source in sources:
         # One after another: the dictionary of the data is read from models that were just written.
         for path, text in source().items():
-            if read(path) != text:
+            if read_or_empty(path) != text:
                 (ROOT / path).write_text(text, encoding="utf-8")
                 changed.append(path)
     return changed
 
 
-def stale(sources: Iterable[Callable[[], Texts]]) -> list[str]:
+def stale_files(sources: Iterable[Callable[[], Texts]]) -> list[str]:
     """The paths of files that are not as they should be."""
-    return [path for each in sources for path, text in each().items() if read(path) != text]
+    return [
+        path for each in sources for path, text in each().items() if read_or_empty(path) != text
+    ]
 
 
 # -- Blocks ----------------------------------------------------------------------------------------
 # A block begins with a comment that names it and ends with another; both may be indented.
 
 
-def block(text: str, name: str) -> str:
+def block_content(text: str, name: str) -> str:
     """The inside of the block of that name; empty where the text has none."""
     found = _pattern(name).search(text)
     return found["inside"] if found else ""
 
 
-def with_block(text: str, name: str, inside: str) -> str:
+def replace_block(text: str, name: str, inside: str) -> str:
     """The text with another inside of that block. Raises `NotGenerated` where it has none."""
     found = _pattern(name).search(text)
     if found is None:
-        raise NotGenerated(f"there is no block {name!r}; a comment must begin and another end it")
+        raise BlockMissing(f"there is no block {name!r}; a comment must begin and another end it")
     return text[: found.start("inside")] + inside + text[found.end("inside") :]
 
 
@@ -79,7 +81,7 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(rf"{begin}(?P<inside>.*?)^ *(?:--|#|<!--) end of {named}\b", re.M | re.S)
 
 
-def wrapped(parts: Iterable[str], indent: str, width: int = _COLUMNS_MAX) -> str:
+def wrap_list(parts: Iterable[str], indent: str, width: int = _COLUMNS_MAX) -> str:
     """Parts with commas between them, in lines of at most the width."""
     return textwrap.fill(
         ", ".join(parts),

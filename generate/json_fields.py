@@ -90,7 +90,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
 """Fields by command and option, each with "?" if it can be missing; "" is the plain command."""
 
 
-def names(fields: str) -> tuple[set[str], set[str]]:
+def required_and_optional(fields: str) -> tuple[set[str], set[str]]:
     """Return the fields that are always present, and the optional fields."""
     words = fields.split()
     return (

@@ -15,13 +15,13 @@ from connector.catalog.resource import Declaration
 from generate.files import (
     COMMAND,
     ROOT,
-    NotGenerated,
+    BlockMissing,
     Texts,
-    block,
+    block_content,
     block_names,
-    read,
-    with_block,
-    wrapped,
+    read_or_empty,
+    replace_block,
+    wrap_list,
 )
 
 _FOLDER = "dbt_like_sql"
@@ -35,7 +35,7 @@ _LAST = ("created_at", "updated_at")
 # -- Views -----------------------------------------------------------------------------------------
 
 
-def staging() -> Texts:
+def staging_views() -> Texts:
     """Each resource's view, with every column that it lands."""
     texts = {_path(each.view): _view(each) for each in CATALOG.values()}
     fields = ContentTypeField.fields_declared.values()
@@ -68,11 +68,11 @@ def _passed_on(fields: Iterable[Field], key: str) -> Iterator[str]:
 
 
 def _with_columns(path: str, name: str, columns: list[str], new: str = "") -> str:
-    text = read(path) or new
+    text = read_or_empty(path) or new
     try:
-        return with_block(text, f"columns of {name}", wrapped(columns, "    ") + ",\n")
-    except NotGenerated:
-        raise NotGenerated(
+        return replace_block(text, f"columns of {name}", wrap_list(columns, "    ") + ",\n")
+    except BlockMissing:
+        raise BlockMissing(
             f"{path} is written by hand: give the resource a view of another name on its page,"
             f' for example view="stg_api_{name}"'
         ) from None
@@ -105,18 +105,20 @@ from source
 # -- Descriptions ----------------------------------------------------------------------------------
 
 
-def descriptions() -> Texts:
+def yaml_descriptions() -> Texts:
     """The landed tables with their tests, and views that nobody has described by hand."""
-    sources = read(f"{_STAGING}/sources.yml")
+    sources = read_or_empty(f"{_STAGING}/sources.yml")
     landing = "".join(line for each in CATALOG.values() for line in _landed(each))
     history = "".join(f"      - name: {name}\n" for name in CATALOG)
-    sources = with_block(sources, "landed tables", f"{landing}      - name: {_PART[0]}\n")
-    sources = with_block(sources, "tables of versions", history)
-    schema = read(f"{_STAGING}/schema.yml")
+    sources = replace_block(sources, "landed tables", f"{landing}      - name: {_PART[0]}\n")
+    sources = replace_block(sources, "tables of versions", history)
+    schema = read_or_empty(f"{_STAGING}/schema.yml")
     name = "views of other resources"
-    by_hand = schema.replace(block(schema, name), "") if block(schema, name) else schema
+    by_hand = (
+        schema.replace(block_content(schema, name), "") if block_content(schema, name) else schema
+    )
     others = (e for e in CATALOG.values() if f"- name: {e.view}\n" not in by_hand)
-    schema = with_block(schema, name, "".join(map(_described, others)))
+    schema = replace_block(schema, name, "".join(map(_described, others)))
     return {f"{_STAGING}/sources.yml": sources, f"{_STAGING}/schema.yml": schema}
 
 
@@ -129,7 +131,7 @@ def _landed(resource: Declaration) -> Iterator[str]:
             values = [*each.values, *filter(None, converted)]
             yield f"          - name: {each.name}\n            data_tests:\n"
             yield "              - accepted_values:\n                  arguments:\n"
-            yield f"                    values:\n{wrapped(_listed(values), ' ' * 22, 98)}\n"
+            yield f"                    values:\n{wrap_list(_listed(values), ' ' * 22, 98)}\n"
             yield "                  config: {severity: warn}\n"
 
 
@@ -156,14 +158,16 @@ def _described(resource: Declaration) -> str:
 # -- Queries over all resources --------------------------------------------------------------------
 
 
-def per_resource() -> Texts:
+def queries_per_resource() -> Texts:
     """Audits and models that hold one select for each resource."""
     texts = {}
     for path in sorted((ROOT / _FOLDER).rglob("*.sql")):
         text = path.read_text(encoding="utf-8")
         for name in block_names(text):
             if name.startswith("each resource"):
-                text = with_block(text, name, _repeated(block(text, name), "parts" in name))
+                text = replace_block(
+                    text, name, _repeated(block_content(text, name), "parts" in name)
+                )
                 texts[path.relative_to(ROOT).as_posix()] = text
     return texts
 

@@ -47,11 +47,11 @@ def main() -> int:
     PICTURES.mkdir(exist_ok=True)
     for theme in THEMES:
         (PICTURES / f"how-{theme}.svg").write_text(_how(theme), encoding="utf-8")
-    with tempfile.TemporaryDirectory() as name, agency(Path(name)) as environ:
+    with tempfile.TemporaryDirectory() as name, sandbox_environment(Path(name)) as environ:
         folder = Path(name)
         _draw("session", "a terminal", _SESSION, folder, environ)
         _draw("status", "a terminal", ("connector status",), folder, environ)
-        told("connector report --period this-year --out report.html", folder, environ)
+        run_in_terminal("connector report --period this-year --out report.html", folder, environ)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_FLAGS))
             _report(browser, folder / "report.html")
@@ -61,7 +61,7 @@ def main() -> int:
 
 
 @contextmanager
-def agency(folder: Path) -> Iterator[Mapping[str, str]]:
+def sandbox_environment(folder: Path) -> Iterator[Mapping[str, str]]:
     """A sandbox in a process of its own, and the environment of commands that work on it."""
     command = ["connector", "sandbox", "--port", "0", *_COUNTS, "--leads", "40"]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -87,7 +87,7 @@ def agency(folder: Path) -> Iterator[Mapping[str, str]]:
 # -- Terminals -------------------------------------------------------------------------------------
 
 
-def told(command: str, folder: Path, environ: Mapping[str, str]) -> str:
+def run_in_terminal(command: str, folder: Path, environ: Mapping[str, str]) -> str:
     """What a command shows in a terminal, without the progress that it shows meanwhile."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(  # noqa: S603  # our own
@@ -116,7 +116,7 @@ def _draw(
     console = Console(record=True, width=_COLUMNS, file=io.StringIO(), force_terminal=True)
     for command in commands:
         console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
-        console.print(Text.from_ansi(told(command, folder, environ)))
+        console.print(Text.from_ansi(run_in_terminal(command, folder, environ)))
     drawn = console.export_svg(title=title, unique_id=name)
     # The font of the reader's terminal is as good as one that is loaded from elsewhere.
     drawn = re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->", "", drawn, flags=re.DOTALL)

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from generate.files import ROOT
-from generate.pictures import agency, told
+from generate.pictures import run_in_terminal, sandbox_environment
 
 PAGES = ROOT / "dist" / "pages"
 DOCUMENTS = ROOT / "docs"
@@ -50,15 +50,15 @@ def main() -> int:
         name = "WHERE.md" if document.name == "README.md" else document.name
         _write(name, document.read_text(encoding="utf-8"))
     for notebook in DOCUMENTS.glob("*.ipynb"):
-        _write(f"{notebook.stem}.md", as_page(notebook.read_text(encoding="utf-8")))
+        _write(f"{notebook.stem}.md", notebook_to_markdown(notebook.read_text(encoding="utf-8")))
     (PAGES / "SAMPLE.md").write_text(_SAMPLE, encoding="utf-8")
-    with tempfile.TemporaryDirectory() as name, agency(Path(name)) as environ:
+    with tempfile.TemporaryDirectory() as name, sandbox_environment(Path(name)) as environ:
         for command in ("pull", f"report --out {PAGES / 'samples' / 'report.html'}"):
-            told(f"connector {command}", Path(name), environ)
+            run_in_terminal(f"connector {command}", Path(name), environ)
     return 0
 
 
-def as_page(notebook: str) -> str:
+def notebook_to_markdown(notebook: str) -> str:
     """A notebook as Markdown: its words as they are, its code in blocks."""
     cells = []
     for cell in json.loads(notebook)["cells"]:

@@ -18,8 +18,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.agency import Remote, Served, served_agency
-from benchmarks.peers.copiers import COPIERS, ENVIRONMENTS, Copier, copied, run
+from benchmarks.peers.agency import RemoteAgency, RequestCounts, served_agency
+from benchmarks.peers.copiers import COPIERS, ENVIRONMENTS, Copier, read_copy, run_copier
 
 MEASURED = Path(__file__).parents[2] / "docs" / "figures" / "peers.json"
 RECORDS = 2_000
@@ -31,11 +31,11 @@ Row = dict[str, Any]
 """One run: who, in what, what it cost, and how its copy compares with the truth after it."""
 
 
-def _step(copier: Copier, name: str, folder: Path, agency: Remote) -> Row:
+def _step(copier: Copier, name: str, folder: Path, agency: RemoteAgency) -> Row:
     """One run of a copier, with its copy compared afterwards."""
-    cost = run(copier, folder, agency.call("address"))
-    served: Served = agency.call("served")
-    truth, copy = agency.call("truth"), copied(copier, folder)
+    cost = run_copier(copier, folder, agency.call("address"))
+    served: RequestCounts = agency.call("served")
+    truth, copy = agency.call("truth"), read_copy(copier, folder)
     return {
         "copier": copier.title,
         "run": name,

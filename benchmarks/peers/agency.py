@@ -30,7 +30,7 @@ BULK = 250
 
 
 @dataclass(frozen=True)
-class Served:
+class RequestCounts:
     """Requests that were answered, and how many of them with 429."""
 
     requests: int
@@ -53,11 +53,11 @@ class Agency:
         """Where it is served."""
         return self.sandbox.base_url
 
-    def served(self) -> Served:
+    def served(self) -> RequestCounts:
         """What was served since this was last asked."""
         new = self.sandbox.log[self._seen :]
         self._seen += len(new)
-        return Served(len(new), sum(each.status == 429 for each in new))
+        return RequestCounts(len(new), sum(each.status == 429 for each in new))
 
     def truth(self) -> dict[str, str | None]:
         """The notes of every record by its id: each edit writes another note."""
@@ -109,7 +109,7 @@ class Agency:
         store.delete(RESOURCE, self._some(store))
 
 
-class Remote:
+class RemoteAgency:
     """The agency as the benchmark sees it from outside: `agency.call("a_day")`."""
 
     def __init__(self, pipe: Connection) -> None:
@@ -134,14 +134,14 @@ def _serve(
 @contextmanager
 def served_agency(
     records: int, behaviours: Mapping[str, str] | None = None, limit: int | None = None
-) -> Iterator[Remote]:
+) -> Iterator[RemoteAgency]:
     """An agency that is served while the block lasts."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, records, behaviours or {}, limit))
     process.start()
     try:
-        yield Remote(ours)
+        yield RemoteAgency(ours)
     finally:
         ours.send(None)
         process.join()

@@ -45,7 +45,7 @@ class Copier:
 
 
 @dataclass(frozen=True)
-class Cost:
+class RunCost:
     """What one run cost, and whether all its programs succeeded."""
 
     has_succeeded: bool
@@ -54,7 +54,7 @@ class Cost:
     memory_mb: float
 
 
-def run(copier: Copier, folder: Path, base_url: str) -> Cost:
+def run_copier(copier: Copier, folder: Path, base_url: str) -> RunCost:
     """Run a copier once; the figures are the sums over its programs, start included."""
     environ = {
         **os.environ,
@@ -89,10 +89,10 @@ def run(copier: Copier, folder: Path, base_url: str) -> Cost:
         has_succeeded = has_succeeded and process.returncode == 0
         seconds += used.ru_utime + used.ru_stime
         memory += used.ru_maxrss / 1024
-    return Cost(has_succeeded, time.monotonic() - start, seconds, memory)
+    return RunCost(has_succeeded, time.monotonic() - start, seconds, memory)
 
 
-def copied(copier: Copier, folder: Path) -> dict[str, str | None]:
+def read_copy(copier: Copier, folder: Path) -> dict[str, str | None]:
     """The notes of every row of a copy by its id."""
     file = folder / copier.file
     if not file.exists():

@@ -19,7 +19,7 @@ import pandas as pd
 Records = dict[str, str]
 
 
-def read(lines: Iterable[str]) -> tuple[Records, Any]:
+def read_messages(lines: Iterable[str]) -> tuple[Records, Any]:
     """The records by id, as texts, and the last state that the other program wants back."""
     records: Records = {}
     state: Any = None
@@ -38,7 +38,7 @@ def read(lines: Iterable[str]) -> tuple[Records, Any]:
 
 def main(file: str, state_file: str, disposition: str) -> None:
     """Read standard input to its end and write the table and the state."""
-    records, state = read(sys.stdin)
+    records, state = read_messages(sys.stdin)
     rows = pd.DataFrame({"id": [*records], "record": [*records.values()]}, dtype="str")
     with duckdb.connect(file) as connection:
         connection.register("read", rows)

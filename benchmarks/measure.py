@@ -22,7 +22,7 @@ Unit = Literal["s", "s (wall)", "ms", "MB"]
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of one command and the processes that it waited for.
+    """Processor and wall time in seconds, and output, of a command and its child processes.
 
     `memory` is the peak resident size of the largest process, in megabytes.
     """
@@ -35,7 +35,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Bound:
-    """Largest allowed value of a figure, or of its ratio to the reference.
+    """Largest allowed value of a figure, or of its ratio to the reference, depending on `of`.
 
     `reason` explains why the bound is missed. The table shows it only in that case.
     """
@@ -49,7 +49,8 @@ class Bound:
 class Line:
     """One line of the table: medians of all rounds, and the median of the ratios of each round.
 
-    `curve` names the panel of the plot that shows the line at the size `scale`.
+    `figure` and `reference` have the `unit`. Lines with the same `curve` are points of one curve of
+    the plot, at `scale` on its horizontal axis.
     """
 
     what: str
@@ -72,7 +73,7 @@ class Line:
         return value is not None and value <= self.bound.value
 
     def cells(self) -> tuple[str, ...]:
-        """Return the line as `HEADINGS` name it."""
+        """Return the line as texts, in the order of `HEADINGS`."""
         ratio = "" if self.ratio is None else f"{self.ratio:.2f}"
         reference = ""
         if self.reference is not None:
@@ -85,6 +86,7 @@ class Line:
         return ratio, self.what, self.size, self._format(self.figure), reference, bound, met
 
     def _format(self, value: float) -> str:
+        """Format a value with the unit of the line."""
         digits = 0 if self.unit == "MB" else 2 if value < 10 else 1
         return f"{value:,.{digits}f} {self.unit}"
 
@@ -104,7 +106,10 @@ def measured_line(
     curve: str = "",
     scale: int = 0,
 ) -> Line:
-    """Return the line of figures that were measured in turn with their references."""
+    """Return the line of the table for these measurements.
+
+    `references` are the measurements of a tool to compare with, one for each of `figures`.
+    """
     reference = ratio = None
     if references:
         pairs = zip(figures, references, strict=True)
@@ -115,7 +120,7 @@ def measured_line(
 
 
 def measured_rounds(size: int, sizes: Sequence[int]) -> range:
-    """Return the rounds to measure: five, or three at the largest of several sizes."""
+    """Return the numbers of the rounds: five, or three at the largest of several sizes."""
     return range(ROUNDS_AT_LARGEST if size == max(sizes) > min(sizes) else ROUNDS)
 
 
@@ -146,7 +151,7 @@ def run(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Cos
 
 
 def module_command(module: str, *arguments: object) -> list[str]:
-    """Return the command line of a module of this folder."""
+    """Return the command line that runs a module of this folder."""
     return [sys.executable, "-m", f"benchmarks.{module}", *(str(each) for each in arguments)]
 
 
@@ -159,7 +164,7 @@ def connector_command(*arguments: object) -> list[str]:
 def account_environ(
     data: Path, base_url: str = "http://127.0.0.1:9", models: str = "off"
 ) -> dict[str, str]:
-    """Return the settings of an account whose folder is `data`."""
+    """Return the environment variables for an account whose folder is `data`."""
     return {
         "CONNECTOR_BASE_URL": base_url,
         "CONNECTOR_API_KEY": KEY,

@@ -148,7 +148,7 @@ INSERT INTO sync.bookmarks BY NAME
 
 
 def fill_account(folder: Path, candidates: int) -> None:
-    """Write an agency with this number of candidates into the account's folder."""
+    """Create the work file of an account folder with an agency of this number of candidates."""
     warehouse = Warehouse(folder)
     warehouse.prepare()
     counts = {

@@ -45,14 +45,14 @@ def measure(is_quick: bool) -> Iterator[Line]:
         ):
             costs = _measure_size(Path(name), base_url, size, sizes)
         seconds = {what: [each.processor for each in every] for what, every in costs.items()}
-        yield from _load_lines(size, seconds, [each.memory for each in costs["load"]])
-        yield from _change_lines(size, seconds, [each.wall for each in costs["quiet"]])
+        yield from _first_load_lines(size, seconds, [each.memory for each in costs["load"]])
+        yield from _later_pull_lines(size, seconds, [each.wall for each in costs["quiet"]])
 
 
 def _measure_size(
     folder: Path, base_url: str, size: int, sizes: tuple[int, ...]
 ) -> dict[str, list[Cost]]:
-    """Return the costs of each command, of every round."""
+    """Run each command in every round; return the costs by the name of the measurement."""
     costs: dict[str, list[Cost]] = defaultdict(list)
     naive, data = folder / "naive.duckdb", account_environ(folder / "data", base_url, models="on")
     run(connector_command("pull"), data)
@@ -69,14 +69,15 @@ def _measure_size(
             costs["version"].append(run(connector_command("--version")))
     # Changes come last: for two minutes after a change, a pull reads the changed records again.
     for number in measured_rounds(size, sizes):
-        _change(base_url, number, size)
+        _change_candidates(base_url, number, size)
         costs["changed"].append(run(connector_command("pull"), data))
     return costs
 
 
-def _load_lines(
+def _first_load_lines(
     size: int, seconds: Mapping[str, list[float]], memory: list[float]
 ) -> Iterator[Line]:
+    """Yield the lines for a first load. `seconds` is by measurement, `memory` in megabytes."""
     what, shown = "first load, models off", f"{size:,} candidates"
     for name, reason in (("httpx", _FIRST_LOAD), ("aiohttp", _FIRST_LOAD_AIOHTTP)):
         yield measured_line(
@@ -107,9 +108,10 @@ _QUIET = (
 _STATUS = "Imports and opening the database files take the time."
 
 
-def _change_lines(
+def _later_pull_lines(
     size: int, seconds: Mapping[str, list[float]], quiet_wall: list[float]
 ) -> Iterator[Line]:
+    """Yield the lines for pulls after the first load, and for commands that make no requests."""
     shown = f"{size + OTHERS:,} records"
     script = seconds["script"], "script with httpx"
     is_middle, is_largest = size == 2_000, size == 20_000
@@ -151,8 +153,8 @@ def _change_lines(
             )
 
 
-def _change(base_url: str, number: int, size: int) -> None:
-    """Change candidates from all over the list."""
+def _change_candidates(base_url: str, number: int, size: int) -> None:
+    """Change `CHANGED` of the `size` candidates, spread over the list."""
     headers = {"Authorization": f"Bearer {KEY}"}
     with httpx.Client(base_url=f"{base_url}/api/v1", headers=headers, timeout=60) as client:
         for place in range(CHANGED):

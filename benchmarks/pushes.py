@@ -39,9 +39,9 @@ def measure(is_quick: bool) -> Iterator[Line]:
                 serve_sandbox(Path(name), "--candidates", 0, "--jobs", 1) as base_url,
             ):
                 file = Path(name) / "people.csv"
-                _write(file, size, "script")
+                _write_candidates(file, size, "script")
                 script.append(run(module_command("naive", "push", base_url, KEY, file)).processor)
-                _write(file, size, f"connector{number}")
+                _write_candidates(file, size, f"connector{number}")
                 push = connector_command("push", "candidates", file, "--mode", "create", "--apply")
                 data = account_environ(Path(name) / "data", base_url)
                 ours.append(run([*push, "--no-pull"], data).processor)
@@ -57,7 +57,8 @@ def measure(is_quick: bool) -> Iterator[Line]:
         )
 
 
-def _write(file: Path, size: int, host: str) -> None:
+def _write_candidates(file: Path, size: int, host: str) -> None:
+    """Write a CSV file of new candidates, whose email addresses end with `HOST.example`."""
     with file.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened)
         writer.writerow(HEADINGS)

@@ -26,8 +26,8 @@ _MEMORY = (
 _REASON = "New list items are searched in all rows, and each checkpoint visits every row group."
 
 
-def pull_here(size: int, folder: Path, changes: int) -> None:
-    """Pull the candidates in this process."""
+def pull_in_process(size: int, folder: Path, changes: int) -> None:
+    """Pull the candidates in this process, with a given number of changes since the last pull."""
     from connector.cli import WithoutUnused  # noqa: PLC0415
     from connector.pulls.run import pull  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
@@ -51,7 +51,7 @@ def measure(is_quick: bool) -> Iterator[Line]:
 
 
 def measure_sizes(sizes: tuple[int, ...]) -> Iterator[Line]:
-    """Measure these sizes once, and compare the time for each record with the first size."""
+    """Measure each size once, and compare the time for each record with the first size."""
     first = 0.0
     for size in sizes:
         shown = f"{size:,} candidates"
@@ -85,7 +85,7 @@ def measure_sizes(sizes: tuple[int, ...]) -> Iterator[Line]:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--here":
-        pull_here(int(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
+        pull_in_process(int(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
     else:
         for line in measure_sizes((SIZES[0], *(int(each) for each in sys.argv[1:]))):
             print(*line.cells(), sep=" | ", flush=True)

@@ -105,20 +105,21 @@ def measure(is_quick: bool) -> Iterator[Line]:
 
 
 def write_files(file: Path, size: int) -> None:
-    """Write the rows as csv, and as a workbook next to it."""
+    """Write `size` candidates to a CSV file, and to a workbook with the same name."""
     from openpyxl import Workbook  # noqa: PLC0415
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("Rows")
     with file.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened)
-        for row in [HEADINGS, *(_row(n) for n in range(size))]:
+        for row in [HEADINGS, *(_candidate_row(n) for n in range(size))]:
             writer.writerow(row)
             sheet.append(row)
     book.save(file.with_suffix(".xlsx"))
 
 
-def _row(n: int) -> tuple[str | int, ...]:
+def _candidate_row(n: int) -> tuple[str | int, ...]:
+    """Return the cells of the nth candidate; every hundredth has an invalid email address."""
     at = "@" if n % 100 else " at "
     name = (f"Name{n}", f"Surname{n % 977}", f"p{n}{at}example.com")
     work = (f"City {n % 50}", f"Company {n % 300}", f"Job {n % 80}")
@@ -128,7 +129,7 @@ def _row(n: int) -> tuple[str | int, ...]:
 
 
 def check_with_pandas(file: Path) -> None:
-    """Make the checks of the preview by column, and write the invalid rows."""
+    """Make the checks of the preview for whole columns, and write the invalid rows to a file."""
     import pandas as pd  # noqa: PLC0415
 
     if file.suffix == ".csv":

@@ -91,7 +91,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
 
 
 def required_and_optional(fields: str) -> tuple[set[str], set[str]]:
-    """Return the fields that are always present, and the optional fields."""
+    """Return the names of required and of optional fields in an entry of `JSON_FIELDS`."""
     words = fields.split()
     return (
         {word for word in words if not word.endswith("?")},

@@ -94,7 +94,7 @@ def _view_template(resource: Declaration) -> str:
     """Return the SQL of a new staging view, with an empty block for its columns."""
     return f"""-- model: {resource.view}
 -- grain: one row per live {resource.singular}
--- {resource.name.replace("_", " ").capitalize()} as they stand, deletions left out.
+-- {resource.name.replace("_", " ").capitalize()} in their current state, without deleted ones.
 {{{{ config(materialized='view') }}}}
 
 with
@@ -160,7 +160,7 @@ def _view_yaml(resource: Declaration) -> str:
     name, key = resource.name.replace("_", " "), _id_prefix(resource)
     return f"""  - name: {resource.view}
     description: >-
-      {name.capitalize()} as they stand, deletions left out.
+      {name.capitalize()} in their current state, without deleted ones.
       One row per {resource.singular}.
     columns:
       - name: {key}_id

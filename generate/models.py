@@ -81,7 +81,7 @@ def _with_columns(path: str, name: str, columns: list[str], new: str = "") -> st
 def _new_view(resource: Declaration) -> str:
     return f"""-- model: {resource.view}
 -- grain: one row per live {resource.singular}
--- {resource.name.replace("_", " ").capitalize()} as they stand, deletions left out.
+-- {resource.name.replace("_", " ").capitalize()} in their current state, without deleted ones.
 {{{{ config(materialized='view') }}}}
 
 with
@@ -141,7 +141,7 @@ def _described(resource: Declaration) -> str:
     name, key = resource.name.replace("_", " "), _key(resource)
     return f"""  - name: {resource.view}
     description: >-
-      {name.capitalize()} as they stand, deletions left out.
+      {name.capitalize()} in their current state, without deleted ones.
       One row per {resource.singular}.
     columns:
       - name: {key}_id

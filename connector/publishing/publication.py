@@ -170,7 +170,8 @@ def publish(
             `unchanged`.
         run_id: Id of the run that publishes.
         watch: Called with the progress of the build.
-        to_lakehouse: Publish to the lakehouse as well, if there is one. An error is part of the result.
+        to_lakehouse: Publish to the lakehouse as well, if there is one. An error is part of the
+            result.
         now: Clock.
 
     Raises:

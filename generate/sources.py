@@ -10,7 +10,7 @@ from generate.files import Texts
 
 
 def _dictionary() -> Texts:
-    return {"docs/DATA.md": dictionary.text()}
+    return {"docs/DATA.md": dictionary.build_page()}
 
 
 SOURCES: tuple[Callable[[], Texts], ...] = (

@@ -113,7 +113,7 @@ class PublishingAccount:
 
     def use_project(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make `publish` use this project instead of the shipped one."""
-        monkeypatch.setattr(publishing, "project_of", self.load_project)
+        monkeypatch.setattr(publishing, "load_account_project", self.load_project)
 
     def load_project(self, _: Settings | None = None) -> Project:
         """Load the project."""

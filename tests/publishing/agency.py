@@ -12,7 +12,6 @@ import duckdb
 import pytest
 
 from connector.publishing import publication as publishing
-from connector.publishing.project import Project
 from connector.publishing.project_loader import load_project
 from connector.publishing.publication import PublishResult, publish
 from connector.settings.model import Settings, load_settings
@@ -113,11 +112,9 @@ class PublishingAccount:
 
     def use_project(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make `publish` build this account's project instead of the shipped one."""
-        monkeypatch.setattr(publishing, "load_account_project", self.load_project)
-
-    def load_project(self, _: Settings | None = None) -> Project:
-        """Load the project."""
-        return load_project(self.project_folder)
+        monkeypatch.setattr(
+            publishing, "load_account_project", lambda _: load_project(self.project_folder)
+        )
 
     def settings(self, **more: str) -> Settings:
         """Return the settings, with the environment variables in `more`."""

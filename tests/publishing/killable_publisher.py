@@ -35,7 +35,7 @@ class PublisherForkServer(ForkServer):
         """Publish an account in a child process, which kills itself at step `dies_at`.
 
         Returns:
-            The exit status (if killed, the negative signal number) and the number of steps (if not).
+            The exit status (negative if killed by a signal) and the number of steps (0 if killed).
         """
         result = self.run([dict(environ), dies_at, project and str(project)])
         return result.status, 0 if result.is_killed else int(result.output)

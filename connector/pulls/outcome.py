@@ -93,7 +93,7 @@ class RequestTally(Observer):
         """Count a response with status 429."""
         self.rate_limited += status == 429
 
-    def on_hold(self, seconds: float, why: str) -> None:
+    def on_wait_start(self, seconds: float, why: str) -> None:
         """Report a wait that is long enough."""
         if self.report_wait is not None and seconds >= WAIT_TOLD_SECONDS_MIN:
             self.report_wait(seconds)

@@ -240,7 +240,7 @@ def huge_totals_are_remembered(patch: pytest.MonkeyPatch) -> None:
 
 def requests_in_flight_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     """The rate limiter ignores the requests that are under way."""
-    changed(patch, RateLimiter, "_left", ("+ self._in_flight", ""))
+    changed(patch, RateLimiter, "_left_by_headers", ("+ self._in_flight", ""))
 
 
 SHOWN_IN: Mapping[str, str] = {

@@ -13,9 +13,14 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, NotDelivered, SettingsError, count_noun
 from connector.ledger.quota import format_moment
-from connector.operations.alert_check import AlertCheck, check_alerts, current_alerts, trial_message
-from connector.operations.alerts import messages_of
-from connector.operations.delivery import sinks_of
+from connector.operations.alert_check import (
+    AlertCheck,
+    check_alerts,
+    current_alerts,
+    make_test_message,
+)
+from connector.operations.alerts import due_messages
+from connector.operations.delivery import configured_sinks
 from connector.operations.findings import ALERTS, Proof
 from connector.operations.metrics import Point, prometheus_text, read_metrics, unreadable_metric
 from connector.pulls.outcome import explain
@@ -83,10 +88,10 @@ def _test_sinks(settings: Settings) -> list[SinkTest]:
     """Send a test message to each sink of the account."""
     _require_sink(settings)
     tried = list[SinkTest]()
-    for sink in sinks_of(settings):
+    for sink in configured_sinks(settings):
         failure = None
         try:
-            sink.send(trial_message(datetime.now(UTC)))
+            sink.send(make_test_message(datetime.now(UTC)))
         except NotDelivered as error:
             failure = str(error)
         tried.append({"account": settings.account.value, "to": sink.name, "failure": failure})
@@ -94,7 +99,7 @@ def _test_sinks(settings: Settings) -> list[SinkTest]:
 
 
 def _require_sink(settings: Settings) -> None:
-    if not sinks_of(settings):
+    if not configured_sinks(settings):
         raise SettingsError(
             "no webhook or email is configured",
             action="Set CONNECTOR_ALERT_WEBHOOK_FILE, or all of CONNECTOR_ALERT_EMAIL_TO,"
@@ -159,7 +164,7 @@ def _alert_rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
 def alert_lines(what: AlertCheck) -> Iterator[str]:
     """Yield a line for each open alert; alerts with the same cause share a line."""
     opened = (replace(each, change="opened", sent_at=None) for each in what.open)
-    for message, _ in messages_of(opened, what.account):
+    for message, _ in due_messages(opened, what.account):
         about = f"{', '.join(message.about)}: " if message.about else ""
         text = f"{message.title}. {message.happened}".rstrip()
         yield f"Alert since {format_moment(message.since)}: {about}{text} [{message.code}]"

@@ -288,14 +288,14 @@ def _run_demo(terminal: Terminal, variables: Mapping[str, str], folder: Path) ->
     """Pull through Dagster and run the queries. Raises `ConnectorError` if the run fails."""
     # Dagster takes seconds to load, so the first line is printed before it is imported.
     from pipelines.accounts import Account  # noqa: PLC0415
-    from pipelines.definitions import execute  # noqa: PLC0415
+    from pipelines.definitions import execute_nightly_pull  # noqa: PLC0415
 
     began = time.monotonic()
     terminal.say(f"Pulling {sum(COUNTS.values()):,} sample records as Dagster assets.")
     with terminal.progress("pull", sum(COUNTS.values())) as meter:
         watch = RunProgress(meter)
         account = Account(environ=variables, cwd=folder.absolute(), watch=watch)
-        executed = execute(account, folder.absolute() / DAGSTER_FOLDER)
+        executed = execute_nightly_pull(account, folder.absolute() / DAGSTER_FOLDER)
     if executed.failure is not None:
         raise ConnectorError(f"the Dagster run {executed.run_id} failed: {executed.failure}")
     published = Warehouse(folder).published

@@ -443,12 +443,12 @@ def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
     terminal.print_object(report.as_json())
     rows = [
         [name, *(getattr(each, column) for column in PLAN_COLUMNS[1:])]
-        for name, each in report.prices.items()
+        for name, each in report.by_resource.items()
     ]
     terminal.print_table(PLAN_HEADINGS, rows)
     for name in report.skipped:
         terminal.warn(f"{name}: skipped, because the API key does not have the scope")
-    first = [name for name, each in report.prices.items() if each.is_first]
+    first = [name for name, each in report.by_resource.items() if each.is_first]
     if first:
         terminal.say(f"Never loaded before: {', '.join(first)}.")
     cost = _describe_requests(report.requests, report.month)

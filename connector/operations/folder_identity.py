@@ -207,7 +207,8 @@ class UnclaimedFolder:
         sentence = f"the folder {self.folder} does not belong to a configured account"
         if self.owner is None:
             return sentence
-        return f"{sentence}; it contains the records of {self.address}, the workspace of {self._owner_name}"
+        records = f"the records of {self.address}, the workspace of {self._owner_name}"
+        return f"{sentence}; it contains {records}"
 
     @property
     def action(self) -> str:
@@ -217,9 +218,9 @@ class UnclaimedFolder:
         if not _has_records(self.owner.folder):
             return f"Rename {self.folder} to {self.owner.folder}, or remove it."
         return (
-            f"{self._owner_name} uses {self.owner.folder}, so remove {self.folder}. To keep the history "
-            f"of {self.folder} instead, move {self.owner.folder} away and rename {self.folder} to "
-            f"it."
+            f"{self._owner_name} uses {self.owner.folder}, so remove {self.folder}. To keep the "
+            f"history of {self.folder} instead, move {self.owner.folder} away and rename "
+            f"{self.folder} to it."
         )
 
     @property

@@ -33,7 +33,7 @@ WRITTEN_AT = datetime(2026, 3, 8, 12, tzinfo=UTC)
 Change = Callable[[duckdb.DuckDBPyConnection], object]
 
 
-def render(file: Path, period: str = "last-month", compare: Sequence[str] = ()) -> ReportPage:
+def render_page(file: Path, period: str = "last-month", compare: Sequence[str] = ()) -> ReportPage:
     with open_published(file) as published_file:
         return make_page(
             published_file, written_at=WRITTEN_AT, account="acme", period=period, compare=compare
@@ -79,12 +79,12 @@ PEOPLE = {"u1": MARKUP.replace('"', '""'), "u2": "Ben"}
 
 @pytest.fixture(scope="session")
 def page(published_file: Path) -> ReportPage:
-    return render(published_file)
+    return render_page(published_file)
 
 
 @pytest.fixture(scope="session")
 def document(page: ReportPage) -> Document:
-    return Document.of(page.html)
+    return Document.parse(page.html)
 
 
 @pytest.fixture
@@ -108,4 +108,4 @@ def empty_page(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
     with duckdb.connect(str(file)) as connection:
         complete_tables(connection, str(file))
     build(file, load_project())
-    return render(file)
+    return render_page(file)

@@ -19,7 +19,7 @@ from pypdfium2 import PdfDocument
 from connector.report import charts
 from connector.report.charts import PALETTE, Theme, draw
 from connector.report.page import ReportPage
-from tests.report.conftest import Change, render
+from tests.report.conftest import Change, render_page
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 FLAGS = (
@@ -258,7 +258,7 @@ def test_the_first_printed_page_contains_the_whole_summary(
         connection.execute("UPDATE marts.fct_placements SET reporting_fee = NULL")
 
     file = tmp_path / "page.html"
-    for page in (render(change_file(lambda _: None)), render(change_file(lengthen))):
+    for page in (render_page(change_file(lambda _: None)), render_page(change_file(lengthen))):
         file.write_text(page.html, encoding="utf-8")
         opened = browser.new_page()
         opened.goto(file.as_uri())

@@ -12,7 +12,7 @@ import pytest
 from connector.report import charts
 from connector.report.figure import Chart
 from connector.report.page import SECTIONS
-from tests.report.conftest import Change, render
+from tests.report.conftest import Change, render_page
 from tests.tiers import first_fast
 
 ODD = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x202E, 0xFFFE, 0xFFFF)]
@@ -83,7 +83,7 @@ def test_the_page_renders_with_control_characters_in_every_text_field(
                     [odd],
                 )
 
-    html = render(change_file(change)).html
+    html = render_page(change_file(change)).html
 
     assert len(fields) > 10
     assert odd not in html

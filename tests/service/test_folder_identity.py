@@ -61,7 +61,7 @@ def data(tmp_path: Path, workspaces: tuple[Sandbox, Sandbox, Path]) -> Path:
     return shutil.copytree(workspaces[2] / "data", tmp_path / "data")
 
 
-def count_live_candidates(folder: Path) -> int:
+def count_published_candidates(folder: Path) -> int:
     """Return the number of candidates in the published file."""
     with duckdb.connect(str(folder / "recruitment.duckdb"), read_only=True) as connection:
         ((count,),) = connection.execute("SELECT count(*) FROM landing.candidates").fetchall()
@@ -104,7 +104,7 @@ def test_a_folder_of_another_workspace_is_refused_before_the_first_request(
     assert "CONNECTOR_DATA_DIR" in called.err
     assert "--moved-to" in called.err
     assert before == other_workspace.log
-    assert COUNTS["candidates"] == count_live_candidates(data)
+    assert COUNTS["candidates"] == count_published_candidates(data)
 
 
 def test_doctor_compares_the_folder_with_the_configured_workspace(
@@ -202,7 +202,7 @@ def fill_with_random_bytes(path: Path, other: Path) -> None:
     path.write_bytes(random.Random(5).randbytes(20_000))
 
 
-def replace_with_other_folders_file(path: Path, other: Path) -> None:
+def replace_with_other_file(path: Path, other: Path) -> None:
     shutil.copy(other / path.name, path)
 
 
@@ -211,7 +211,7 @@ FAULTS: tuple[Callable[[Path, Path], None], ...] = (
     empty_file,
     truncate_file,
     fill_with_random_bytes,
-    replace_with_other_folders_file,
+    replace_with_other_file,
 )
 
 
@@ -286,7 +286,7 @@ def test_a_work_file_of_another_folder_is_never_used(
         assert 1 == called.status
         assert "work.duckdb" in called.err
         assert "restore" in called.err
-    assert COUNTS["candidates"] == count_live_candidates(data)
+    assert COUNTS["candidates"] == count_published_candidates(data)
 
 
 @pytest.mark.parametrize("fault", first_fast(FAULTS), ids=get_fault_name)
@@ -411,7 +411,7 @@ def test_doctor_shows_how_to_rename_a_folder_to_its_account(
     assert "ok" == read_folder_check(environ, "new")[0]
     pulled = call(["pull", "--account", "new", "--json"], environ)
     assert 0 == pulled.object["resources"]["candidates"]["new"]
-    assert COUNTS["candidates"] == count_live_candidates(new)
+    assert COUNTS["candidates"] == count_published_candidates(new)
 
 
 @pytest.mark.slow

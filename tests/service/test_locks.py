@@ -45,7 +45,7 @@ def read_lock(path: Path) -> Lock:
     return found
 
 
-def find_runtime_packages() -> Lock:
+def read_all_runtime_locks() -> Lock:
     """Return all packages that can be on a machine that runs the connector."""
     found: Lock = {}
     for path in sorted(FOLDER.glob("*.txt")):
@@ -72,7 +72,7 @@ def test_all_locks_have_the_same_versions_and_files() -> None:
 
     assert {} == {
         name: lock
-        for name, lock in find_runtime_packages().items()
+        for name, lock in read_all_runtime_locks().items()
         if name not in only_there and tested.get(name) != lock
     }
 

@@ -62,7 +62,7 @@ def open_fresh_warehouse(prepared_folder: Path) -> Iterator[Warehouse]:
 
 
 @dataclass
-class Kept:
+class ExpectedVersion:
     """A version, as the model keeps it: what is known of the record with it, and what its row
     shows of that, where a list alone has shown it.
     """
@@ -79,14 +79,14 @@ class Kept:
 class HistoryModel:
     """Expected versions of each id, by the rules in the docstring of `history`."""
 
-    versions: dict[str, list[Kept]] = field(default_factory=dict)
+    versions: dict[str, list[ExpectedVersion]] = field(default_factory=dict)
     details: dict[str, str] = field(default_factory=dict)
     """Status that the last detail of each id showed."""
 
-    def list(self, id: str, at: float, shown: dict[str, Any]) -> None:
+    def observe_list_item(self, id: str, at: float, shown: dict[str, Any]) -> None:
         """Record that a list shows the record."""
         if id not in self.versions:
-            self.versions[id] = [Kept(shown, False, None, at)]
+            self.versions[id] = [ExpectedVersion(shown, False, None, at)]
             return
         last = self.versions[id][-1]
         if last.ended_by:
@@ -103,16 +103,16 @@ class HistoryModel:
             if is_hidden:
                 # A status that only an earlier list showed is forgotten.
                 known = {**known, "status": self.details[id]}
-            self.versions[id].append(Kept(known, False, names, at, row=row))
+            self.versions[id].append(ExpectedVersion(known, False, names, at, row=row))
         elif not names and not last.is_whole:
             last.last_at = max(at, last.last_at)
 
-    def read(self, id: str, at: float, updated: float, shown: dict[str, Any]) -> None:
+    def observe_detail(self, id: str, at: float, updated: float, shown: dict[str, Any]) -> None:
         """Record that a detail shows the record."""
         chain = self.versions.setdefault(id, [])
         whole = {**shown, "updated_at": updated}
         if not chain:
-            chain.append(Kept(whole, True, None, at))
+            chain.append(ExpectedVersion(whole, True, None, at))
         else:
             last = chain[-1]
             names = {n for n in whole if n in last.shown and whole[n] != last.shown[n]}
@@ -120,19 +120,19 @@ class HistoryModel:
                 names |= whole.keys() - last.shown.keys()
             at = max(at, last.last_at)
             if last.ended_by:
-                chain.append(Kept(whole, True, {"_deleted_at", *names}, at))
+                chain.append(ExpectedVersion(whole, True, {"_deleted_at", *names}, at))
             elif last.is_whole and not names:
                 last.last_at = at
-            elif last.is_whole or self._contradicts(last, whole, names):
+            elif last.is_whole or self._begins_version(last, whole, names):
                 last.ended_by = "change"
-                chain.append(Kept(whole, True, names or {"updated_at"}, at))
+                chain.append(ExpectedVersion(whole, True, names or {"updated_at"}, at))
             else:
                 last.shown, last.is_whole, last.last_at, last.row = whole, True, at, None
                 last.changed = None if last.changed is None else last.changed | names
         self.details[id] = shown["status"]
 
     @staticmethod
-    def _contradicts(last: Kept, whole: dict[str, Any], names: set[str]) -> bool:
+    def _begins_version(last: ExpectedVersion, whole: dict[str, Any], names: set[str]) -> bool:
         if "first_name" in names or whole["updated_at"] >= last.last_at + 1:
             return True
         from_list = last.changed is None or "status" in last.changed
@@ -140,7 +140,7 @@ class HistoryModel:
             return False
         return bool(whole["status"] != HIDDEN)
 
-    def gone(self, id: str, at: float) -> None:
+    def observe_deletion(self, id: str, at: float) -> None:
         """Record that the API reported the deletion."""
         last = self.versions[id][-1] if id in self.versions else None
         if last is not None and not last.ended_by:
@@ -172,15 +172,15 @@ def test_the_stored_versions_equal_those_of_the_model(prepared_folder: Path, ste
             items, records = [], []
             for id, shown in batch.get("listed", {}).items():
                 items.append(make_item(id, at, **shown))
-                model.list(id, at, shown)
+                model.observe_list_item(id, at, shown)
             for id, (shown, city, age) in batch.get("read", {}).items():
                 records.append(make_detail(id, at + 0.1, at - age, **shown, city=city))
-                model.read(id, at + 0.1, at - age, {**shown, "city": city})
+                model.observe_detail(id, at + 0.1, at - age, {**shown, "city": city})
             gone = {
                 id: DeletionProof(timestamp_at(at + 0.2)) for id in sorted(batch.get("gone", ()))
             }
             for id in gone:
-                model.gone(id, at + 0.2)
+                model.observe_deletion(id, at + 0.2)
             what = Commit(items=tuple(items), records=tuple(records), gone=gone)
             warehouse.commit(CANDIDATES, what, "run", timestamp_at(at))
         warehouse.release()
@@ -211,21 +211,21 @@ def test_the_stored_versions_equal_those_of_the_model(prepared_folder: Path, ste
 
 
 @dataclass
-class RecordLife:
+class TrueRecord:
     """A record as it truly is, with the moments at which it changed, went and came back."""
 
     shown: dict[str, Any]
     updated: float
     edits: list[float] = field(default_factory=list)
-    deaths: list[float] = field(default_factory=list)
-    is_there: bool = True
+    deletions: list[float] = field(default_factory=list)
+    exists: bool = True
 
 
-def change_life(life: RecordLife, chance: random.Random, at: float) -> None:
+def change_record(life: TrueRecord, chance: random.Random, at: float) -> None:
     """Change, delete or restore the record, dated as the API dates it."""
-    if chance.random() < (0.15 if life.is_there else 0.6):
-        life.is_there = not life.is_there
-        (life.edits if life.is_there else life.deaths).append(at)
+    if chance.random() < (0.15 if life.exists else 0.6):
+        life.exists = not life.exists
+        (life.edits if life.exists else life.deletions).append(at)
     name = chance.choice(["status", "first_name", "city"])
     choices = {"status": ["screening", "placed", HIDDEN], "first_name": "AB", "city": "XY"}
     life.shown[name] = chance.choice([v for v in choices[name] if v != life.shown[name]])
@@ -233,17 +233,19 @@ def change_life(life: RecordLife, chance: random.Random, at: float) -> None:
     life.edits.append(at)
 
 
-def pull_record(warehouse: Warehouse, life: RecordLife, chance: random.Random, at: float) -> None:
+def commit_observation(
+    warehouse: Warehouse, life: TrueRecord, chance: random.Random, at: float
+) -> None:
     """Commit a list, a detail, or a list and then a detail of the record."""
     items: tuple[Candidate, ...] = ()
     records: tuple[FoundDetail, ...] = ()
     gone: dict[str, DeletionProof] = {}
     how = chance.choice(["list", "detail", "both"])
-    if life.is_there and how != "detail":
+    if life.exists and how != "detail":
         listed = {name: life.shown[name] for name in ("status", "first_name")}
         items = (make_item("a", at, **listed),)
     if how != "list":
-        if life.is_there:
+        if life.exists:
             records = (make_detail("a", at, life.updated, **life.shown),)
         else:
             gone = {"a": DeletionProof(timestamp_at(at))}
@@ -256,19 +258,19 @@ def test_each_interval_contains_the_true_time_of_its_change(
     prepared_folder: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
-    life = RecordLife({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])
+    life = TrueRecord({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])
     with open_fresh_warehouse(prepared_folder) as warehouse:
         for step in range(60):
             at = 10.0 * step
             if chance.random() < 0.5:
-                change_life(life, chance, at)
+                change_record(life, chance, at)
             else:
-                pull_record(warehouse, life, chance, at)
+                commit_observation(warehouse, life, chance, at)
         warehouse.release()
         assert [] == find_violations(warehouse)
         found = rows(warehouse.work, "FROM history.candidates ORDER BY _version")
     edits = [timestamp_at(each) for each in life.edits]
-    deaths = [timestamp_at(each) for each in life.deaths]
+    deaths = [timestamp_at(each) for each in life.deletions]
     for before, row in pairwise(found):
         began = [e for e in edits if row["_began_after"] < e < row["_began_before"]]
         assert began, f"version {row['_version']} began without a change"

@@ -34,7 +34,7 @@ class AccountWithHistory(SandboxAccount):
         assert 0 == self.call_pull().status
         self.change_two_candidates()
         assert 0 == self.call_pull().status
-        self.history = self.rows(HISTORY)
+        self.history = self.query(HISTORY)
         assert len(self.ids) + 1 == len(self.history)
         self.before = len(sandbox.log)
 
@@ -42,7 +42,7 @@ class AccountWithHistory(SandboxAccount):
         """Run `connector pull`."""
         return self.call("pull", *RESOURCES)
 
-    def rows(self, sql: str) -> list[dict[str, Any]]:
+    def query(self, sql: str) -> list[dict[str, Any]]:
         """Query the published file."""
         with reading(self.warehouse.published) as connection:
             return list(connection.execute(sql).to_arrow_table().to_pylist())
@@ -70,14 +70,14 @@ def test_a_lost_work_file_is_restored_from_the_published_one(account: AccountWit
     assert 0 == pulled.status, pulled
     assert "the work file was missing. Records and history were restored from" in pulled.err
     assert [] == differences(account.sandbox, account.warehouse.published)
-    kept = {(row["id"], row["_version"]): row for row in account.rows(HISTORY)}
+    kept = {(row["id"], row["_version"]): row for row in account.query(HISTORY)}
     changed = {account.ids[2], account.ids[3]}
     for row in account.history:
         if row["id"] not in changed:
             assert row == kept[row["id"], row["_version"]]
     assert len(account.history) + 1 == len(kept)
     assert len(account.sandbox.log) - before < len(account.ids), "it was not loaded anew"
-    kinds = account.rows("SELECT kind FROM sync.events WHERE resource IS NULL")
+    kinds = account.query("SELECT kind FROM sync.events WHERE resource IS NULL")
     assert [{"kind": "work_taken_back"}] == kinds
     assert (
         "the work file was missing. Records and history were restored from"
@@ -88,9 +88,9 @@ def test_a_lost_work_file_is_restored_from_the_published_one(account: AccountWit
 def test_the_restored_work_file_equals_the_lost_one(account: AccountWithHistory) -> None:
     tables = {
         f"{each['schema_name']}.{each['table_name']}"
-        for each in account.rows("SELECT schema_name, table_name FROM duckdb_tables()")
+        for each in account.query("SELECT schema_name, table_name FROM duckdb_tables()")
     } - {"sync.events"}
-    before = {name: account.rows(f"FROM {name} ORDER BY ALL") for name in sorted(tables)}
+    before = {name: account.query(f"FROM {name} ORDER BY ALL") for name in sorted(tables)}
     account.warehouse.work.unlink()
 
     account.warehouse.prepare()
@@ -176,7 +176,7 @@ def test_a_full_disk_during_a_restore_leaves_no_partial_work_file(
 
     assert 0 == account.call_pull().status
     assert [] == differences(account.sandbox, account.warehouse.published)
-    assert has_published == (len(account.rows(HISTORY)) > len(account.ids))
+    assert has_published == (len(account.query(HISTORY)) > len(account.ids))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from connector.spreadsheet.check import check
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.row_reader import ColumnMeanings
 from connector.spreadsheet.table import open_table
-from tests.spreadsheet.meaning.sheet import DeclaredLanding, make_target
+from tests.spreadsheet.meaning.sheet import InMemoryLanding, make_target
 
 TEXT = """First Name,Last Name,Email,Employment Type,City,Salary Currency,Current Company
 Ann,Poe,ann@x.example,permanent,"York, UK",GBP,Wren
@@ -52,25 +52,25 @@ class Damage:
         return f"{self.kind} at {self.position}"
 
 
-def insert_sign(sign: str) -> Callable[[str, int], str]:
+def insert_text(sign: str) -> Callable[[str, int], str]:
     return lambda text, at: text[:at] + sign + text[at:]
 
 
-def replace_sign(sign: str) -> Callable[[str, int], str]:
+def replace_character(sign: str) -> Callable[[str, int], str]:
     return lambda text, at: text[:at] + sign + text[at + 1 :]
 
 
 KINDS: Mapping[str, Callable[[str, int], str]] = {
-    "a quote inserted": insert_sign('"'),
-    "two quotes inserted": insert_sign('""'),
-    "a delimiter inserted": insert_sign(","),
-    "a line feed inserted": insert_sign("\n"),
-    "a carriage return inserted": insert_sign("\r"),
-    "a line end inserted": insert_sign("\r\n"),
-    "replaced by a quote": replace_sign('"'),
-    "replaced by a delimiter": replace_sign(","),
-    "replaced by a line feed": replace_sign("\n"),
-    "removed": replace_sign(""),
+    "a quote inserted": insert_text('"'),
+    "two quotes inserted": insert_text('""'),
+    "a delimiter inserted": insert_text(","),
+    "a line feed inserted": insert_text("\n"),
+    "a carriage return inserted": insert_text("\r"),
+    "a line end inserted": insert_text("\r\n"),
+    "replaced by a quote": replace_character('"'),
+    "replaced by a delimiter": replace_character(","),
+    "replaced by a line feed": replace_character("\n"),
+    "removed": replace_character(""),
 }
 """Ten kinds of damage, each at one position."""
 
@@ -81,7 +81,7 @@ def iterate_damages() -> Iterator[Damage]:
     Additional or missing delimiters within quotes and lost letters are excluded, because no reader
     can detect them.
     """
-    quoted = find_quoted(TEXT)
+    quoted = mark_quoted(TEXT)
     for kind, damage in KINDS.items():
         for at, character in enumerate(TEXT):
             text = damage(TEXT, at)
@@ -92,17 +92,17 @@ def iterate_damages() -> Iterator[Damage]:
             )
             is_lost = kind == "removed" and character not in STRUCTURAL
             # Beside a line end or a quote, a line feed in the place of a letter is a blank.
-            is_lost |= kind == "replaced by a line feed" and _is_at_an_edge(at, quoted)
+            is_lost |= kind == "replaced by a line feed" and _is_next_to_edge(at, quoted)
             if text != TEXT and not is_of_text and not is_lost:
                 yield Damage(kind, at, text, find_affected_rows(kind, at))
 
 
-def _is_at_an_edge(at: int, quoted: list[bool]) -> bool:
+def _is_next_to_edge(at: int, quoted: list[bool]) -> bool:
     edges = '\n"' if quoted[at] else "\n"
     return TEXT[at] not in STRUCTURAL and bool({*TEXT[at - 1], *TEXT[at + 1]} & {*edges})
 
 
-def find_quoted(text: str) -> list[bool]:
+def mark_quoted(text: str) -> list[bool]:
     """Return for each character whether it is within quotes or a quote itself."""
     is_open, found = False, []
     for character in text:
@@ -136,7 +136,7 @@ class PreviewResult:
     """
 
     sent: tuple[Mapping[str, Any], ...] = ()
-    noted: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     error: str | None = None
 
@@ -150,7 +150,7 @@ def preview_text(path: Path, text: str) -> PreviewResult:
         columns = map_headings(table.headings, target)
         lost = LostColumns(table, columns)
         meanings = ColumnMeanings(table.rows, columns.columns)
-        rows = list(check(lost.pass_rows(), columns, target, DeclaredLanding(), meanings=meanings))
+        rows = list(check(lost.pass_rows(), columns, target, InMemoryLanding(), meanings=meanings))
     except SpreadsheetError as error:
         return PreviewResult(error=error.code)
     tasks = [(each, each.task.fields) for each in rows if each.task and each.outcome is None]
@@ -174,7 +174,7 @@ def find_faults(damage: Damage, damaged: PreviewResult, undamaged: PreviewResult
     if is_stopped:
         yield f"the file is refused: {damaged.error or damaged.questions}"
         return
-    known = {str(fields["email"]) for fields in damaged.sent} | {*damaged.noted}
+    known = {str(fields["email"]) for fields in damaged.sent} | {*damaged.warned}
     for number, fields in enumerate(undamaged.sent, 2):
         if number not in damage.rows and str(fields["email"]) not in known:
             yield f"row {number} is refused"

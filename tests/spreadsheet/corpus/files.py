@@ -26,7 +26,7 @@ SKIP = object()
 
 
 @dataclass(frozen=True)
-class File:
+class SampleFile:
     """A file with what a person reads in it.
 
     `sent` are the records of its rows in order; None is a row that must not be sent. `answer` is
@@ -42,13 +42,15 @@ class File:
     given: Mapping[str, Any] = field(default_factory=dict)
     lost: bool = False
 
-    def put(self, folder: Path) -> Path:
+    def write(self, folder: Path) -> Path:
         path = folder / self.name
         path.write_bytes(self.content)
         return path
 
 
-def make_text(rows: Rows, encoding: str = "utf-8", delimiter: str = ",", before: str = "") -> bytes:
+def encode_csv(
+    rows: Rows, encoding: str = "utf-8", delimiter: str = ",", before: str = ""
+) -> bytes:
     """Encode rows as delimited text, after the lines `before`."""
     made = io.StringIO(newline="")
     made.write(before)
@@ -98,7 +100,7 @@ def make_workbook(
 def make_ods(rows: Rows) -> bytes:
     """Return an OpenDocument sheet; a tuple in a cell is a value type and its value."""
     lines = "".join(
-        f"<table:table-row>{''.join(map(_ods_cell, row))}</table:table-row>" for row in rows
+        f"<table:table-row>{''.join(map(_make_ods_cell, row))}</table:table-row>" for row in rows
     )
     spaces = " ".join(
         f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
@@ -118,7 +120,7 @@ def make_ods(rows: Rows) -> bytes:
     return make_zip({"mimetype": kind, "content.xml": content, "META-INF/manifest.xml": manifest})
 
 
-def _ods_cell(value: Any) -> str:
+def _make_ods_cell(value: Any) -> str:
     if isinstance(value, tuple):
         kind, number = value
         return (

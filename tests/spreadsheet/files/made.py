@@ -27,7 +27,7 @@ def list_cells(table: Spreadsheet) -> list[tuple[Cell, ...]]:
     return [row.cells for row in table.rows()]
 
 
-def read_text(
+def open_text(
     folder: Path, content: bytes, **options: Any
 ) -> tuple[Spreadsheet, list[tuple[Cell, ...]]]:
     """Return the table of these bytes and its cells."""
@@ -35,18 +35,18 @@ def read_text(
     return table, list_cells(table)
 
 
-def make_relation(identity: str, kind: str, target: str, *, is_outside: bool = False) -> str:
+def make_relationship(identity: str, kind: str, target: str, *, is_outside: bool = False) -> str:
     """Return one relationship as XML."""
     mode = ' TargetMode="External"' if is_outside else ""
     return f'<Relationship Id="{identity}" Type="{RELATED}/{kind}" Target="{target}"{mode}/>'
 
 
-def make_relations(*each: str) -> str:
+def make_relationships_part(*each: str) -> str:
     """Return a part with relationships."""
     return f'<Relationships xmlns="{_PACKAGE}">{"".join(each)}</Relationships>'
 
 
-def make_sheet(*rows: str, claim: str = "") -> str:
+def make_sheet_part(*rows: str, claim: str = "") -> str:
     dimension = f'<dimension ref="{claim}"/>' if claim else ""
     return (
         f'<worksheet xmlns="{MAIN}">{dimension}<sheetData>{"".join(rows)}</sheetData></worksheet>'
@@ -58,7 +58,7 @@ def make_text_row(number: int, *texts: str) -> str:
     return f'<row r="{number}">{cells}</row>'
 
 
-def make_parts(
+def make_workbook_parts(
     sheets: Mapping[str, str], states: Mapping[str, str] | None = None, more: Sequence[str] = ()
 ) -> dict[str, str]:
     """Return the parts of a workbook with these sheets and additional relationships."""
@@ -68,13 +68,17 @@ def make_parts(
         for i, name in enumerate(sheets, 1)
     )
     targets = [f"worksheets/s{i}.xml" for i in range(1, len(sheets) + 1)]
-    related = [make_relation(f"r{i}", "worksheet", target) for i, target in enumerate(targets, 1)]
+    related = [
+        make_relationship(f"r{i}", "worksheet", target) for i, target in enumerate(targets, 1)
+    ]
     names = f'xmlns="{MAIN}" xmlns:r="{RELATED}"'
     return {
         "[Content_Types].xml": "<Types/>",
-        "_rels/.rels": make_relations(make_relation("r1", "officeDocument", "xl/workbook.xml")),
+        "_rels/.rels": make_relationships_part(
+            make_relationship("r1", "officeDocument", "xl/workbook.xml")
+        ),
         "xl/workbook.xml": f"<workbook {names}><sheets>{sheet_list}</sheets></workbook>",
-        "xl/_rels/workbook.xml.rels": make_relations(*related, *more),
+        "xl/_rels/workbook.xml.rels": make_relationships_part(*related, *more),
         **{f"xl/worksheets/s{i}.xml": xml for i, xml in enumerate(sheets.values(), 1)},
     }
 
@@ -90,5 +94,5 @@ def make_zip(members: Mapping[str, str | bytes]) -> bytes:
 def write_workbook_file(folder: Path, *rows: str, claim: str = "", name: str = "rows.xlsx") -> Path:
     """Write a workbook of one sheet with these rows of XML."""
     path = folder / name
-    path.write_bytes(make_zip(make_parts({"People": make_sheet(*rows, claim=claim)})))
+    path.write_bytes(make_zip(make_workbook_parts({"People": make_sheet_part(*rows, claim=claim)})))
     return path

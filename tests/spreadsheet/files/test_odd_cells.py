@@ -22,9 +22,9 @@ from connector.spreadsheet.workbook import SheetFile
 from tests.spreadsheet.corpus.files import make_ods, make_workbook
 from tests.spreadsheet.files.made import (
     list_cells,
-    make_parts,
-    make_sheet,
+    make_sheet_part,
     make_text_row,
+    make_workbook_parts,
     make_zip,
     write_file,
 )
@@ -70,7 +70,7 @@ def test_a_cell_without_a_value_next_to_a_formula_is_empty(
     tmp_path: Path, ghost: str, formula: str
 ) -> None:
     row = f'<row r="2"><c r="A2" t="str"><v>x</v></c><c r="B2">{formula}</c>{ghost}</row>'
-    made = make_parts({"People": make_sheet(make_text_row(1, "a", "b"), row)})
+    made = make_workbook_parts({"People": make_sheet_part(make_text_row(1, "a", "b"), row)})
     made["xl/styles.xml"] = make_styles("0.00%")
     table = open_table(write_file(tmp_path, make_zip(made), "rows.xlsx"))
 
@@ -80,14 +80,18 @@ def test_a_cell_without_a_value_next_to_a_formula_is_empty(
 
 
 def test_workbook_members_with_backslashes_in_their_names_are_read(tmp_path: Path) -> None:
-    made = make_parts({"People": make_sheet(make_text_row(1, "a"), make_text_row(2, "x"))})
+    made = make_workbook_parts(
+        {"People": make_sheet_part(make_text_row(1, "a"), make_text_row(2, "x"))}
+    )
     content = make_zip({name.replace("/", "\\"): part for name, part in made.items()})
 
     assert [("x",)] == list_cells(open_table(write_file(tmp_path, content, "rows.xlsx")))
 
 
 def test_an_unexpected_library_error_names_the_file(tmp_path: Path) -> None:
-    made = make_parts({"People": make_sheet(make_text_row(1, "a"), make_text_row(2, "x"))})
+    made = make_workbook_parts(
+        {"People": make_sheet_part(make_text_row(1, "a"), make_text_row(2, "x"))}
+    )
     content = make_zip(
         {name.upper() if "workbook" in name else name: p for name, p in made.items()}
     )
@@ -99,7 +103,9 @@ def test_an_unexpected_library_error_names_the_file(tmp_path: Path) -> None:
 def test_an_unexpected_library_error_names_the_sheet_and_the_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = make_parts({"People": make_sheet(*(make_text_row(n, "x") for n in range(1, 5)))})
+    made = make_workbook_parts(
+        {"People": make_sheet_part(*(make_text_row(n, "x") for n in range(1, 5)))}
+    )
     table = open_table(write_file(tmp_path, make_zip(made), "rows.xlsx"))
 
     def fail_at_third_row(sheet: SheetFile) -> Iterator[tuple[int, list[Cell], dict[int, Any]]]:
@@ -116,7 +122,7 @@ def test_formatted_cells_without_values_add_no_rows_or_columns(tmp_path: Path) -
     rows = [make_text_row(1, "a", "b"), make_text_row(2, "x", "y")]
     rows += [f'<row r="{n}"><c r="A{n}" s="1"/><c r="E{n}" s="1"/></row>' for n in range(3, 2000)]
     rows.append('<row r="1048576"><c r="XFD1048576" s="1"/></row>')
-    made = make_parts({"People": make_sheet(*rows, claim="A1:XFD1048576")})
+    made = make_workbook_parts({"People": make_sheet_part(*rows, claim="A1:XFD1048576")})
     made["xl/styles.xml"] = make_styles("0.00%")
     table = open_table(write_file(tmp_path, make_zip(made), "rows.xlsx"))
 

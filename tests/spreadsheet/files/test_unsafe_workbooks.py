@@ -23,32 +23,32 @@ from connector.spreadsheet import workbook
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.files.made import (
     list_cells,
-    make_parts,
-    make_relation,
-    make_relations,
-    make_sheet,
+    make_relationship,
+    make_relationships_part,
+    make_sheet_part,
     make_text_row,
+    make_workbook_parts,
     make_zip,
     write_file,
 )
 from tests.support.errors import has_code
 
 ROWS = (make_text_row(1, "a"), make_text_row(2, "1"))
-GOOD = make_parts({"People": make_sheet(*ROWS)})
+GOOD = make_workbook_parts({"People": make_sheet_part(*ROWS)})
 SHEET = "xl/worksheets/s1.xml"
 MEBIBYTE = 1024 * 1024
 
 
-class InflatedBytes:
+class DecompressedBytes:
     """Number of bytes that members of workbooks returned."""
 
     bytes = 0
 
 
 @pytest.fixture
-def inflated(monkeypatch: pytest.MonkeyPatch) -> Iterator[InflatedBytes]:
+def inflated(monkeypatch: pytest.MonkeyPatch) -> Iterator[DecompressedBytes]:
     """Counts decompressed bytes, forbids reading values, and limits the memory."""
-    counted = InflatedBytes()
+    counted = DecompressedBytes()
     read = zipfile.ZipExtFile.read
 
     def counting(member: zipfile.ZipExtFile, n: int | None = -1) -> bytes:
@@ -108,13 +108,13 @@ def make_encrypted_zip() -> bytes:
 
 def make_sheet_with_rows(*rows: str, claim: str = "") -> bytes:
     """Return a workbook with these rows below two valid ones."""
-    return make_zip(make_parts({"People": make_sheet(*ROWS, *rows, claim=claim)}))
+    return make_zip(make_workbook_parts({"People": make_sheet_part(*ROWS, *rows, claim=claim)}))
 
 
 def make_linked_workbook(kind: str, part: str = "xl/externalLinks/_rels/e1.xml.rels") -> bytes:
     """Return a workbook with a relationship to something outside itself."""
-    target = make_relation("r9", kind, "mailto:ann@example.com", is_outside=True)
-    return make_zip({**GOOD, part: make_relations(target)})
+    target = make_relationship("r9", kind, "mailto:ann@example.com", is_outside=True)
+    return make_zip({**GOOD, part: make_relationships_part(target)})
 
 
 CORNER = '<row r="1048576"><c r="XFD1048576">{}</c></row>'
@@ -160,7 +160,11 @@ def open_refused(folder: Path, content: bytes, code: str = "unsafe_workbook") ->
 
 @pytest.mark.parametrize(("made", "part", "limit"), UNSAFE.values(), ids=UNSAFE)
 def test_unsafe_workbooks_are_refused_early(
-    tmp_path: Path, inflated: InflatedBytes, made: Callable[[], bytes], part: str, limit: int | None
+    tmp_path: Path,
+    inflated: DecompressedBytes,
+    made: Callable[[], bytes],
+    part: str,
+    limit: int | None,
 ) -> None:
     content = made()
     inflated.bytes = 0
@@ -175,7 +179,7 @@ FILE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]>'
 
 @pytest.mark.parametrize("part", [SHEET, "xl/workbook.xml", "_rels/.rels", "docProps/core.xml"])
 def test_a_workbook_with_a_document_type_is_refused(
-    tmp_path: Path, inflated: InflatedBytes, part: str
+    tmp_path: Path, inflated: DecompressedBytes, part: str
 ) -> None:
     for prolog in (ENTITIES, FILE, '<?xml version="1.0"?>\n<!DOCTYPE x>'):
         content = prolog + GOOD.get(part, "<a/>")
@@ -185,7 +189,7 @@ def test_a_workbook_with_a_document_type_is_refused(
 
 
 def test_a_workbook_with_too_many_shared_texts_is_refused(
-    tmp_path: Path, inflated: InflatedBytes, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, inflated: DecompressedBytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(container, "SHARED_TEXTS_MAX", 1000)
     made = make_zip({**GOOD, "xl/sharedStrings.xml": f"<sst>{'<si/>' * 1001}</sst>"})
@@ -207,7 +211,7 @@ def test_a_workbook_with_too_many_shared_texts_is_refused(
     ids=["encrypted", "member", "numbers"],
 )
 def test_encrypted_and_unsupported_workbooks_are_refused_unread(
-    tmp_path: Path, inflated: InflatedBytes, content: bytes, code: str, part: str
+    tmp_path: Path, inflated: DecompressedBytes, content: bytes, code: str, part: str
 ) -> None:
     inflated.bytes = 0
     assert part in open_refused(tmp_path, content, code)

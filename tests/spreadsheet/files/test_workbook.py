@@ -23,9 +23,9 @@ from connector.spreadsheet.source_file import open_source
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.files.made import (
     list_cells,
-    make_parts,
-    make_sheet,
+    make_sheet_part,
     make_text_row,
+    make_workbook_parts,
     make_zip,
     write_workbook_file,
 )
@@ -167,11 +167,17 @@ def test_ambiguous_sheets_are_refused(tmp_path: Path, rows: tuple[str, ...], par
 
 def save_four_sheets(folder: Path) -> Path:
     """Save a workbook of four sheets: two with rows, one without, and a hidden one."""
-    table = make_sheet(make_text_row(1, "a"), make_text_row(2, "1"))
-    other = make_sheet(make_text_row(1, "b"), make_text_row(2, "2"))
-    sheets = {"People": table, "Empty": make_sheet('<row r="1"><c s="1"/></row>'), "Lists": other}
+    table = make_sheet_part(make_text_row(1, "a"), make_text_row(2, "1"))
+    other = make_sheet_part(make_text_row(1, "b"), make_text_row(2, "2"))
+    sheets = {
+        "People": table,
+        "Empty": make_sheet_part('<row r="1"><c s="1"/></row>'),
+        "Lists": other,
+    }
     path = folder / "rows.xlsx"
-    path.write_bytes(make_zip(make_parts({**sheets, "Jobs": other}, {"Lists": "veryHidden"})))
+    path.write_bytes(
+        make_zip(make_workbook_parts({**sheets, "Jobs": other}, {"Lists": "veryHidden"}))
+    )
     return path
 
 
@@ -234,7 +240,11 @@ def test_files_that_are_no_workbook_are_rejected(
 
 def test_a_workbook_with_a_damaged_part_is_rejected(tmp_path: Path) -> None:
     whole = bytearray(
-        make_zip(make_parts({"People": make_sheet(make_text_row(1, "a"), make_text_row(2, "1"))}))
+        make_zip(
+            make_workbook_parts(
+                {"People": make_sheet_part(make_text_row(1, "a"), make_text_row(2, "1"))}
+            )
+        )
     )
     place = whole.index(b"xl/worksheets/s1.xml") + 60
     whole[place] ^= 0xFF

@@ -60,7 +60,7 @@ class MessyFile:
         return frozenset(each.row for each in self.planted)
 
     @property
-    def people(self) -> int:
+    def filled_row_count(self) -> int:
         """Number of rows that are not blank."""
         return sum(any(cell.strip() for cell in row) for row in self.rows)
 
@@ -124,13 +124,13 @@ def make_messy_file(
     making = _MessyFileBuilder(draw, landed)
     for _ in range(rows):
         if draw.random() < 0.02:
-            making.add_blank()
+            making.add_blank_row()
         elif draw.random() < bad_share:
-            making.add_bad()
+            making.add_invalid_row()
         else:
-            making.add_good()
+            making.add_valid_row()
     making.add_unused_flaws()
-    return making.made()
+    return making.build()
 
 
 class _MessyFileBuilder:
@@ -142,39 +142,39 @@ class _MessyFileBuilder:
         self._planted: list[PlantedProblem] = []
         self._corrected: dict[tuple[int, str], str] = {}
         self._serial = 0
-        self._flaws = self._in_turn()
+        self._flaws = self._repeat_flaws()
 
-    def add_blank(self) -> None:
+    def add_blank_row(self) -> None:
         self._rows.append(dict.fromkeys(HEADINGS, self._draw.choice(("", " ", "\t"))))
 
-    def add_good(self) -> None:
-        person = self._person()
+    def add_valid_row(self) -> None:
+        person = self._make_valid_row()
         self._good_emails.append(person["E-mail"].strip())
         self._rows.append(person)
 
-    def add_bad(self) -> None:
+    def add_invalid_row(self) -> None:
         chance = self._draw.random()
         if chance < 0.1 and self._good_emails:
-            self._add_twin(self._draw.choice(self._good_emails), "duplicate_in_file")
+            self._add_duplicate(self._draw.choice(self._good_emails), "duplicate_in_file")
         elif chance < 0.15 and self._landed:
             # Once each: a second time it would be there twice in the file as well.
             email = self._landed.pop(self._draw.randrange(len(self._landed)))
-            self._add_twin(email, "duplicate_in_warehouse")
+            self._add_duplicate(email, "duplicate_in_warehouse")
         else:
             flaws = [next(self._flaws)]
             if chance > 0.7:
                 # Two things wrong with one row, in different columns.
                 flaws += [f for f in self._draw.sample(FLAWS, 1) if f[0] != flaws[0][0]]
-            self._add_flawed(flaws)
+            self._add_row_with_flaws(flaws)
 
     def add_unused_flaws(self) -> None:
         """Add every flaw at least once, even to short files."""
         there = {(each.column, each.code) for each in self._planted}
         for flaw in FLAWS:
             if flaw[:2] not in there:
-                self._add_flawed([flaw])
+                self._add_row_with_flaws([flaw])
 
-    def made(self) -> MessyFile:
+    def build(self) -> MessyFile:
         text = io.StringIO(newline="")
         writer = csv.writer(text, delimiter=";", lineterminator="\r\n")
         writer.writerow(HEADINGS)
@@ -183,30 +183,30 @@ class _MessyFileBuilder:
         content = text.getvalue().encode("utf-8-sig")
         return MessyFile(content, rows, tuple(sorted(self._planted)), self._corrected)
 
-    def _in_turn(self) -> Iterator[Flaw]:
+    def _repeat_flaws(self) -> Iterator[Flaw]:
         while True:
             yield from self._draw.sample(FLAWS, len(FLAWS))
 
-    def _add_flawed(self, flaws: Sequence[Flaw]) -> None:
-        person = self._person(complete=True)
+    def _add_row_with_flaws(self, flaws: Sequence[Flaw]) -> None:
+        person = self._make_valid_row(complete=True)
         for column, code, wrong in flaws:
-            self._plant(column, code, person[column])
+            self._expect_problem(column, code, person[column])
             person[column] = wrong
         self._rows.append(person)
 
-    def _add_twin(self, email: str, code: str) -> None:
-        person = self._person()
-        self._plant("E-mail", code, person["E-mail"])
+    def _add_duplicate(self, email: str, code: str) -> None:
+        person = self._make_valid_row()
+        self._expect_problem("E-mail", code, person["E-mail"])
         person["E-mail"] = self._draw.choice((str.upper, str.title, str))(email)
         self._rows.append(person)
 
-    def _plant(self, column: str, code: str, right: str) -> None:
+    def _expect_problem(self, column: str, code: str, right: str) -> None:
         # The row is about to be added behind the others, and the headings are row 1.
         number = len(self._rows) + 2
         self._planted.append(PlantedProblem(number, column, code))
         self._corrected[number, column] = right
 
-    def _person(self, *, complete: bool = False) -> dict[str, str]:
+    def _make_valid_row(self, *, complete: bool = False) -> dict[str, str]:
         """Return a valid row; with `complete`, optional cells are filled, too."""
         draw, self._serial = self._draw, self._serial + 1
 

@@ -42,14 +42,14 @@ def make_table(*records: Mapping[str, Cell]) -> ValuesTable:
     )
 
 
-def from_csv(content: bytes, delimiter: str) -> ValuesTable:
+def parse_csv(content: bytes, delimiter: str) -> ValuesTable:
     text = content.decode("utf-8-sig")
     headings, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     return ValuesTable(tuple(headings), tuple(map(tuple, rows)))
 
 
 @dataclass
-class DeclaredLanding:
+class InMemoryLanding:
     """A declared landing: records by resource, and the fields of one content type.
 
     `queries` counts the lookups.
@@ -100,13 +100,13 @@ class DeclaredLanding:
 
 def make_landing(
     fields: Sequence[ContentTypeField] | None = None, **records: Sequence[Any]
-) -> DeclaredLanding:
+) -> InMemoryLanding:
     """Return a landing with these records by resource; a mapping is a whole, live record."""
     made = {
         resource: [each if isinstance(each, LandedRecord) else LandedRecord(each) for each in given]
         for resource, given in records.items()
     }
-    return DeclaredLanding(made, fields)
+    return InMemoryLanding(made, fields)
 
 
 CANDIDATE: Mapping[str, Cell] = {
@@ -121,22 +121,22 @@ CANDIDATE: Mapping[str, Cell] = {
 def make_target(
     resource: str = "candidates",
     mode: Mode = "create",
-    landing: DeclaredLanding | None = None,
+    landing: InMemoryLanding | None = None,
     **options: Any,
 ) -> PushTarget:
     """Return a push target for a declared landing."""
-    return push_target(resource, mode, landing or DeclaredLanding(), **options)
+    return push_target(resource, mode, landing or InMemoryLanding(), **options)
 
 
 def check_table(
     made: ValuesTable | Spreadsheet,
     wanted: PushTarget,
-    landing: DeclaredLanding | None = None,
+    landing: InMemoryLanding | None = None,
     saved: SavedMap | None = None,
 ) -> list[CheckedRow]:
     """Return every row of the table after the check."""
     columns = map_headings(made.headings, wanted, saved=saved)
-    return list(check(made.rows(), columns, wanted, landing or DeclaredLanding()))
+    return list(check(made.rows(), columns, wanted, landing or InMemoryLanding()))
 
 
 def list_problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, str]]:

@@ -12,12 +12,12 @@ from connector.spreadsheet.problems import PROBLEMS
 from tests.seeds import seeds
 from tests.spreadsheet.meaning.messy import FLAWS, HEADINGS, UNKNOWN, MessyFile, make_messy_file
 from tests.spreadsheet.meaning.sheet import (
-    DeclaredLanding,
+    InMemoryLanding,
     ValuesTable,
     check_table,
-    from_csv,
     make_landing,
     make_target,
+    parse_csv,
 )
 
 LANDED = tuple(f"landed{n}@people.example" for n in range(20))
@@ -29,7 +29,7 @@ def messy_file(request: pytest.FixtureRequest) -> MessyFile:
     return make_messy_file(request.param, ROWS, landed=LANDED)
 
 
-def landing() -> DeclaredLanding:
+def landing() -> InMemoryLanding:
     """A landing with the candidates that occur in the files."""
     return make_landing(
         candidates=[{"id": f"c{n}", "email": email} for n, email in enumerate(LANDED)]
@@ -42,11 +42,11 @@ def check_rows(made: ValuesTable) -> list[CheckedRow]:
 
 
 def test_the_check_finds_exactly_the_planted_problems(messy_file: MessyFile) -> None:
-    found = check_rows(from_csv(messy_file.content, ";"))
+    found = check_rows(parse_csv(messy_file.content, ";"))
     reported = [(each.row.number, str(p.column), p.code) for each in found for p in each.problems]
 
     assert [(p.row, p.column, p.code) for p in messy_file.planted] == sorted(reported)
-    assert messy_file.people == len(found)
+    assert messy_file.filled_row_count == len(found)
     for each in found:
         is_bad = each.row.number in messy_file.bad_rows
         assert is_bad == (each.outcome in ("invalid", "duplicate"))
@@ -58,7 +58,7 @@ def test_a_corrected_file_has_no_problem(messy_file: MessyFile) -> None:
 
     assert [] == [p for each in found for p in each.problems]
     emails = [str(each.task.fields["email"]) for each in found if each.task]
-    assert messy_file.people == len(set(emails)) == len(emails)
+    assert messy_file.filled_row_count == len(set(emails)) == len(emails)
     assert not set(emails) & set(LANDED)
 
 
@@ -68,12 +68,12 @@ def test_the_messy_file_generator_is_reproducible_and_varied() -> None:
 
     assert made == make_messy_file(7, 3000, landed=LANDED)
     assert made.content != make_messy_file(8, 3000, landed=LANDED).content
-    assert 0.10 < len(made.bad_rows) / made.people < 0.14
+    assert 0.10 < len(made.bad_rows) / made.filled_row_count < 0.14
     assert len(codes) >= 15
     assert codes <= set(PROBLEMS)
     assert {code for _, code, _ in FLAWS} | {"duplicate_in_file", "duplicate_in_warehouse"} == codes
     assert made.content.startswith(b"\xef\xbb\xbf")
-    assert made.people < len(made.rows) <= 3000 + len(FLAWS)
+    assert made.filled_row_count < len(made.rows) <= 3000 + len(FLAWS)
 
 
 def test_unknown_columns_are_reported_as_unmapped() -> None:

@@ -11,7 +11,7 @@ _VOID = frozenset(("meta", "link", "input", "br", "wbr", "img"))
 
 @dataclass
 class Element:
-    """An HTML element with attributes and children, which are elements and texts."""
+    """An HTML element. Its children are elements and texts."""
 
     tag: str
     attributes: dict[str, str]
@@ -30,7 +30,7 @@ class Element:
                 yield from child._iterate_texts()
 
     def descendants(self, *tags: str) -> Iterator[Element]:
-        """Return all elements below, or those with one of these tags, in document order."""
+        """Yield all elements below, or those with one of these tags, in document order."""
         for child in self.children:
             if isinstance(child, Element):
                 if not tags or child.tag in tags:
@@ -38,13 +38,13 @@ class Element:
                 yield from child.descendants(*tags)
 
     def find_by_id(self, id: str) -> Element:
-        """Return the element with this id."""
+        """Return the only element below with this id."""
         (found,) = (each for each in self.descendants() if each.attributes.get("id") == id)
         return found
 
 
 class Document(HTMLParser):
-    """The parsed page; every element must be closed where it was opened."""
+    """Parser of a page into a tree of elements. It asserts that elements are closed in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,27 +60,25 @@ class Document(HTMLParser):
         assert [made.root] == made._open
         return made
 
-    def begin(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Open an element."""
         element = Element(tag, {name: value or "" for name, value in attrs})
         self._open[-1].children.append(element)
         if tag not in _VOID:
             self._open.append(element)
 
-    def take_empty(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Add an element without children."""
         self._open[-1].children.append(Element(tag, {n: v or "" for n, v in attrs}))
 
-    def end(self, tag: str) -> None:
+    def handle_endtag(self, tag: str) -> None:
         assert tag == self._open.pop().tag
 
-    def take_text(self, data: str) -> None:
+    def handle_data(self, data: str) -> None:
         self._open[-1].children.append(data)
 
-    handle_starttag, handle_startendtag = begin, take_empty
-    handle_endtag, handle_data = end, take_text
-
     def find_figure(self, key: str) -> Element:
+        """Return the article of a figure by its key."""
         (found,) = (
             each
             for each in self.root.descendants("article")
@@ -89,7 +87,7 @@ class Document(HTMLParser):
         return found
 
     def read_table(self, caption: str) -> list[list[str]]:
-        """Return the body cells of the table with this caption, row by row."""
+        """Return the texts of the body cells of the table with this caption, row by row."""
         (found,) = (
             each
             for each in self.root.descendants("table")
@@ -101,7 +99,7 @@ class Document(HTMLParser):
         ]
 
     def read_key_figures(self) -> dict[str, tuple[str, str]]:
-        """Return each label's value, and the lines below it joined by a bar."""
+        """Return by label the value of each key figure and its details, joined by " | "."""
         found = {}
         for each in self.root.descendants("li"):
             if each.attributes.get("class") == "key":

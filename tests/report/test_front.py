@@ -20,6 +20,7 @@ TODAY = date(2026, 3, 6)
 
 
 def query_value(file: Path, sql: str) -> Any:
+    """Return the only value of a query on the file."""
     return query(file, sql).rows[0][0]
 
 
@@ -220,7 +221,7 @@ def test_age_bands_without_jobs_are_shown(page: ReportPage) -> None:
     assert {"0"} < {row[3] for row in bands}
 
 
-def test_the_first_page_names_no_database_table(page: ReportPage) -> None:
+def test_the_summary_names_no_database_table(page: ReportPage) -> None:
     document = Document.parse(page.html)
     front = next(e for e in document.root.descendants() if e.attributes.get("class") == "front")
     classes = ("finding", "coverage", "about")

@@ -40,7 +40,7 @@ _COUNT = re.compile(
 
 
 def find_counts(document: Document) -> Iterator[tuple[str, int, str]]:
-    """Return the counts of a page: noun, number and context."""
+    """Yield noun, number and context of each count on a page, for example of "3 open jobs"."""
     for each in document.root.descendants("p", "dd", "span", "div"):
         text = each.text if each.tag != "div" else each.attributes.get("aria-label", "")
         for number, noun in _COUNT.findall(text):
@@ -62,7 +62,7 @@ def find_counts(document: Document) -> Iterator[tuple[str, int, str]]:
 def find_excessive_counts(
     file: Path, document: Document
 ) -> tuple[set[str], list[tuple[str, int, str]]]:
-    """Return the counted nouns, and the counts above their total number."""
+    """Return all counted nouns, and the counts that exceed the number of records in the file."""
     known = {noun: int(query(file, sql).rows[0][0]) for noun, sql in NOUNS.items()}
     found = list(find_counts(document))
     return {noun for noun, _, _ in found}, [each for each in found if each[1] > known[each[0]]]

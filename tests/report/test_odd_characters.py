@@ -25,7 +25,7 @@ FORBIDDEN = [
 
 
 def make_charts(name: str) -> list[Chart]:
-    """Return a chart of every kind with the name as each of its texts."""
+    """Return one chart of every kind whose only label is `name`."""
     row: dict[str, Any] = {"label": name, "value": 3, "current_p50_days": 2}
     rows = [{**row, **{f"p{part}_days": part for part in (10, 25, 50, 75, 90)}}]
     return [
@@ -57,7 +57,7 @@ def test_a_chart_with_a_control_character_in_its_name_is_drawn(odd: str) -> None
 
 
 def find_text_fields(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
-    """Return the text columns of marts that the report reads and users fill in."""
+    """Return table and column of the marts' texts that users fill in and the report reads."""
     read = {mart for section in SECTIONS for each in section.figures for mart in each.marts}
     words = ("name", "title", "about", "source_group", "currency")
     rows = connection.execute(

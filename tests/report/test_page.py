@@ -21,12 +21,12 @@ FIGURES = [figure for section in SECTIONS for figure in section.figures]
 
 
 def format_number(value: Any) -> str:
-    """Format a figure as the page does, except days and shares; null is a dash."""
+    """Format a number without decimals as the report does; None is a dash."""
     return "\u2013" if value is None else f"{value:,.0f}"
 
 
 def format_days(value: Any) -> str:
-    """Format days with one decimal below ten."""
+    """Format days with one decimal below ten; None is a dash."""
     if value is None:
         return "\u2013"
     return f"{value:.1f}".removesuffix(".0") if value < 10 else f"{value:,.0f}"
@@ -314,7 +314,7 @@ def test_every_figure_has_a_definition_and_names_its_marts(document: Document) -
         assert all(f"marts.{mart}" in text for mart in figure.marts), figure.key
 
 
-def test_a_table_comment_is_parsed_into_its_parts() -> None:
+def test_a_table_comment_is_parsed_into_labelled_paragraphs() -> None:
     read = read_contract("Definition: one\n  and two.\nTrap: beware: this.\n")
 
     assert {"Definition": "one and two.", "Trap": "beware: this."} == read

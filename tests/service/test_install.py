@@ -40,9 +40,7 @@ HEADINGS = (
 
 
 class GuideServer:
-    """Simulated server in a folder: paths of the guide are below `root`, and its account is the
-    sandbox.
-    """
+    """Server simulated in a folder: the guide's paths are below `root`, its API is a sandbox."""
 
     def __init__(self, root: Path, address: str) -> None:
         self.root, self.address = root, address
@@ -54,15 +52,19 @@ class GuideServer:
         } | {"HOME": str(root), "PATH": f"{root}/tools:/usr/sbin:/usr/bin:/sbin:/bin"}
 
     def resolve_path(self, name: str) -> Path:
+        """Return the path below the root for an absolute path of the guide."""
         return self.root / name.lstrip("/")
 
     def redirect_paths(self, text: str) -> str:
-        """Move the paths of a text below the root, unless they are there already."""
+        """Replace the guide's paths and address in a text by those of this server."""
         text = re.sub(r"(?<![\w.])/(opt|etc|var)/", rf"{self.root}/\1/", text)
         return text.replace("https://acme.example", self.address)
 
     def run_shell(self, block: str) -> str:
-        """Run a block in the shell state that the earlier blocks left. Returns its output."""
+        """Run a block in the folder and with the variables that the earlier blocks left.
+
+        Returns its output, and raises an AssertionError if it fails.
+        """
         left = self.root / "left"
         script = f"set -e\n{self.redirect_paths(block)}\npwd > {left}.pwd; env -0 > {left}.env"
         printed = self._run_command(["bash", "-c", script], self.environ, self.folder)
@@ -74,7 +76,7 @@ class GuideServer:
         return printed
 
     def read_unit(self, name: str) -> tuple[list[str], dict[str, str], Path]:
-        """Return command, environment and folder of an installed service."""
+        """Return command, environment and working folder of an installed systemd service."""
         unit = configparser.ConfigParser(interpolation=None)
         unit.optionxform = str  # type: ignore[assignment, method-assign] # systemd heeds case
         unit.read(self.resolve_path(f"/etc/systemd/system/{name}"))
@@ -85,11 +87,11 @@ class GuideServer:
         return shlex.split(service["ExecStart"]), plain | variables, folder
 
     def run_service(self, name: str) -> str:
-        """Run an installed service to its end."""
+        """Run an installed service to its end, and return its output."""
         return self._run_command(*self.read_unit(name))
 
     def run_cron_line(self, line: str) -> str:
-        """Run a line of the installed crontab."""
+        """Run the line of the installed crontab that contains this text, and return its output."""
         text = self.resolve_path("/etc/cron.d/connector").read_text()
         variables = dict(re.findall(r"^([A-Z_]+)=(.*)$", text, re.MULTILINE))
         (command,) = (each for each in text.splitlines() if line in each)
@@ -100,6 +102,7 @@ class GuideServer:
         )
 
     def _run_command(self, words: list[str], environ: dict[str, str], folder: Path) -> str:
+        """Run a command, assert that it succeeds, and return its output."""
         done = subprocess.run(
             words,
             env=environ,
@@ -115,7 +118,7 @@ class GuideServer:
 
 
 class RunningDagster:
-    """Both of Dagster's installed services while they run."""
+    """Dagster's webserver and daemon as installed, running during the `with` block."""
 
     def __init__(self, server: GuideServer, port: int) -> None:
         self._server, self._port = server, port
@@ -136,13 +139,14 @@ class RunningDagster:
             each.send_signal(signal.SIGTERM)
 
     def wait_until_stopped(self) -> None:
-        """Wait until the services have stopped. Leaving the context stops them."""
+        """Wait until both services have ended, which they do after the `with` block."""
         for each in self._running:
             each.wait(SECONDS_MAX)
 
     def wait_for_response(self, query: str, expected: str) -> None:
-        """Query the page until its response contains a text. Raises an AssertionError if a
-        service ends or the text does not appear in time.
+        """Repeat a GraphQL query until the response contains a text.
+
+        Raises an AssertionError if a service ends or the text does not appear in time.
         """
         address = f"http://127.0.0.1:{self._port}/graphql"
         body = json.dumps({"query": query}).encode()

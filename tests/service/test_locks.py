@@ -33,7 +33,7 @@ Lock = dict[str, dict[str, frozenset[str]]]
 
 @cache
 def read_lock(path: Path) -> Lock:
-    """Return the packages of a lock with versions (which may depend on Python) and hashes."""
+    """Return the hashes of each package in a lock, by name and by version."""
     text = path.read_text(encoding="utf-8")
     assert [] == re.findall(r"^-.*|\w+://\S+", text, re.MULTILINE), path.name
     found: Lock = {}
@@ -46,7 +46,7 @@ def read_lock(path: Path) -> Lock:
 
 
 def read_all_runtime_locks() -> Lock:
-    """Return all packages that can be on a machine that runs the connector."""
+    """Return the packages of all locks for machines that run the connector."""
     found: Lock = {}
     for path in sorted(FOLDER.glob("*.txt")):
         found |= read_lock(path)

@@ -21,7 +21,7 @@ KEYS = {KEY: ALL, "new-key": ALL, "jobs": ("jobs.read",)}
 
 
 class RestorableAccount(SandboxAccount):
-    """Account with a backup, whose server changed since."""
+    """Account that has a backup and whose server changed after it."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         super().__init__(sandbox, folder)
@@ -30,24 +30,25 @@ class RestorableAccount(SandboxAccount):
         self.work, self.ledger = self.data / "work.duckdb", self.data / "ledger.sqlite"
 
     def pull_and_back_up(self) -> None:
-        """Pull, make a backup, and change the server."""
+        """Pull, make a backup, and change two candidates on the server."""
         assert 0 == self.call("pull").status
         assert 0 == self.call("backup", str(self.backups)).status
         self.change_two_candidates()
 
     def assert_fails(self, code: str, *arguments: str, status: int = 1, **environ: str) -> None:
-        """Check that a command fails with a code that docs/ERRORS.md explains."""
+        """Assert that a command (by default `pull`) fails with a code that docs/ERRORS.md has."""
         called = self.call(*(arguments or ("pull",)), "--json", **environ)
         assert (status, code) == (called.status, _read_error_code(called.object)), called
         assert f"`{code}`" in ERRORS.read_text(encoding="utf-8")
 
     def restore_backup(self) -> None:
+        """Check and restore the only backup."""
         (file,) = self.backups.glob("*.tar")
         assert 0 == self.call("restore", str(file), "--check").status
         assert 0 == self.call("restore", str(file), "--replace").status
 
     def assert_exact_pull(self, *arguments: str, **environ: str) -> None:
-        """Check that the next pull is exact, and that `doctor` reports no failure."""
+        """Pull, and assert that the copy equals the server and that `doctor` reports no failure."""
         pulled = self.call(*(arguments or ("pull",)), "--json", **environ)
         assert (0, "done") == (pulled.status, pulled.object.get("outcome")), pulled
         assert [] == differences(self.sandbox, self.data / "recruitment.duckdb")
@@ -56,7 +57,7 @@ class RestorableAccount(SandboxAccount):
 
 
 def _read_error_code(output: dict[str, Any]) -> str | None:
-    """Return the error code of the run, or of the resources that failed alike."""
+    """Return the error code of the run, or the one that all failed resources have."""
     error = output.get("error") or output
     codes = {each["error_code"] for each in output.get("resources", {}).values()} - {None}
     return error.get("code") or (codes.pop() if len(codes) == 1 else None)
@@ -64,7 +65,7 @@ def _read_error_code(output: dict[str, Any]) -> str | None:
 
 @pytest.fixture(scope="module")
 def account_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """Folder of an account and of its server, and the server's port. Tests use copies."""
+    """Folder of a `RestorableAccount` and its server, and the server's port. Tests use copies."""
     folder = tmp_path_factory.mktemp("site")
     with Sandbox(counts=COUNTS, keys=KEYS, data=folder / "platform") as sandbox:
         RestorableAccount(sandbox, folder).pull_and_back_up()

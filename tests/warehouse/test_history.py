@@ -26,20 +26,20 @@ from tests.warehouse.versions import (
 def commit_and_check(
     warehouse: Warehouse, *found: FoundDetail, at: float = 0, **rest: Any
 ) -> LandedCounts:
-    """Commit these details and the rest, and assert the properties of the history."""
+    """Commit these details and fields of `Commit`, and assert that the history is consistent."""
     fates = warehouse.commit(CANDIDATES, Commit(records=found, **rest), "run-1", timestamp_at(at))
     assert [] == find_violations(warehouse)
     return fates
 
 
 def list_validity(warehouse: Warehouse, id: str = "1") -> list[tuple[Any, ...]]:
-    """Return of each version: start bound, valid from, observed from and to, valid to."""
+    """Return the earliest begin, begin, first and last observation, and end of each version."""
     names = ("_began_after", "_valid_from", "_observed_from", "_observed_to", "_valid_to")
     return [tuple(row[name] for name in names) for row in read_versions(warehouse, id)]
 
 
 def list_end_intervals(warehouse: Warehouse) -> list[tuple[Any, ...]]:
-    """Return of each version the interval in which it ended."""
+    """Return the earliest and the latest time at which each version can have ended."""
     return [(row["_ended_after"], row["_ended_before"]) for row in read_versions(warehouse)]
 
 

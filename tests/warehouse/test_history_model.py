@@ -1,6 +1,7 @@
-"""History against models in plain Python: whatever is committed in whatever order, the versions
-are those that were observed; and whatever happens in a world between two looks, the intervals hold
-it.
+"""History compared with models in plain Python.
+
+Whatever is committed in whatever order, the versions are the observed ones. Whatever happens
+between two observations, the intervals of the versions contain it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ CHECKED = settings(
 
 @pytest.fixture(scope="module")
 def prepared_folder() -> Iterator[Path]:
-    """The folder of a prepared warehouse, copied by each test because preparing is slow."""
+    """Folder of an empty warehouse, which tests copy because preparing one is slow."""
     with tempfile.TemporaryDirectory() as folder:
         Warehouse(Path(folder)).prepare()
         yield Path(folder)
@@ -52,7 +53,7 @@ def prepared_folder() -> Iterator[Path]:
 
 @contextmanager
 def open_fresh_warehouse(prepared_folder: Path) -> Iterator[Warehouse]:
-    """Open a separate copy of the warehouse."""
+    """Open a new copy of the empty warehouse."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
         shutil.copytree(prepared_folder, copy)
@@ -63,8 +64,8 @@ def open_fresh_warehouse(prepared_folder: Path) -> Iterator[Warehouse]:
 
 @dataclass
 class ExpectedVersion:
-    """A version, as the model keeps it: what is known of the record with it, and what its row
-    shows of that, where a list alone has shown it.
+    """A version with its known fields in `shown`; `row` has the stored ones if a list hides
+    some.
     """
 
     shown: dict[str, Any]
@@ -77,14 +78,14 @@ class ExpectedVersion:
 
 @dataclass
 class HistoryModel:
-    """Expected versions of each id, by the rules in the docstring of `history`."""
+    """Expected versions by id, by the rules in the docstring of `connector.warehouse.history`."""
 
     versions: dict[str, list[ExpectedVersion]] = field(default_factory=dict)
     details: dict[str, str] = field(default_factory=dict)
     """Status that the last detail of each id showed."""
 
     def observe_list_item(self, id: str, at: float, shown: dict[str, Any]) -> None:
-        """Record that a list shows the record."""
+        """Update the versions for a list item read at second `at`."""
         if id not in self.versions:
             self.versions[id] = [ExpectedVersion(shown, False, None, at)]
             return
@@ -108,7 +109,7 @@ class HistoryModel:
             last.last_at = max(at, last.last_at)
 
     def observe_detail(self, id: str, at: float, updated: float, shown: dict[str, Any]) -> None:
-        """Record that a detail shows the record."""
+        """Update the versions for a detail read at second `at` and last changed at `updated`."""
         chain = self.versions.setdefault(id, [])
         whole = {**shown, "updated_at": updated}
         if not chain:
@@ -133,6 +134,7 @@ class HistoryModel:
 
     @staticmethod
     def _begins_version(last: ExpectedVersion, whole: dict[str, Any], names: set[str]) -> bool:
+        """Return True if a detail that differs in `names` cannot belong to the last version."""
         if "first_name" in names or whole["updated_at"] >= last.last_at + 1:
             return True
         from_list = last.changed is None or "status" in last.changed
@@ -141,7 +143,7 @@ class HistoryModel:
         return bool(whole["status"] != HIDDEN)
 
     def observe_deletion(self, id: str, at: float) -> None:
-        """Record that the API reported the deletion."""
+        """End the last version by a deletion, found at second `at`."""
         last = self.versions[id][-1] if id in self.versions else None
         if last is not None and not last.ended_by:
             last.ended_by, last.last_at = "deletion", max(at, last.last_at)
@@ -212,7 +214,7 @@ def test_the_stored_versions_equal_those_of_the_model(prepared_folder: Path, ste
 
 @dataclass
 class TrueRecord:
-    """A record as it truly is, with the moments at which it changed, went and came back."""
+    """A record on the server, and the seconds at which it was edited and deleted."""
 
     shown: dict[str, Any]
     updated: float
@@ -221,32 +223,32 @@ class TrueRecord:
     exists: bool = True
 
 
-def change_record(life: TrueRecord, chance: random.Random, at: float) -> None:
-    """Change, delete or restore the record, dated as the API dates it."""
-    if chance.random() < (0.15 if life.exists else 0.6):
-        life.exists = not life.exists
-        (life.edits if life.exists else life.deletions).append(at)
+def change_record(record: TrueRecord, chance: random.Random, at: float) -> None:
+    """Edit, delete or restore the record at random, and date it as the API does."""
+    if chance.random() < (0.15 if record.exists else 0.6):
+        record.exists = not record.exists
+        (record.edits if record.exists else record.deletions).append(at)
     name = chance.choice(["status", "first_name", "city"])
     choices = {"status": ["screening", "placed", HIDDEN], "first_name": "AB", "city": "XY"}
-    life.shown[name] = chance.choice([v for v in choices[name] if v != life.shown[name]])
-    life.updated = at
-    life.edits.append(at)
+    record.shown[name] = chance.choice([v for v in choices[name] if v != record.shown[name]])
+    record.updated = at
+    record.edits.append(at)
 
 
 def commit_observation(
-    warehouse: Warehouse, life: TrueRecord, chance: random.Random, at: float
+    warehouse: Warehouse, record: TrueRecord, chance: random.Random, at: float
 ) -> None:
-    """Commit a list, a detail, or a list and then a detail of the record."""
+    """Commit what a random request shows at second `at`: a list item, a detail, or both."""
     items: tuple[Candidate, ...] = ()
     records: tuple[FoundDetail, ...] = ()
     gone: dict[str, DeletionProof] = {}
     how = chance.choice(["list", "detail", "both"])
-    if life.exists and how != "detail":
-        listed = {name: life.shown[name] for name in ("status", "first_name")}
+    if record.exists and how != "detail":
+        listed = {name: record.shown[name] for name in ("status", "first_name")}
         items = (make_item("a", at, **listed),)
     if how != "list":
-        if life.exists:
-            records = (make_detail("a", at, life.updated, **life.shown),)
+        if record.exists:
+            records = (make_detail("a", at, record.updated, **record.shown),)
         else:
             gone = {"a": DeletionProof(timestamp_at(at))}
     what = Commit(items=items, records=records, gone=gone)
@@ -258,19 +260,19 @@ def test_each_interval_contains_the_true_time_of_its_change(
     prepared_folder: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
-    life = TrueRecord({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])
+    record = TrueRecord({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])
     with open_fresh_warehouse(prepared_folder) as warehouse:
         for step in range(60):
             at = 10.0 * step
             if chance.random() < 0.5:
-                change_record(life, chance, at)
+                change_record(record, chance, at)
             else:
-                commit_observation(warehouse, life, chance, at)
+                commit_observation(warehouse, record, chance, at)
         warehouse.release()
         assert [] == find_violations(warehouse)
         found = rows(warehouse.work, "FROM history.candidates ORDER BY _version")
-    edits = [timestamp_at(each) for each in life.edits]
-    deaths = [timestamp_at(each) for each in life.deletions]
+    edits = [timestamp_at(each) for each in record.edits]
+    deaths = [timestamp_at(each) for each in record.deletions]
     for before, row in pairwise(found):
         began = [e for e in edits if row["_began_after"] < e < row["_began_before"]]
         assert began, f"version {row['_version']} began without a change"

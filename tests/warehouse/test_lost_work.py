@@ -25,7 +25,7 @@ HISTORY = "SELECT * EXCLUDE (_observed_to) FROM history.candidates ORDER BY id, 
 
 
 class AccountWithHistory(SandboxAccount):
-    """An account whose history has a change and a deletion."""
+    """Account whose history has a changed and a deleted candidate after two pulls."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         super().__init__(sandbox, folder)
@@ -43,13 +43,14 @@ class AccountWithHistory(SandboxAccount):
         return self.call("pull", *RESOURCES)
 
     def query(self, sql: str) -> list[dict[str, Any]]:
-        """Query the published file."""
+        """Return the rows of a query on the published file."""
         with reading(self.warehouse.published) as connection:
             return list(connection.execute(sql).to_arrow_table().to_pylist())
 
 
 @pytest.fixture
 def account(tmp_path: Path) -> Iterator[AccountWithHistory]:
+    """Account with history and its running server."""
     with Sandbox(counts=COUNTS) as sandbox:
         yield AccountWithHistory(sandbox, tmp_path)
 
@@ -181,7 +182,7 @@ def test_a_full_disk_during_a_restore_leaves_no_partial_work_file(
 
 @contextmanager
 def limit_file_size(size: int) -> Iterator[None]:
-    """Limit the size of files that this process writes."""
+    """Limit the size in bytes of files that this process writes during the `with` block."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

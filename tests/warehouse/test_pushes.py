@@ -75,7 +75,7 @@ def test_the_published_push_tables_equal_the_journal(tmp_path: Path) -> None:
 
 
 def assert_tables_equal_journal(file: Path, report: BatchReport, pusher: Pusher) -> None:
-    """Assert that the published tables contain exactly the report and the journal."""
+    """Assert that the published push tables equal the report and the journal of its batch."""
     counted = Counter(each["outcome"] for each in rows(file, "FROM push.rows"))
     assert dict(report.counts) == dict(counted)
     listed = rows(file, "FROM push.rows ORDER BY number")

@@ -1,4 +1,4 @@
-"""The corpus: nasty files, and what a person reads in each of their cells. Nobody is real."""
+"""Sample files with unusual cells, and the record to send for each row. All people are invented."""
 
 from __future__ import annotations
 
@@ -23,28 +23,29 @@ HEAD = ("First name", "Last name", "Email", "Employment type")
 
 
 def person_cells(n: int) -> tuple[str, str, str, str]:
-    """Return the four cells required for a candidate."""
+    """Return name, surname, email and employment type of candidate `n`."""
     first, last = NAMES[n % len(NAMES)]
     return first, last, f"{first}.{last}{n}@people.example".lower(), "permanent"
 
 
 def person_record(n: int, **more: Any) -> Record:
-    """Return the fields of those cells, and more."""
+    """Return the fields of candidate `n`, and more fields."""
     names = ("first_name", "last_name", "email", "employment_type")
     return {**dict(zip(names, person_cells(n), strict=True)), **more}
 
 
 def people_rows(count: int) -> Rows:
+    """Return the rows of so many candidates, without headings."""
     return [person_cells(n) for n in range(count)]
 
 
 def column_file(
     name: str, heading: str, key: str, *pairs: tuple[Any, Any], **more: Any
 ) -> SampleFile:
-    """Return a file with one additional column of cells and their values.
+    """Return a file of candidates with one additional column, given as pairs of cell and value.
 
-    None rejects the row; a mapping sets several fields. `encoding`, `delimiter` and `formats` are
-    options of the file.
+    For the value None the row must be rejected; a mapping sets several fields. `form` is the number
+    format of a workbook's column; `encoding` and `delimiter` are those of a CSV file.
     """
     rows: list[Sequence[Any]] = [(*HEAD, heading)]
     sent: list[Record | None] = []
@@ -69,7 +70,7 @@ def unchanged_column(name: str, heading: str, key: str, *cells: str, **more: Any
 
 
 def empty_column(name: str, heading: str, key: str, *cells: str) -> SampleFile:
-    """Return a file with a column of words that mean an empty value."""
+    """Return a file with a column whose cells mean that no value is sent."""
     return column_file(name, heading, key, *((each, {key: SKIP}) for each in cells))
 
 

@@ -1,4 +1,4 @@
-"""Csv files with one damaged quote, delimiter or line end, and what a preview makes of each."""
+"""CSV files with one damaged quote, delimiter or line end, and what a preview makes of each."""
 
 from __future__ import annotations
 
@@ -28,14 +28,10 @@ STRUCTURAL = frozenset('",\n')
 
 @dataclass(frozen=True)
 class Damage:
-    """One damaged copy of the table.
+    """A damaged copy of `TEXT`: what was done to the character at `position`.
 
-    Attributes:
-        kind: What was done at the place.
-        position: Index of the damaged character in the text.
-        text: The damaged text.
-        rows: Numbers of the rows that may be refused. Row 1 is the headings: if they are damaged,
-            every row may be refused, or the file.
+    `rows` are the numbers of rows that may be refused. Row 1 is the headings: if they are damaged,
+    the whole file may be refused.
     """
 
     kind: str
@@ -53,10 +49,12 @@ class Damage:
 
 
 def insert_text(sign: str) -> Callable[[str, int], str]:
+    """Return a function that inserts `sign` into a text before an index."""
     return lambda text, at: text[:at] + sign + text[at:]
 
 
 def replace_character(sign: str) -> Callable[[str, int], str]:
+    """Return a function that replaces the character of a text at an index by `sign`."""
     return lambda text, at: text[:at] + sign + text[at + 1 :]
 
 
@@ -98,6 +96,7 @@ def iterate_damages() -> Iterator[Damage]:
 
 
 def _is_next_to_edge(at: int, quoted: list[bool]) -> bool:
+    """Return True for a letter next to a line end, or next to a quote that encloses it."""
     edges = '\n"' if quoted[at] else "\n"
     return TEXT[at] not in STRUCTURAL and bool({*TEXT[at - 1], *TEXT[at + 1]} & {*edges})
 
@@ -126,13 +125,10 @@ def find_affected_rows(kind: str, at: int) -> range:
 
 @dataclass(frozen=True)
 class PreviewResult:
-    """What a preview makes of a file.
+    """Result of a preview: rows by how they would be sent, and codes of questions and errors.
 
-    Attributes:
-        sent: Fields of the rows that would be sent without a problem or a warning.
-        noted: Emails of the rows that would be sent with a warning.
-        questions: Codes of questions that keep the whole file from being sent.
-        error: Code of the error that keeps the file from being read.
+    `sent` are fields of rows without a warning, `warned` the emails of rows with one. Questions or
+    an error keep the whole file from being sent.
     """
 
     sent: tuple[Mapping[str, Any], ...] = ()
@@ -142,7 +138,7 @@ class PreviewResult:
 
 
 def preview_text(path: Path, text: str) -> PreviewResult:
-    """Write the file and preview it as a push does, without a warehouse."""
+    """Write a CSV file and preview it as a push does, without a warehouse."""
     path.write_bytes(text.encode())
     try:
         table = open_table(path)
@@ -163,7 +159,7 @@ def preview_text(path: Path, text: str) -> PreviewResult:
 
 
 def find_faults(damage: Damage, damaged: PreviewResult, undamaged: PreviewResult) -> Iterator[str]:
-    """Return the faults in the preview of a damaged file."""
+    """Yield values that are sent changed without a warning, and undamaged rows that are refused."""
     is_stopped = damaged.error is not None or damaged.questions
     if not is_stopped:
         for fields in damaged.sent:

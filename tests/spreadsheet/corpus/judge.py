@@ -1,6 +1,6 @@
-"""Judges a preview of each file of the corpus, cell by cell.
+"""Compares the preview of each sample file with the expected records.
 
-`python -m tests.spreadsheet.corpus.judge` prints what is wrong.
+`python -m tests.spreadsheet.corpus.judge` prints the differences.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from tests.support.agency import settings_at
 
 @dataclass
 class Judgement:
-    """Result for a file: `wrong` cells were sent without a warning, `open` rows need an answer."""
+    """Values of a file that are sent wrong without a warning, and rows not sent as expected.
+
+    `right` of the `readable` rows are sent as expected.
+    """
 
     wrong: list[str] = field(default_factory=list)
     unresolved: list[str] = field(default_factory=list)
@@ -33,7 +36,7 @@ class Judgement:
 
 
 def judge_file(file: SampleFile, folder: Path) -> Judgement:
-    """Preview the file as it is, and again with its answer."""
+    """Compare two previews of a file: without and with the user's answers."""
     found = Judgement()
     first = preview_file(file, folder / "first", {})
     _judge_rows(file, first, found, is_answered=False)
@@ -45,7 +48,7 @@ def judge_file(file: SampleFile, folder: Path) -> Judgement:
 def preview_file(
     file: SampleFile, folder: Path, answer: Mapping[str, Any]
 ) -> Preview | ConnectorError:
-    """Preview a file with the user's answer."""
+    """Preview a file with the options of the user's answers. Errors are returned."""
     folder.mkdir(parents=True)
     known = {each.name for each in fields(PushOptions)}
     options = {name: value for name, value in {**file.given, **answer}.items() if name in known}
@@ -61,6 +64,7 @@ def preview_file(
 def _judge_rows(
     file: SampleFile, seen: Preview | ConnectorError, found: Judgement, *, is_answered: bool
 ) -> None:
+    """Add to the judgement how the previewed rows differ from the expected records."""
     if isinstance(seen, ConnectorError):
         if is_answered and file.sent:
             found.readable += sum(each is not None for each in file.sent)
@@ -96,6 +100,7 @@ def _judge_rows(
 
 
 def describe_differences(wanted: Record | None, sent: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield a text for each field whose sent value is not the wanted one. None means no record."""
     if sent is None:
         return
     if wanted is None:
@@ -108,7 +113,7 @@ def describe_differences(wanted: Record | None, sent: Mapping[str, Any] | None) 
 
 
 def main() -> None:
-    """Judge every file and print the errors."""
+    """Print the differences of every sample file and their total numbers."""
     counts: Counter[str] = Counter()
     for file in list_sample_files():
         with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""Any sheet: nothing is sent that a person would not read in it, unless they are asked first.
+"""No sheet sends a value without a question or warning that a user would not read in its cell.
 
-A cell is drawn from what a person reads in it: a value, and one of the many ways in which people
-and programs write or show it. So what may be sent is known without reading the cell again.
+Each cell is drawn with the values that a user can read in it, so the test knows what may be sent
+without reading the cell again.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from tests.spreadsheet.corpus.judge import preview_file
 
 @dataclass(frozen=True)
 class DrawnCell:
-    """A cell: its text in a csv, its value and number format in a workbook, and what may be sent
-    of it without a word (nothing, where a person cannot read one value in it): of the value, and of
-    its text where that says something else.
+    """A cell as text (CSV, ODS) and as value with a number format (XLSX), and its allowed meanings.
+
+    `means` are the values that may be sent without a warning; `text_means`, if given, those of the
+    text.
     """
 
     text: str
@@ -38,12 +39,12 @@ class DrawnCell:
     text_means: tuple[Any, ...] | None = None
 
     def allowed_values(self, kind: str) -> tuple[Any, ...]:
-        """Return the values that may be sent from a file of that kind."""
+        """Return the values that may be sent without a warning from a file with this extension."""
         return self.means if kind == "xlsx" or self.text_means is None else self.text_means
 
 
 def make_text_cell(text: str, *means: Any) -> DrawnCell:
-    """Return a cell that is text in every file format."""
+    """Return a cell that is text in every file format, with its allowed values."""
     return DrawnCell(text, text, means)
 
 
@@ -91,7 +92,7 @@ def draw_date(draw: some.DrawFn) -> DrawnCell:
 
 
 def swap_day_and_month(day: date) -> tuple[str, ...]:
-    """Return the other date that the same digits can mean."""
+    """Return the date with day and month swapped, if it exists, as ISO text in a tuple."""
     return (f"{day.year}-{day.day:02}-{day.month:02}",) if day.day <= 12 else ()
 
 
@@ -223,7 +224,7 @@ COLUMNS = [
 
 
 def draw_cells(column: TargetColumn) -> some.SearchStrategy[DrawnCell]:
-    """Draw cells of a column, a few of them unusable."""
+    """Return a strategy for cells of a column, about a quarter of them empty or unusable."""
     kind, form = column.field.kind, column.field.format
     own: some.SearchStrategy[DrawnCell]
     if column.field.values:
@@ -244,7 +245,7 @@ def draw_cells(column: TargetColumn) -> some.SearchStrategy[DrawnCell]:
 
 @some.composite
 def draw_sheet(draw: some.DrawFn) -> tuple[list[TargetColumn], list[list[DrawnCell]]]:
-    """Draw some columns and a few rows."""
+    """Draw one to five columns, and one to four rows of their cells."""
     columns = draw(some.lists(some.sampled_from(COLUMNS), min_size=1, max_size=5, unique=True))
     rows = some.tuples(*map(draw_cells, columns)).map(list)
     return columns, draw(some.lists(rows, min_size=1, max_size=4))
@@ -258,7 +259,7 @@ LAYOUTS = ("plain", "title", "groups", "total", "repeated")
 def arrange_rows(
     layout: str, head: Sequence[str], rows: list[tuple[Any, ...]]
 ) -> list[Sequence[Any]]:
-    """Return the table with a title, groups, totals, or repeated headings."""
+    """Return head and rows in a layout: plain, title, groups, total, or repeated headings."""
     match layout:
         case "title":
             return [("Spring fair 2026",), (), head, *rows]
@@ -274,12 +275,10 @@ def arrange_rows(
 def make_file(
     kind: str, layout: str, encoding: str, columns: list[TargetColumn], rows: list[list[DrawnCell]]
 ) -> SampleFile | None:
-    """Return the sheet as a file; None if the encoding lacks a letter."""
+    """Return the sheet as a CSV, XLSX or ODS file. None if the encoding lacks a letter."""
     head = (*HEAD, *(each.name for each in columns))
     if kind == "xlsx":
-        values = [
-            (*person_cells(n), *(each.value for each in row)) for n, row in enumerate(rows)
-        ]
+        values = [(*person_cells(n), *(each.value for each in row)) for n, row in enumerate(rows)]
         table = arrange_rows(layout, head, values)
         forms = {
             (table.index(values[n]) + 1, len(HEAD) + i + 1): each.form

@@ -58,7 +58,4 @@ def test_title_lines_are_skipped_unless_the_user_sets_the_header_row(tmp_path: P
             assert (HEAD, count) == (table.headings, table.place.index)
             assert [person_cells(0), person_cells(1)] == list_cells(table)
             chosen = open_table(tmp_path / name, header_row=count + 2)
-            assert (person_cells(0), [person_cells(1)]) == (
-                chosen.headings,
-                list_cells(chosen),
-            )
+            assert (person_cells(0), [person_cells(1)]) == (chosen.headings, list_cells(chosen))

@@ -1,4 +1,6 @@
-"""Cells and parts that a reader's library stumbles over: each costs its own cell, or says where."""
+"""Cells and parts that the reader's library cannot handle affect only their cell, or are
+reported.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from tests.spreadsheet.files.made import (
     write_file,
 )
 from tests.spreadsheet.files.old_books import make_xls
-from tests.spreadsheet.meaning.sheet import check_table, list_problems, make_target
+from tests.spreadsheet.meaning.sheet import check_table, list_problems, list_warnings, make_target
 from tests.support.errors import has_code
 
 HEAD = ("First name", "Last name", "Email", "Employment type", "Available from", "Expected salary")
@@ -38,25 +40,22 @@ BOB = ("Bob", "Ray", "bob@people.example", "permanent")
 
 
 def check_file(folder: Path, content: bytes, name: str = "rows.xlsx") -> list[CheckedRow]:
-    """Return every row of the file after the check."""
+    """Open this file as candidates to create, and return its checked rows."""
     return check_table(open_table(write_file(folder, content, name)), make_target())
 
 
 def list_fields(row: CheckedRow) -> dict[str, Any]:
-    """Return the fields that a row would send."""
+    """Return the fields that the row sends. The row must be valid."""
     assert row.task is not None
     return dict(row.task.fields)
 
 
-def list_warnings(row: CheckedRow) -> list[str]:
-    """Return the codes of a row's warnings."""
-    return [each.code for each in row.warnings]
-
-
-def make_styles(*forms: str) -> str:
-    """Return the part with cell styles: style 0 is General, then one for each format."""
-    codes = "".join(f'<numFmt numFmtId="{n}" formatCode="{f}"/>' for n, f in enumerate(forms, 164))
-    styles = "".join(f'<xf numFmtId="{n}"/>' for n in (0, *range(164, 164 + len(forms))))
+def make_styles(*formats: str) -> str:
+    """Return the part with cell styles: style 0 is General, the next have these number formats."""
+    codes = "".join(
+        f'<numFmt numFmtId="{n}" formatCode="{f}"/>' for n, f in enumerate(formats, 164)
+    )
+    styles = "".join(f'<xf numFmtId="{n}"/>' for n in (0, *range(164, 164 + len(formats))))
     return f"<styleSheet><numFmts>{codes}</numFmts><cellXfs>{styles}</cellXfs></styleSheet>"
 
 
@@ -122,7 +121,7 @@ def test_formatted_cells_without_values_add_no_rows_or_columns(tmp_path: Path) -
     rows = [make_text_row(1, "a", "b"), make_text_row(2, "x", "y")]
     rows += [f'<row r="{n}"><c r="A{n}" s="1"/><c r="E{n}" s="1"/></row>' for n in range(3, 2000)]
     rows.append('<row r="1048576"><c r="XFD1048576" s="1"/></row>')
-    made = make_workbook_parts({"People": make_sheet_part(*rows, claim="A1:XFD1048576")})
+    made = make_workbook_parts({"People": make_sheet_part(*rows, used_range="A1:XFD1048576")})
     made["xl/styles.xml"] = make_styles("0.00%")
     table = open_table(write_file(tmp_path, make_zip(made), "rows.xlsx"))
 

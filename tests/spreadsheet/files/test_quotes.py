@@ -14,14 +14,14 @@ HEAD = "First Name,Last Name,Email,Employment Type,City,Current Company,Notes"
 
 
 def make_row(name: str, city: str = "York", company: str = "Acme", notes: str = "") -> str:
-    """Return a row of text about a candidate."""
+    """Return a CSV line of a candidate with the columns of `HEAD`."""
     return f"{name},Poe,{name.lower()}@people.example,permanent,{city},{company},{notes}"
 
 
 def split_rows_by_problem(
     folder: Path, *lines: str, head: str = HEAD
 ) -> tuple[list[int], list[str]]:
-    """Return the numbers of rows with a problem, and the first cells of the others."""
+    """Return the numbers of rows with a problem, and the first cells of rows without one."""
     content = "\r\n".join([head, *lines, ""]).encode()
     rows = list(open_table(write_file(folder, content)).rows())
     whole = [str(each.cells[0]) for each in rows if not each.problems]

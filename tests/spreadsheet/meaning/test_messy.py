@@ -26,18 +26,19 @@ ROWS = 600
 
 @pytest.fixture(scope="module", params=seeds(3, first=1))
 def messy_file(request: pytest.FixtureRequest) -> MessyFile:
-    return make_messy_file(request.param, ROWS, landed=LANDED)
+    """A messy file with all problems, generated from one of the seeds."""
+    return make_messy_file(request.param, ROWS, existing_emails=LANDED)
 
 
 def landing() -> InMemoryLanding:
-    """A landing with the candidates that occur in the files."""
+    """A landing with candidates of which some occur in the messy files."""
     return make_landing(
         candidates=[{"id": f"c{n}", "email": email} for n, email in enumerate(LANDED)]
     )
 
 
 def check_rows(made: ValuesTable) -> list[CheckedRow]:
-    """Return every row of the table after the check."""
+    """Return the rows of the table after a check against this landing."""
     return check_table(made, make_target(landing=landing()), landing())
 
 
@@ -63,11 +64,11 @@ def test_a_corrected_file_has_no_problem(messy_file: MessyFile) -> None:
 
 
 def test_the_messy_file_generator_is_reproducible_and_varied() -> None:
-    made = make_messy_file(7, 3000, landed=LANDED)
+    made = make_messy_file(7, 3000, existing_emails=LANDED)
     codes = {each.code for each in made.planted}
 
-    assert made == make_messy_file(7, 3000, landed=LANDED)
-    assert made.content != make_messy_file(8, 3000, landed=LANDED).content
+    assert made == make_messy_file(7, 3000, existing_emails=LANDED)
+    assert made.content != make_messy_file(8, 3000, existing_emails=LANDED).content
     assert 0.10 < len(made.bad_rows) / made.filled_row_count < 0.14
     assert len(codes) >= 15
     assert codes <= set(PROBLEMS)

@@ -15,7 +15,7 @@ from tests.spreadsheet.meaning.sheet import CANDIDATE, InMemoryLanding, make_tab
 
 
 def list_questions(column: str, cells: Sequence[Cell]) -> list[tuple[str, str | None]]:
-    """Return codes and columns of the questions about a column with these cells."""
+    """Return code and column of each question about a column with these cells."""
     made = make_table(
         *({**CANDIDATE, "email": f"a{n}@people.example", column: c} for n, c in enumerate(cells))
     )

@@ -15,7 +15,7 @@ HEAD = "first_name,last_name,email,employment_type,city"
 
 
 def check_lines(path: Path, *lines: str) -> list[tuple[int, str | None, list[str]]]:
-    """Return number, outcome, and codes of problems and warnings of each row."""
+    """Check a CSV file of these lines. Return number, outcome and codes of problems of each row."""
     path.write_text("\n".join([HEAD, *lines, ""]), encoding="utf-8")
     table = open_table(path)
     columns = map_headings(table.headings, make_target())

@@ -1,4 +1,4 @@
-"""The landing answers the checks: a sandbox is pulled once for all of them."""
+"""Checks query the loaded records of a small agency, which is pulled once for all tests."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ Store = dict[str, dict[str, dict[str, Any]]]
 
 @dataclass(frozen=True)
 class PulledAgency:
-    """A small agency that was pulled, and its server, which still runs.
+    """A small agency that was pulled, and its running server.
 
-    `store` has the server's records by resource and id as they were then, and `gone` is a
-    candidate who was deleted before.
+    `store` has the server's records by resource and id at the time of the pull.
     """
 
     folder: Path
@@ -57,18 +56,19 @@ def pulled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulledAgen
 
 @pytest.fixture
 def lookups(pulled_once: PulledAgency) -> Iterator[WarehouseLookups]:
-    """Queries of the landing."""
+    """Open lookups of the pulled records."""
     with WarehouseLookups(Warehouse(pulled_once.folder), comparison_text) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def store(pulled_once: PulledAgency) -> Store:
-    """The server's records by resource and id."""
+    """The pulled agency's records by resource and id, as on the server."""
     return pulled_once.store
 
 
 def get_first_record(store: Store, resource: str) -> dict[str, Any]:
+    """Return any record of the resource."""
     return next(iter(store[resource].values()))
 
 
@@ -166,7 +166,7 @@ def test_a_messy_file_is_checked_against_the_loaded_records(
     lookups: WarehouseLookups, store: Store
 ) -> None:
     emails = sorted({record["email"] for record in store["candidates"].values()})
-    file = make_messy_file(11, 400, landed=emails)
+    file = make_messy_file(11, 400, existing_emails=emails)
     made = parse_csv(file.content, ";")
     wanted = push_target("candidates", "create", lookups)
     found = list(check(made.rows(), map_headings(made.headings, wanted), wanted, lookups))
@@ -198,7 +198,7 @@ def test_pushing_an_export_of_the_loaded_records_changes_nothing(
 
 
 def format_cell(value: Any) -> Any:
-    """Format a JSON value as a spreadsheet contains it."""
+    """Format a JSON value as the cell of an exported spreadsheet."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)

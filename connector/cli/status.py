@@ -27,14 +27,14 @@ from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import ConfiguredAccount, Settings
 from connector.settings.values import Age, read_age
 from connector.warehouse.runs import (
+    LakehouseAttempt,
     Publication,
     Run,
-    SharedPublication,
+    last_lakehouse_attempt,
     last_publications,
     last_runs,
-    last_sharing_attempt,
-    not_started,
     read_own_publication,
+    resources_not_started,
 )
 from connector.warehouse.state import ResourceState
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
@@ -77,7 +77,7 @@ class AccountStatus:
     published_at: datetime | None
     published: Publication | None
     publications: tuple[Publication, ...]
-    shared: SharedPublication | None
+    shared: LakehouseAttempt | None
     standing: LedgerStatus | None
     watched: AlertCheck
     now: datetime
@@ -93,8 +93,8 @@ class AccountStatus:
             runs = warehouse.read(last_runs, RUNS_SHOWN)
             publications = warehouse.read(last_publications, PUBLICATIONS_SHOWN)
             has_lakehouse = settings.lakehouse.value is not None
-            shared = warehouse.read(last_sharing_attempt) if has_lakehouse else None
-            unreached = warehouse.read(not_started)
+            shared = warehouse.read(last_lakehouse_attempt) if has_lakehouse else None
+            unreached = warehouse.read(resources_not_started)
         return cls(
             warehouse,
             resources,

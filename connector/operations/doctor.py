@@ -53,9 +53,9 @@ from connector.settings.credentials import OPEN_TO_OTHERS
 from connector.settings.model import Settings, configured_accounts, unclaimed_folders
 from connector.settings.values import OFF
 from connector.version import full_version
-from connector.warehouse.duckdb_file import move_logs_aside
+from connector.warehouse.duckdb_file import lock_and_move_logs
 from connector.warehouse.schema import SCHEMA_VERSION
-from connector.warehouse.state import read_known_ids
+from connector.warehouse.state import read_oldest_keys
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 SKEW_SECONDS_MAX = 60.0
@@ -264,7 +264,7 @@ def _repair(warehouse: Warehouse, now: Clock) -> Verdict:
     try:
         warehouse.prepare()
     except DamagedLog as damage:
-        moved_logs = move_logs_aside(warehouse.work, now())
+        moved_logs = lock_and_move_logs(warehouse.work, now())
         warehouse.prepare()
         file_names = " and ".join(str(each) for each in moved_logs)
         verified = _describe_verified_times(warehouse)
@@ -610,7 +610,7 @@ async def _check_known_records(client: Client, settings: Settings) -> list[Docto
     try:
         if not warehouse.exists:
             return []
-        known = await asyncio.to_thread(warehouse.read, read_known_ids, KNOWN_IDS)
+        known = await asyncio.to_thread(warehouse.read, read_oldest_keys, KNOWN_IDS)
         if not known:
             return []
         found = await find_known(client, known)

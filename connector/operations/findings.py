@@ -34,7 +34,7 @@ from connector.pulls.outcome import QUIET_KINDS, can_retry, describe_anomalies, 
 from connector.pulls.workspace import compare_files
 from connector.settings.model import Settings
 from connector.settings.values import Age, Kind
-from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth, SharedPublication
+from connector.warehouse.runs import LakehouseAttempt, Publication, ResourceRun, Run, RunHealth
 from connector.warehouse.warehouse import Warehouse
 
 COMPARED_MIN, COMPARED_MAX = 5, 20
@@ -192,7 +192,7 @@ def read_snapshot(
         health,
         runs=tuple(each for each in runs if each.started_at <= latest),
         publications=tuple(e for e in health.publications if e.started_at <= latest),
-        shared=None if settings.lakehouse.value is None else health.shared,
+        lakehouse=None if settings.lakehouse.value is None else health.lakehouse,
     )
     return replace(s, health=health, unusable=unusable)
 
@@ -248,7 +248,7 @@ def without_api_words(message: str | None) -> tuple[str, str]:
 def _failure(
     subject: str,
     since: datetime | None,
-    ended: Run | ResourceRun | Publication | SharedPublication | PushRun,
+    ended: Run | ResourceRun | Publication | LakehouseAttempt | PushRun,
     *,
     action: str = "",
     causes: Iterable[str] = (),
@@ -338,7 +338,7 @@ def _checks_warn(s: FileSnapshot) -> Answer:
 
 
 def _lakehouse_behind(s: FileSnapshot) -> Answer:
-    last = s.health.shared
+    last = s.health.lakehouse
     if last is None or last.outcome != "failed":
         return None if s.unusable else False
     return _failure("the lakehouse is not up to date", last.ended_at, last)

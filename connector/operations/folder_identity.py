@@ -75,7 +75,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
             known = warehouse.read(state.read_identity)
             if known is not None:
                 ledger.write_identity(known)
-            ledger.continue_changes(warehouse.read(state.last_copied))
+            ledger.continue_changes(warehouse.read(state.last_copied_change))
             forgotten = [
                 *_forgotten_pushes(warehouse),
                 *_recount_requests(ledger, warehouse),
@@ -171,7 +171,7 @@ async def confirm_move(
         identity = compare_files(ledger, warehouse)
         if identity is None or identity.address == named:
             return f"nothing was changed: {settings.folder} already belongs to {named}"
-        known = warehouse.read(state.read_known_ids, KNOWN_IDS) if warehouse.exists else ()
+        known = warehouse.read(state.read_oldest_keys, KNOWN_IDS) if warehouse.exists else ()
         client = connect(named, connection.api_key, **connection.route())
         async with client:
             found = await find_known(client, known)

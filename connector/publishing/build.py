@@ -31,7 +31,7 @@ from connector.publishing.project_loader import CONTENT_VIEWS
 from connector.publishing.seeds import create_seed_table
 from connector.warehouse.duckdb_file import literal, open_file, quoted, transaction
 from connector.warehouse.published_file import open_read_only
-from connector.warehouse.schema import columns as landed_columns
+from connector.warehouse.schema import landing_columns as landed_columns
 
 _EARLIER = "earlier"
 

@@ -18,7 +18,7 @@ from connector.atomic_files import sync_folder
 from connector.errors import Misused, NothingPublished, UnknownName
 from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import convert_errors
-from connector.warehouse.published_file import read_table, tables, to_arrow, write_parquet
+from connector.warehouse.published_file import list_tables, read_table, to_arrow, write_parquet
 from connector.warehouse.runs import Publication, read_own_publication
 from connector.warehouse.warehouse import Warehouse
 
@@ -103,7 +103,7 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResul
     """
     if not file.exists():
         raise NothingPublished(f"{file} does not exist: nothing has been published yet")
-    found = tables(file)
+    found = list_tables(file)
     known = tuple(dict.fromkeys(each.partition(".")[0] for each in found))
     for schema in schemas:
         if schema not in known:

@@ -36,7 +36,7 @@ from connector.settings.model import Settings
 from connector.version import program_version
 from connector.warehouse.duckdb_file import literal
 from connector.warehouse.internal_tables import TableRows
-from connector.warehouse.runs import SharedPublication, write_shared
+from connector.warehouse.runs import LakehouseAttempt, record_lakehouse_attempt
 from connector.warehouse.warehouse import Warehouse
 
 Outcome = Literal["published", "unchanged", "failed"]
@@ -146,7 +146,7 @@ def publish_and_record(
     except ConnectorError as error:
         done = LakehouseResult(place.account, "failed", error=error)
     copied = ("outcome", "publication", "snapshot", "tables", "inserted", "removed")
-    row = SharedPublication(
+    row = LakehouseAttempt(
         started_at,
         now(),
         **{name: getattr(done, name) for name in copied},
@@ -156,7 +156,7 @@ def publish_and_record(
     warehouse = Warehouse(settings.folder)
     if warehouse.exists:
         with suppress(WarehouseError):
-            write_shared(warehouse.work, row)
+            record_lakehouse_attempt(warehouse.work, row)
     return done
 
 
@@ -243,7 +243,7 @@ def read_entries(connection: duckdb.DuckDBPyConnection) -> tuple[LakehouseEntry,
     if PUBLICATIONS not in lakehouse_tables(connection):
         return ()
     rows = connection.execute(
-        f"SELECT {_ENTRIES.selected} FROM {LAKE}.{PUBLICATIONS} ORDER BY account"
+        f"SELECT {_ENTRIES.select_list} FROM {LAKE}.{PUBLICATIONS} ORDER BY account"
     ).fetchall()
     return tuple(map(_ENTRIES.read, rows))
 

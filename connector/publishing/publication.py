@@ -39,7 +39,7 @@ from connector.warehouse.duckdb_file import convert_errors, hold_lock, transacti
 from connector.warehouse.runs import Publication, read_own_publication, write_publication
 from connector.warehouse.warehouse import Warehouse
 from connector.warehouse.work_file import (
-    copy_work,
+    begin_publication,
     record_publication,
     remove_draft,
     replace_published,
@@ -381,12 +381,12 @@ class _PublicationRun:
         if is_plain and self._mask is None:
             # No check can refuse it and no model is added, so its record is written beforehand.
             self._set_outcome("published")
-        self._row = copy_work(
+        self._row = begin_publication(
             self._work,
             self._draft,
             self._row,
             self._target,
-            made_with=settings_fingerprint(self._settings),
+            settings_fingerprint=settings_fingerprint(self._settings),
             if_changed=if_changed,
         )
         if self.is_unchanged:

@@ -165,7 +165,7 @@ def completed_version(listed: Version, sighting: Observation, changed: Iterable[
         observed_to=at,
         changed=names,
         hydrated_at=at,
-        shown=None,
+        list_item=None,
     )
 
 

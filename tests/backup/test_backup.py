@@ -346,7 +346,7 @@ def test_backup_and_restore_print_their_results_and_never_the_key(
     assert all(KEY not in each.out + each.err for each in (made, done, every))
 
 
-@pytest.mark.parametrize("step", ["_exchange", "_add", "_restore_inbox"])
+@pytest.mark.parametrize("step", ["_replace_file", "_add_missing_files", "_restore_inbox"])
 def test_an_interrupted_restore_succeeds_when_it_is_run_again(
     step: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,12 @@ from connector.catalog.field import DataSubject
 from connector.errors import Misused
 from connector.ledger.journal_persons import journal_contents
 from connector.ledger.ledger import Ledger
-from connector.ledger.person import Person, identifiers_of, normalize, owned_groups
+from connector.ledger.person import (
+    Person,
+    groups_describing,
+    identifiers_in_record,
+    normalize_identifier,
+)
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.persons import Record, find_by_name, find_versions
@@ -43,14 +48,14 @@ def seed_of(address_or_id: str) -> Person:
     """Return the person with an email address or an id, with no other data. Raises `Misused`."""
     text = address_or_id.strip()
     if "@" in text:
-        return Person(emails=frozenset((normalize("email", text),)))
+        return Person(emails=frozenset((normalize_identifier("email", text),)))
     if not may_be_id(text):
         raise Misused(
             "the value is neither an email address nor the id of a record",
             action="Give the complete address or the id. 'connector whereis NAME' lists the ids "
             "of people by name.",
         )
-    return Person(ids=frozenset((normalize("id", text),)))
+    return Person(ids=frozenset((normalize_identifier("id", text),)))
 
 
 def may_be_id(text: str) -> bool:
@@ -75,7 +80,7 @@ def find_person(settings: Settings, seed: Person, *, is_listed: bool = False) ->
         person = replace(seed, ids=seed.ids | {_record_id(record) for _, record in whole})
         # A record may have had another address before. A person without an own record is a contact.
         for resource, record in find_versions(connection, person):
-            for group in owned_groups(resource, record, person):
+            for group in groups_describing(resource, record, person):
                 if not whole or group.ids == ("id",):
                     person = _join_persons(person, _identifiers_of(resource, record, group))
         others = list(find_versions(connection, person))
@@ -83,7 +88,7 @@ def find_person(settings: Settings, seed: Person, *, is_listed: bool = False) ->
     shared = Person()
     for resource, record in others:
         if not _is_theirs(resource, record, person):
-            shared = _join_persons(shared, identifiers_of(CATALOG[resource], record))
+            shared = _join_persons(shared, identifiers_in_record(CATALOG[resource], record))
     if not whole:
         # The given address identifies no other person.
         shared = shared.without(seed)
@@ -126,7 +131,7 @@ def _check_one(whole: Iterable[Record]) -> None:
 
 
 def _is_about_person(resource: str, record: Mapping[str, Any], person: Person) -> bool:
-    return any(group.is_whole for group in owned_groups(resource, record, person))
+    return any(group.is_whole for group in groups_describing(resource, record, person))
 
 
 def _is_theirs(resource: str, record: Mapping[str, Any], person: Person) -> bool:
@@ -140,8 +145,8 @@ def _identifiers_of(resource: str, record: Mapping[str, Any], group: DataSubject
     """Return identifiers and full names of the person in a group of a record's fields."""
     names = frozenset(each for each in _full_names(record, group) if " " in each)
     if group.is_whole:
-        return replace(identifiers_of(CATALOG[resource], record), names=names)
-    numbers = (normalize("phone", _as_text(record.get(name))) for name in group.phones)
+        return replace(identifiers_in_record(CATALOG[resource], record), names=names)
+    numbers = (normalize_identifier("phone", _as_text(record.get(name))) for name in group.phones)
     return Person(phones=frozenset(numbers) - {""}, names=names)
 
 
@@ -162,7 +167,7 @@ def _join_persons(one: Person, other: Person) -> Person:
 
 
 def _record_id(record: Mapping[str, Any]) -> str:
-    return normalize("id", _as_text(record.get("id")))
+    return normalize_identifier("id", _as_text(record.get("id")))
 
 
 def _normalize_name(name: str) -> str:

@@ -19,13 +19,13 @@ import dagster as dg
 from connector import (
     CATALOG,
     BuildResult,
+    BuiltModel,
     CheckResult,
     ConnectorError,
-    ModelBuilt,
     ModelDescription,
     Project,
     Severity,
-    inventory_of,
+    describe_models,
     load_project,
     prepare_draft,
     query,
@@ -236,7 +236,7 @@ class BuildLog:
     def on_model_start(self, name: str) -> None:
         """Log nothing."""
 
-    def on_model_end(self, model: ModelBuilt) -> None:
+    def on_model_end(self, model: BuiltModel) -> None:
         """Log a slow model; other models only have their materialization."""
         if model.seconds >= TOLD_SECONDS_MIN:
             self._log.info(f"{model.name}: built in {model.seconds:.1f} s")
@@ -349,10 +349,10 @@ def events_of(built: BuildResult, file: Path, account: str | None) -> Iterator[E
 @cache
 def _inventory() -> Mapping[str, ModelDescription]:
     """Return the shipped models with their columns and lineage, which take seconds to trace."""
-    return {each.name: each for each in inventory_of(PROJECT)}
+    return {each.name: each for each in describe_models(PROJECT)}
 
 
-def model_metadata(project: Project, shown: ModelDescription, built: ModelBuilt) -> dict[str, Any]:
+def model_metadata(project: Project, shown: ModelDescription, built: BuiltModel) -> dict[str, Any]:
     """Return the metadata of a built model: rows, seconds, columns, lineage."""
     columns = [dg.TableColumn(e.name, e.type, description=e.about or None) for e in shown.columns]
     count = {} if built.rows is None else {"dagster/row_count": built.rows}

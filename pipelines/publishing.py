@@ -141,10 +141,10 @@ def publish_recorded(
     account, events = account_of(context), list[Event]()
     if result.built is not None:
         events += events_of(result.built, result.file, account)
-    if result.unshared is not None:
-        context.log.warning(f"Not published to the lakehouse: {explain(result.unshared)}")
-    elif result.shared is not None:
-        metadata = {"outcome": result.shared.outcome}
+    if result.lakehouse_error is not None:
+        context.log.warning(f"Not published to the lakehouse: {explain(result.lakehouse_error)}")
+    elif result.lakehouse is not None:
+        metadata = {"outcome": result.lakehouse.outcome}
         events.append(dg.AssetMaterialization(LAKEHOUSE, metadata=metadata, partition=account))
     return RecordedPublication(_publication_metadata(result), events)
 

@@ -18,13 +18,13 @@ from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, NothingPublished, count_noun
 from connector.ledger.quota import format_moment
 from connector.publishing.build import check
-from connector.publishing.dictionary import ModelDescription, inventory_of
+from connector.publishing.dictionary import ModelDescription, describe_models
 from connector.publishing.exports import ExportResult, export
-from connector.publishing.project import CheckResult, ModelBuilt
+from connector.publishing.project import BuiltModel, CheckResult
 from connector.publishing.pseudonymize import UndeclaredColumn, find_undeclared
-from connector.publishing.publication import PublishResult, project_of
+from connector.publishing.publication import PublishResult, load_account_project
 from connector.publishing.publication import publish as run_publish
-from connector.publishing.seeds import SeedCopy, UnmappedValues, find_unmapped, write_copies
+from connector.publishing.seeds import SeedCopy, UnmappedValues, find_unmapped, write_seed_copies
 from connector.publishing.starter import WrittenFiles, write_dbt_project, write_own_models
 from connector.report.page import REPORT_FILE, as_json, write_report
 from connector.report.period import PERIOD_DEFAULT
@@ -75,7 +75,7 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     """
     settings, terminal = session.load(), session.terminal
     # Raises for an unknown name before anything is copied.
-    project = project_of(settings)
+    project = load_account_project(settings)
     project.selected(select)
     if settings.models.value == "off":
         terminal.warn(
@@ -101,10 +101,10 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     )
     _print_built(terminal, progress)
     _warn_undeclared(terminal, missing)
-    terminal.end(None, unshared=done.unshared)
+    terminal.end(None, unshared=done.lakehouse_error)
     made = f"{count_noun(len(built), 'model')}, {count_noun(len(progress.checks), 'check')}"
     terminal.say(f"Published {done.file} ({made}).")
-    return 0 if done.unshared is None else 3
+    return 0 if done.lakehouse_error is None else 3
 
 
 def _print_built(terminal: Terminal, progress: RunProgress) -> None:
@@ -118,7 +118,7 @@ def _print_built(terminal: Terminal, progress: RunProgress) -> None:
             terminal.warn(f"{each.name}: {text}. {each.about}")
 
 
-def _built_row(model: ModelBuilt) -> tuple[object, ...]:
+def _built_row(model: BuiltModel) -> tuple[object, ...]:
     seconds = f"{model.seconds:.2f}"
     return model.name, model.schema, model.kind, model.rows, seconds, model.is_copied
 
@@ -158,9 +158,9 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
     Runs every model on empty tables, so that wrong SQL is found without data. With --json, it
     includes the columns of each model with types, descriptions and lineage.
     """
-    project, terminal = project_of(session.load()), session.terminal
+    project, terminal = load_account_project(session.load()), session.terminal
     names = project.selected(select)
-    found = [each for each in inventory_of(project) if each.name in names]
+    found = [each for each in describe_models(project) if each.name in names]
     missing = find_undeclared(project)
     terminal.print_object(
         {"models": [_model_json(each) for each in found], "undeclared": _undeclared_json(missing)}
@@ -212,7 +212,7 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
     settings, terminal = session.load(), session.terminal
     with terminal.progress("test") as meter:
         file = _published(settings)
-        project = project_of(settings)
+        project = load_account_project(settings)
         done = check(file, project, select=select, watch=RunProgress(meter))
     missing = find_undeclared(project)
     terminal.print_object({"checks": _checks_json(done), "undeclared": _undeclared_json(missing)})
@@ -262,11 +262,11 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
     in. With --write but without SEED, it writes the seeds that miss values.
     """
     settings, terminal = session.load(), session.terminal
-    project = project_of(settings)
+    project = load_account_project(settings)
     found = find_unmapped(_published(settings), project)
     written: tuple[SeedCopy, ...] = ()
     if writes:
-        written = write_copies(settings.folder / SEEDS_FOLDER, found, project, seeds)
+        written = write_seed_copies(settings.folder / SEEDS_FOLDER, found, project, seeds)
     terminal.print_object(
         {
             "unmapped": {each.seed.name: each.values for each in found},
@@ -442,12 +442,12 @@ def publish(
         done = run_publish(settings, watch=RunProgress(meter))
     exported = None if parquet is None else export(done.file, parquet, schemas)
     sheets = () if xlsx is None else _write_workbook(done.file, xlsx, tables, terminal)
-    terminal.end(None, unshared=done.unshared)
+    terminal.end(None, unshared=done.lakehouse_error)
     for each in () if done.built is None else done.built.warnings:
         rows = count_noun(each.failing, "row")
         terminal.warn(f"{each.name} found {rows} in {each.model}. {each.about}".rstrip())
     if settings.models.value == "on":
-        _warn_undeclared(terminal, find_undeclared(project_of(settings)))
+        _warn_undeclared(terminal, find_undeclared(load_account_project(settings)))
     values = done.as_json()
     if exported is not None:
         values["parquet"] = {"folder": exported.folder, "tables": exported.tables}
@@ -458,7 +458,7 @@ def publish(
     if xlsx is not None:
         rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
         terminal.say(f"Wrote {xlsx}: {rows}.")
-    return 0 if done.unshared is None else 3
+    return 0 if done.lakehouse_error is None else 3
 
 
 def _check_workbook(path: Path | None, tables: tuple[str, ...]) -> None:
@@ -482,7 +482,7 @@ def _write_workbook(
 
     sheets = write_workbook(file, path, tables)
     for each in sheets:
-        for column, number in each.cut.items():
+        for column, number in each.shortened.items():
             terminal.warn(
                 f"{count_noun(number, 'text')} of {each.table}.{column} had too many characters for"
                 " a cell. They are shortened, and end with their full length."

@@ -29,7 +29,7 @@ from connector.log import shortened
 from connector.operations.findings import ALERTS
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
-from connector.publishing.publication import project_of
+from connector.publishing.publication import load_account_project
 from connector.pulls.comparison import StreamComparison
 from connector.pulls.cost_estimate import CostEstimate
 from connector.pulls.cost_estimate import estimate_cost as run_plan
@@ -212,7 +212,7 @@ def _print(terminal: Terminal, report: PullReport) -> None:
     terminal.end(
         None if isinstance(report.error, Stopped) else report.error,
         unpublished=report.unpublished,
-        unshared=None if report.published is None else report.published.unshared,
+        unshared=None if report.published is None else report.published.lakehouse_error,
     )
     terminal.say(_closing_sentence(report), requests=report.requests)
     if report.published is not None and report.published.is_unchanged:
@@ -225,7 +225,7 @@ def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
         return
     from connector.publishing.pseudonymize import find_undeclared  # noqa: PLC0415 # only for own models
 
-    if missing := find_undeclared(project_of(settings)):
+    if missing := find_undeclared(load_account_project(settings)):
         what = count_noun(len(missing), "model or column", "models or columns")
         verb = "is" if len(missing) == 1 else "are"
         terminal.warn(

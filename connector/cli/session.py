@@ -33,7 +33,7 @@ from connector.settings.model import (
 )
 
 if TYPE_CHECKING:
-    from connector.publishing.project import CheckResult, ModelBuilt
+    from connector.publishing.project import BuiltModel, CheckResult
     from connector.pulls.outcome import Progress
     from connector.warehouse.runs import ResourceRun
 
@@ -260,7 +260,7 @@ class RunProgress:
         self._meter = meter
         self._resource, self._read = "", 0
         self.resources: list[ResourceRun] = []
-        self.models: list[ModelBuilt] = []
+        self.models: list[BuiltModel] = []
         self.checks: list[CheckResult] = []
 
     def __call__(self, progress: Progress) -> None:
@@ -299,7 +299,7 @@ class RunProgress:
         """Show the model's name."""
         self._meter.show(f"build {name}")
 
-    def on_model_end(self, model: ModelBuilt) -> None:
+    def on_model_end(self, model: BuiltModel) -> None:
         """Count the model."""
         self._meter.show(steps=1)
         self.models.append(model)

@@ -585,5 +585,6 @@ def _missing_receipts(settings: Settings) -> list[MissingReceipt]:
         if not ledger.exists:
             return []
         erasures = Erasures(ledger)
-        erasures.count_missing_hashes()  # It raises for a lost key and for a receipt that cannot be read.
+        # Raises for a lost key and for a receipt that cannot be read.
+        erasures.count_missing_hashes()
         return erasures.missing_receipts()

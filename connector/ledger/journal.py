@@ -335,7 +335,8 @@ class Journal:
     def _count_rows_in(self, states: frozenset[State]) -> UnknownRows | None:
         with self._ledger.reading() as connection:
             ((rows, since),) = connection.execute(
-                f"SELECT count(*), min(moved_at) FROM push_rows WHERE state IN ({quoted_sql_list(states)})"
+                "SELECT count(*), min(moved_at) FROM push_rows"
+                f" WHERE state IN ({quoted_sql_list(states)})"
             ).fetchall()
             return UnknownRows(int(rows), datetime.fromisoformat(since)) if rows else None
 

@@ -212,11 +212,12 @@ class JournalWriter(Journal):
 
     def _find_unfinished_batch(self, plan: PushPlan, policy: PushPolicy) -> str | None:
         """The batch of this very file and policy that has rows left, or whose run was cut off."""
+        unfinished = quoted_sql_list(UNFINISHED)
         with self._ledger.reading() as connection:
             rows = connection.execute(
                 "SELECT batch FROM push_batches AS begun WHERE digest = ? AND resource = ?"
                 " AND mode = ? AND terms = ? AND (ended_at IS NULL OR EXISTS (SELECT 1 FROM"
-                f" push_rows WHERE batch = begun.batch AND state IN ({quoted_sql_list(UNFINISHED)})))"
+                f" push_rows WHERE batch = begun.batch AND state IN ({unfinished})))"
                 " ORDER BY begun_at DESC, rowid DESC",
                 (plan.digest, plan.resource, plan.mode, policy_to_json(policy)),
             ).fetchall()
@@ -376,8 +377,8 @@ class JournalWriter(Journal):
 
         Args:
             key: The row.
-            what: The transition.
-            same: Row that this one repeats or follows.
+            transition: The transition.
+            same_row: Row that this one repeats or follows.
         """
         with self.writing() as change:
             state, is_begun = self._read_state(key)
@@ -450,9 +451,8 @@ class JournalWriter(Journal):
     def mark_undone(self, updated_at_by_row: Mapping[RowKey, str | None]) -> None:
         """Mark rows as undone, so that the same rows may be pushed again.
 
-        Args:
-            rows: The record's `updated_at` since the undo, for each row, if no one else changed
-                the record between the row and its undo.
+        The value of a row is its record's `updated_at` after the undo; None if another user changed
+        the record between the row and its undo.
         """
         with self.writing() as change:
             for key, left_at in updated_at_by_row.items():

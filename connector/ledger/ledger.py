@@ -432,11 +432,6 @@ class Ledger:
         with self.writing() as connection:
             _add_uses(connection, uses)
 
-    def read_exhaustion(self) -> QuotaExhaustion | None:
-        """Return what the API said of a used-up month; None if it said nothing."""
-        with self.reading() as connection:
-            return _read_exhaustion(connection)
-
     def read_server_state(self) -> ServerState:
         """Return the server's clock and the limit per minute by the last answers."""
         with self.reading() as connection:

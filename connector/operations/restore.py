@@ -38,8 +38,8 @@ from connector.ledger.sqlite_file import (
 )
 from connector.log import new_id, stamped
 from connector.operations.backup_file import Manifest, read_manifest, unpack
-from connector.privacy.erase import erase_all, hold_all_leases
-from connector.privacy.person_locations import find_returned
+from connector.privacy.erase import erase_all, hold_pull_and_push_leases
+from connector.privacy.person_locations import find_returned_people
 from connector.privacy.receipt import Receipt
 from connector.publishing.publication import publication_lock as alone_publishing
 from connector.publishing.publication import publish
@@ -203,7 +203,7 @@ def _carry_out(
         def open_ledger() -> Ledger:
             """Open the existing ledger, and block pulls and pushes."""
             ledger = resources.enter_context(Ledger(folder))
-            resources.enter_context(hold_all_leases(ledger, run_id, "restore", now))
+            resources.enter_context(hold_pull_and_push_leases(ledger, run_id, "restore", now))
             return ledger
 
         erased, key = tuple[tuple[ListedHash, str], ...](), None
@@ -237,10 +237,12 @@ def _carry_out(
                 )
             else:
                 erasures.restore_hashes(erased, at)
-            if returned := find_returned(settings):
+            if returned := find_returned_people(settings):
                 # The backup's published file contains these people, so it is built again.
                 shutil.rmtree(staging, ignore_errors=True)
-                erasure = erase_all(settings, returned, is_listed=True, has_turn=True, now=now)
+                erasure = erase_all(
+                    settings, returned, were_erased=True, holds_leases=True, now=now
+                )
                 receipts = erasure.receipts
             _publish(settings, staging / PUBLISHED_FILE, now, is_changed=bool(returned))
         except ConnectorError as caught:

@@ -31,9 +31,9 @@ from connector.ledger.person import (
 from connector.ledger.receipts import ListedHash
 from connector.ledger.request_budget import RENEWAL_SECONDS
 from connector.log import new_id
-from connector.privacy.folder_files import clean_files, search_files
-from connector.privacy.locate import LocatedPerson, find_person, seed_of
-from connector.privacy.person_locations import LAKEHOUSE, find_locations, find_returned
+from connector.privacy.folder_files import remove_from_files, search_files
+from connector.privacy.locate import IdentifiedPerson, find_person, parse_address_or_id
+from connector.privacy.person_locations import LAKEHOUSE, find_locations, find_returned_people
 from connector.privacy.receipt import PersonLocations, PersonPlace, Receipt, write_receipt
 from connector.publishing.lakehouse_erasure import erase_from_lakehouse, find_in_lakehouse
 from connector.publishing.publication import publication_lock as alone_publishing
@@ -53,7 +53,7 @@ _NAMES = (PULL_LEASE, PUSH_LEASE)
 
 
 @contextmanager
-def hold_all_leases(
+def hold_pull_and_push_leases(
     ledger: Ledger, run_id: str, command: str, now: Callable[[], datetime]
 ) -> Iterator[None]:
     """Hold and renew the leases of pulls and of pushes.
@@ -104,8 +104,8 @@ class ErasureResult:
 
     found: PersonLocations | None
     receipts: tuple[Receipt, ...] = ()
-    kept: tuple[Path, ...] = ()
-    unended: int = 0
+    receipt_files: tuple[Path, ...] = ()
+    interrupted: int = 0
 
     @property
     def exit_status(self) -> int:
@@ -117,9 +117,9 @@ class ErasureResult:
         return {
             **({} if self.found is None else self.found.as_json()),
             "applied": bool(self.receipts),
-            "unended": self.unended,
+            "unended": self.interrupted,
             "receipts": [each.as_json() for each in self.receipts],
-            "files": [str(each) for each in self.kept],
+            "files": [str(each) for each in self.receipt_files],
         }
 
 
@@ -137,21 +137,21 @@ def erase(
         PublishingRefused: No file could be published without the person.
         WarehouseError: A file cannot be used. The next call continues a started erasure.
     """
-    seed = None if address_or_id is None else seed_of(address_or_id)
+    seed = None if address_or_id is None else parse_address_or_id(address_or_id)
     if not applies:
         found = None if seed is None else find_locations(settings, find_person(settings, seed))
-        return ErasureResult(found, unended=_count_open_erasures(settings))
+        return ErasureResult(found, interrupted=_count_unfinished_erasures(settings))
     if seed is None:
-        return erase_all(settings, find_returned(settings), is_listed=True, now=now)
+        return erase_all(settings, find_returned_people(settings), were_erased=True, now=now)
     return erase_all(settings, [seed], now=now)
 
 
 def erase_all(
     settings: Settings,
-    seeds: Sequence[Person],
+    people: Sequence[Person],
     *,
-    is_listed: bool = False,
-    has_turn: bool = False,
+    were_erased: bool = False,
+    holds_leases: bool = False,
     now: Clock = _now,
 ) -> ErasureResult:
     """Erase all of these people in one run; raises as `erase` does.
@@ -164,8 +164,10 @@ def erase_all(
     with ExitStack() as turn:
         ledger = turn.enter_context(Ledger(folder))
         compare_files(ledger, Warehouse(folder))
-        if not has_turn:
-            turn.enter_context(hold_all_leases(ledger, _erasure_name(now()), "erase", now))
+        if not holds_leases:
+            turn.enter_context(
+                hold_pull_and_push_leases(ledger, _new_erasure_id(now()), "erase", now)
+            )
         erasing = _ErasureRun(settings, ledger, now)
         # If the key is lost, a new one would be created, and erased people would not be recognized.
         erasing.erasures.restore_hashes_from_receipts()
@@ -175,10 +177,10 @@ def erase_all(
             warehouse.prepare()
         receipts = [erasing.carry_out(each) for each in erasing.erasures.unfinished_erasures()]
         found = None
-        located = [find_person(settings, seed, is_listed=is_listed) for seed in seeds]
+        located = [find_person(settings, seed, was_erased=were_erased) for seed in people]
         erasable = [each for each in located if find_locations(settings, each).is_erasable]
         if erasable:
-            found, recorded = erasing.record(erasable)
+            found, recorded = erasing.record_erasure(erasable)
             receipts.append(erasing.carry_out(recorded))
         elif located:
             found = find_locations(settings, located[0])
@@ -197,7 +199,8 @@ def remove_suppression(settings: Settings, address_or_id: str) -> int:
     if key is None:
         return 0
     tokens = [
-        hash_identifier(key, kind, value) for kind, value in seed_of(address_or_id).identifiers()
+        hash_identifier(key, kind, value)
+        for kind, value in parse_address_or_id(address_or_id).identifiers()
     ]
     with Ledger(settings.folder) as ledger:
         return Erasures(ledger).release_people(tokens)
@@ -211,7 +214,9 @@ class _ErasureRun:
         self._warehouse = Warehouse(settings.folder)
         self.erasures = Erasures(ledger)
 
-    def record(self, located: Sequence[LocatedPerson]) -> tuple[PersonLocations, UnfinishedErasure]:
+    def record_erasure(
+        self, located: Sequence[IdentifiedPerson]
+    ) -> tuple[PersonLocations, UnfinishedErasure]:
         """Record an erasure, with everything found before the first removal."""
         found = _join_locations(self._settings, located)
         if found.in_doubt:
@@ -221,20 +226,20 @@ class _ErasureRun:
             )
         began = self._now()
         persons = tuple(each.person for each in located)
-        erasure = UnfinishedErasure(_erasure_name(began), began, persons, found.as_json())
-        hashes = [self._listed_hashes(each) for each in persons]
+        erasure = UnfinishedErasure(_new_erasure_id(began), began, persons, found.as_json())
+        hashes = [self._identifier_hashes(each) for each in persons]
         self.erasures.begin_erasure(erasure.erasure, persons, hashes, erasure.found, began)
         return found, erasure
 
     def carry_out(self, erasure: UnfinishedErasure) -> tuple[Receipt, Path]:
         """Carry out all steps of a recorded erasure; steps may be repeated."""
         self.erasures.remove_persons(erasure.persons, erasure.begun_at)
-        self._clean_work(erasure)
+        self._clean_work_file(erasure)
         for person in erasure.persons:
-            clean_files(search_files(self._folder, person), person)
-        self._publish()
+            remove_from_files(search_files(self._folder, person), person)
+        self._publish_again()
         in_lakehouse, waiting = self._erase_in_lakehouse(erasure)
-        remaining = _join_locations(self._settings, map(LocatedPerson, erasure.persons))
+        remaining = _join_locations(self._settings, map(IdentifiedPerson, erasure.persons))
         found = erasure.found
         receipt = Receipt(
             erasure=erasure.erasure,
@@ -244,7 +249,7 @@ class _ErasureRun:
             ended_at=self._now(),
             key=key_fingerprint(read_or_create_key(self._folder)),
             hashes=tuple(
-                each for person in erasure.persons for each in self._listed_hashes(person)
+                each for person in erasure.persons for each in self._identifier_hashes(person)
             ),
             removed=(*(PersonPlace(**each) for each in found["places"]), *in_lakehouse),
             left=remaining.places,
@@ -261,7 +266,7 @@ class _ErasureRun:
         self.erasures.compact()
         return receipt, path
 
-    def _clean_work(self, erasure: UnfinishedErasure) -> None:
+    def _clean_work_file(self, erasure: UnfinishedErasure) -> None:
         """Remove the people from the work file and compact it."""
         if not self._warehouse.exists:
             return
@@ -273,7 +278,7 @@ class _ErasureRun:
                 remove_person(connection, person, erasing)
         compact(self._warehouse.work)
 
-    def _publish(self) -> None:
+    def _publish_again(self) -> None:
         """Publish again without the people, and write the report again."""
         published = self._warehouse.published
         # A prepared publication is older than the erasure.
@@ -282,7 +287,7 @@ class _ErasureRun:
                 if not each.name.endswith((".wal", ".tmp")):
                     remove_draft(each)
         if published.exists():
-            publish(self._settings, shares=False, now=self._now)
+            publish(self._settings, to_lakehouse=False, now=self._now)
         page = self._folder / REPORT_FILE
         if page.exists():
             account = self._settings.account.value
@@ -310,22 +315,22 @@ class _ErasureRun:
             return (), (reason,)
         return tuple(PersonPlace(LAKEHOUSE, *each) for each in sorted(rows.items())), ()
 
-    def _listed_hashes(self, person: Person) -> tuple[ListedHash, ...]:
+    def _identifier_hashes(self, person: Person) -> tuple[ListedHash, ...]:
         key = read_or_create_key(self._folder)
         return tuple(
             ListedHash(k, hash_identifier(key, k, value)) for k, value in person.identifiers()
         )
 
 
-def _count_open_erasures(settings: Settings) -> int:
+def _count_unfinished_erasures(settings: Settings) -> int:
     with Ledger(settings.folder) as ledger:
         return len(Erasures(ledger).unfinished_erasures()) if ledger.exists else 0
 
 
-def _join_locations(settings: Settings, located: Iterable[LocatedPerson]) -> PersonLocations:
+def _join_locations(settings: Settings, located: Iterable[IdentifiedPerson]) -> PersonLocations:
     """Return the combined locations of several people."""
     return sum((find_locations(settings, each) for each in located), PersonLocations())
 
 
-def _erasure_name(at: datetime) -> str:
+def _new_erasure_id(at: datetime) -> str:
     return f"erasure-{new_id(at)}"

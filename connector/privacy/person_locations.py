@@ -20,8 +20,19 @@ from connector.ledger.person import (
     person_of,
     without_person,
 )
-from connector.privacy.folder_files import FileMatches, relative_path, search_files, table_files_in
-from connector.privacy.locate import LocatedPerson, find_named, find_person, may_be_id, seed_of
+from connector.privacy.folder_files import (
+    FileMatches,
+    find_spreadsheets,
+    relative_path,
+    search_files,
+)
+from connector.privacy.locate import (
+    IdentifiedPerson,
+    find_people_named,
+    find_person,
+    may_be_id,
+    parse_address_or_id,
+)
 from connector.privacy.receipt import FoundRecord, PersonLocations, PersonPlace
 from connector.publishing.lakehouse_erasure import LakehouseMatches, find_in_lakehouse
 from connector.settings.model import Settings
@@ -42,15 +53,15 @@ def locate_person(settings: Settings, address_id_or_name: str) -> PersonLocation
     """
     text = address_id_or_name.strip()
     if text and "@" not in text:
-        named = find_named(settings, text)
+        named = find_people_named(settings, text)
         if named.person.ids or not may_be_id(text):
             return find_locations(settings, named)
-    return find_locations(settings, find_person(settings, seed_of(text)))
+    return find_locations(settings, find_person(settings, parse_address_or_id(text)))
 
 
-def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocations:
+def find_locations(settings: Settings, identified: IdentifiedPerson) -> PersonLocations:
     """Find all data about a located person. Raises a `WarehouseError`."""
-    folder, person = settings.folder, located.person
+    folder, person = settings.folder, identified.person
     if not folder.is_dir():
         return PersonLocations()
     with Ledger(folder) as ledger:
@@ -65,13 +76,13 @@ def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocation
         lakehouse = LakehouseMatches()
         not_reached.append(f"{LAKEHOUSE} ({error})")
     places = [
-        *_count_by_place(WORK_FILE, work.rows),
-        *_count_by_place(LEDGER_FILE, +journal.counts),
-        *_count_by_place(
+        *_to_places(WORK_FILE, work.rows),
+        *_to_places(LEDGER_FILE, +journal.counts),
+        *_to_places(
             PUBLISHED_FILE, count_person_rows(published, person) if published.exists() else {}
         ),
-        *files.places(folder),
-        *_count_by_place(LAKEHOUSE, dict(sorted(lakehouse.rows.items()))),
+        *files.changed_places(folder),
+        *_to_places(LAKEHOUSE, dict(sorted(lakehouse.rows.items()))),
     ]
     return PersonLocations(
         records=tuple(
@@ -79,20 +90,20 @@ def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocation
         ),
         places=tuple(places),
         batches=tuple(sorted(journal.batches)),
-        by_hand=tuple(_places_to_clean_by_hand(folder, person, journal, files)),
+        by_hand=tuple(_manual_steps(folder, person, journal, files)),
         not_searched=(
             *(relative_path(each, folder) for each in files.not_searched),
             *lakehouse.unreadable,
             *not_reached,
         ),
         in_doubt=len(journal.in_doubt),
-        shared=located.shared,
+        shared=identified.shared,
         mentions=tuple(sorted({*work.mentions, *journal.mentions, *files.mentions})),
         whole_files=tuple(relative_path(each, folder) for each in files.workbooks),
     )
 
 
-def _count_by_place(file: str, counts: Mapping[str, int]) -> Iterator[PersonPlace]:
+def _to_places(file: str, counts: Mapping[str, int]) -> Iterator[PersonPlace]:
     return (PersonPlace(file, table, rows) for table, rows in counts.items())
 
 
@@ -104,14 +115,14 @@ def _find_in_work_file(folder: Path, person: Person) -> PersonRows:
         return remove_person(connection, person, None)
 
 
-def _places_to_clean_by_hand(
+def _manual_steps(
     folder: Path, person: Person, journal: JournalMatches, files: FileMatches
 ) -> Iterator[str]:
     for path in files.by_hand:
         is_named = person.is_named_in(path.stem)
         name = relative_path(path.with_name(MARK + path.suffix) if is_named else path, folder)
         yield f"{name} contains data of the person: correct or delete the file."
-    here = {each.name for each in files.tables}
+    here = {each.name for each in files.spreadsheets}
     for batch, name in sorted(journal.files.items()):
         if name not in here:
             file = MARK if person.is_named_in(Path(name).stem) else name
@@ -131,7 +142,7 @@ def _places_to_clean_by_hand(
 Identifier = tuple[IdentifierKind, str]
 
 
-def find_returned(settings: Settings) -> list[Person]:
+def find_returned_people(settings: Settings) -> list[Person]:
     """Find everyone who was erased and is in the account's files again.
 
     Raises a `WarehouseError`.
@@ -140,11 +151,11 @@ def find_returned(settings: Settings) -> list[Person]:
     if suppressed is None:
         return []
     found: set[Identifier] = set()
-    for resource, record in _every_record(settings):
+    for resource, record in _all_records(settings):
         noticing = SuppressionFilter(suppressed)
         if without_person(CATALOG[resource], record, noticing) != record:
             found |= noticing.found
-    for path in table_files_in(settings.folder):
+    for path in find_spreadsheets(settings.folder):
         noticing = SuppressionFilter(suppressed)
         try:
             if rows_about(path, noticing):
@@ -154,7 +165,7 @@ def find_returned(settings: Settings) -> list[Person]:
     return _group_by_person(settings, suppressed, found)
 
 
-def _every_record(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]:
+def _all_records(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]:
     """Yield every record and body in the account's databases, with its resource."""
     warehouse = Warehouse(settings.folder)
     if warehouse.exists:

@@ -77,15 +77,15 @@ class PersonLocations:
         for each in (*self.places, *other.places):
             rows[each.file, each.table] += each.rows
         return PersonLocations(
-            records=_distinct(self.records, other.records),
+            records=_union(self.records, other.records),
             places=tuple(PersonPlace(*key, count) for key, count in rows.items()),
-            batches=_distinct(self.batches, other.batches),
-            by_hand=_distinct(self.by_hand, other.by_hand),
-            not_searched=_distinct(self.not_searched, other.not_searched),
+            batches=_union(self.batches, other.batches),
+            by_hand=_union(self.by_hand, other.by_hand),
+            not_searched=_union(self.not_searched, other.not_searched),
             in_doubt=self.in_doubt + other.in_doubt,
             shared=self.shared + other.shared,
             mentions=tuple(sorted({*self.mentions, *other.mentions})),
-            whole_files=_distinct(self.whole_files, other.whole_files),
+            whole_files=_union(self.whole_files, other.whole_files),
         )
 
     @property
@@ -257,7 +257,7 @@ def rewrite_receipt(missing: MissingReceipt, settings: Settings) -> Path:
     return write_receipt(receipt, settings.folder)
 
 
-def _distinct(one: Sequence[T], other: Sequence[T]) -> tuple[T, ...]:
+def _union(one: Sequence[T], other: Sequence[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys((*one, *other)))
 
 

@@ -14,7 +14,7 @@ from connector.catalog.field import Kind
 from connector.catalog.resource import Declaration
 from connector.errors import Misused, SettingsError, UnknownName
 from connector.privacy.erase import ErasureResult, erase_all
-from connector.privacy.locate import seed_of
+from connector.privacy.locate import parse_address_or_id
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.persons import find_overdue
@@ -75,11 +75,11 @@ class RetentionRule:
         return f"{sentence} where {where}" if where else sentence
 
 
-def read_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule, ...]:
+def parse_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule, ...]:
     """Return the rules in the API's order. Raises `SettingsError` or `UnknownName`."""
     peopled = [e.name for e in CATALOG.values() if any(group.ids for group in e.subjects)]
     for name in written:
-        _check_allowed(f"resource with people in it, of retention in {origin}", name, peopled)
+        _require_allowed(f"resource with people in it, of retention in {origin}", name, peopled)
     return tuple(_parse_rule(name, written[name], origin) for name in CATALOG if name in written)
 
 
@@ -88,10 +88,10 @@ def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
     if found is None:
         raise _invalid_rule(resource, text, origin, f"a rule {_FORM}")
     number, of = int(found["number"]), f"of retention.{resource} ({origin})"
-    unit = _check_allowed(f"unit {of}", found["unit"], UNITS)
+    unit = _require_allowed(f"unit {of}", found["unit"], UNITS)
     if not 0 < number <= _NUMBER_MAX:
         raise _invalid_rule(resource, text, origin, f"a number of {unit} from 1 to {_NUMBER_MAX}")
-    moment = _check_allowed(f"moment {of}", found["field"], _date_fields(CATALOG[resource]))
+    moment = _require_allowed(f"moment {of}", found["field"], _date_fields(CATALOG[resource]))
     choices = {e.name: e.values for e in CATALOG[resource].fields.values() if e.values}
     conditions = []
     written = found["conditions"]
@@ -99,17 +99,17 @@ def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
         condition = _CONDITION.fullmatch(part)
         if condition is None:
             raise _invalid_rule(resource, text, origin, "conditions such as 'status in on_hold'")
-        name = _check_allowed(f"field in a condition {of}", condition["field"], choices)
+        name = _require_allowed(f"field in a condition {of}", condition["field"], choices)
         values = tuple(each.strip() for each in condition["values"].split(","))
         for value in values:
-            _check_allowed(
+            _require_allowed(
                 f"value of {name} in retention.{resource} ({origin})", value, choices[name]
             )
         conditions.append((name, values))
     return RetentionRule(resource, number, unit, moment, tuple(conditions))
 
 
-def _check_allowed(description: str, received: str, allowed: Collection[str]) -> str:
+def _require_allowed(description: str, received: str, allowed: Collection[str]) -> str:
     if received not in allowed:
         raise UnknownName(description, received, allowed)
     return received
@@ -133,12 +133,12 @@ def _invalid_rule(resource: str, text: str, origin: str, allowed: str) -> Settin
 
 @dataclass(frozen=True, slots=True)
 class DueRecords:
-    """Result of one rule. `excepted` people are placed, `undated` people have no date."""
+    """Result of one rule. `placed` people are kept, `undated` people have no date."""
 
     rule: RetentionRule
     cutoff: datetime
     ids: tuple[str, ...]
-    excepted: int
+    placed: int
     undated: int
 
 
@@ -146,7 +146,7 @@ class DueRecords:
 class RetentionResult:
     """Result of all rules, and of the erasure; `erased` is None for a preview."""
 
-    dues: tuple[DueRecords, ...]
+    due: tuple[DueRecords, ...]
     erased: ErasureResult | None = None
 
     @property
@@ -163,10 +163,10 @@ class RetentionResult:
                     "rule": str(each.rule),
                     "cutoff": each.cutoff.isoformat(),
                     "due": len(each.ids),
-                    "placed": each.excepted,
+                    "placed": each.placed,
                     "undated": each.undated,
                 }
-                for each in self.dues
+                for each in self.due
             ],
             "erased": None if self.erased is None else self.erased.as_json(),
         }
@@ -184,7 +184,7 @@ def apply_retention(
     Raises `SettingsError` and `UnknownName` for invalid rules, `Misused` without rules, and the
     errors of `erase`.
     """
-    rules = read_rules(settings.retention.value, settings.retention.origin)
+    rules = parse_rules(settings.retention.value, settings.retention.origin)
     if not rules:
         raise Misused(
             "no retention rules are configured",
@@ -203,9 +203,9 @@ def apply_retention(
         for rule in rules:
             cutoff = rule.cutoff(now())
             found = find_overdue(connection, rule.resource, rule.field, cutoff, rule.conditions)
-            dues.append(DueRecords(rule, cutoff, found.ids, found.excepted, found.undated))
+            dues.append(DueRecords(rule, cutoff, found.ids, found.placed, found.undated))
     if not applies:
         return RetentionResult(tuple(dues))
     ids = [id for due in dues for id in due.ids]
-    erased = erase_all(settings, [seed_of(id) for id in ids[:limit]], now=now)
+    erased = erase_all(settings, [parse_address_or_id(id) for id in ids[:limit]], now=now)
     return RetentionResult(tuple(dues), erased)

@@ -22,7 +22,7 @@ _DIGITS_MAX = 15
 """Digits that a floating-point number keeps."""
 
 
-def make_extra_views(connection: duckdb.DuckDBPyConnection) -> None:
+def create_extra_views(connection: duckdb.DuckDBPyConnection) -> None:
     """Create the view of each resource in which a pull has found undocumented fields."""
     found = connection.execute(
         "SELECT DISTINCT resource FROM sync.events WHERE kind = 'unknown_field' ORDER BY ALL"
@@ -30,7 +30,7 @@ def make_extra_views(connection: duckdb.DuckDBPyConnection) -> None:
     with transaction(connection):
         for (resource,) in found:
             if resource in CATALOG:
-                _make_view(connection, resource)
+                _create_view(connection, resource)
 
 
 def is_extra_view(table: str) -> bool:
@@ -39,7 +39,7 @@ def is_extra_view(table: str) -> bool:
     return schema == "staging" and name.removesuffix(ENDING) in CATALOG and name not in CATALOG
 
 
-def _make_view(connection: duckdb.DuckDBPyConnection, resource: str) -> None:
+def _create_view(connection: duckdb.DuckDBPyConnection, resource: str) -> None:
     fields = connection.execute(
         f"""
         WITH extra AS (
@@ -69,9 +69,9 @@ def _make_view(connection: duckdb.DuckDBPyConnection, resource: str) -> None:
         return
     view = f"staging.{quoted(resource + ENDING)}"
     columns, statements = ["id"], list[str]()
-    names = _distinct_names([key for key, *_ in fields])
+    names = _unique_column_names([key for key, *_ in fields])
     for (key, place, *seen), name in zip(fields, names, strict=True):
-        type = _type(*seen)
+        type = _narrowest_type(*seen)
         arrow = "->" if type == "JSON" else "->>"
         value = f"(_record {arrow} {literal(place)})"
         columns.append(
@@ -89,7 +89,7 @@ def _make_view(connection: duckdb.DuckDBPyConnection, resource: str) -> None:
     )
 
 
-def _type(
+def _narrowest_type(
     kinds: Collection[str] | None,
     is_whole: bool | None,  # a row of the query
     is_short: bool | None,
@@ -111,7 +111,7 @@ def _type(
     return "VARCHAR"
 
 
-def _distinct_names(keys: Collection[str]) -> Iterator[str]:
+def _unique_column_names(keys: Collection[str]) -> Iterator[str]:
     """Yield a column name for each field. DuckDB does not tell upper from lower case."""
     taken = {"id"}
     for key in keys:

@@ -48,7 +48,7 @@ def read(table: str, *, account: str | None = None) -> Frame:
     """
     from connector.publishing.frames import Frame  # noqa: PLC0415
 
-    return Frame.of(read_table(_published(account), table))
+    return Frame.from_arrow(read_table(_find_published_file(account), table))
 
 
 def sql(query: str, *, account: str | None = None) -> Frame:
@@ -61,10 +61,10 @@ def sql(query: str, *, account: str | None = None) -> Frame:
     """
     from connector.publishing.frames import Frame  # noqa: PLC0415
 
-    return Frame.of(to_arrow(_published(account), query))
+    return Frame.from_arrow(to_arrow(_find_published_file(account), query))
 
 
-def _published(account: str | None) -> Path:
+def _find_published_file(account: str | None) -> Path:
     """Return the account's published file. Raises an error if it does not exist."""
     settings = load_settings({"account": account})
     path = Warehouse(settings.folder).published
@@ -109,28 +109,29 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResul
         if schema not in known:
             raise UnknownName("schema of the published file", schema, known)
     wanted = tuple(t for t in found if not schemas or t.partition(".")[0] in schemas)
-    _check(folder)
+    _refuse_other_folder(folder)
     with convert_errors(folder):
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # `mkdtemp` makes it accessible only to the owner.
         made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
             targets = {
-                table: made / path for table, path in zip(wanted, _paths(wanted), strict=True)
+                table: made / path
+                for table, path in zip(wanted, _relative_paths(wanted), strict=True)
             }
             for each in {target.parent for target in targets.values()}:
                 each.mkdir(mode=0o700)
             write_parquet(file, targets)
-            manifest = _manifest(read_own_publication(file), targets, made)
+            manifest = _manifest_json(read_own_publication(file), targets, made)
             (made / MANIFEST).write_text(manifest, encoding="utf-8")
-            _close(made)
+            _restrict_and_sync(made)
             _replace_folder(made, folder)
         finally:
             shutil.rmtree(made, ignore_errors=True)
     return ExportResult(folder, wanted)
 
 
-def _check(folder: Path) -> None:
+def _refuse_other_folder(folder: Path) -> None:
     """Raise an error if a folder contains anything but an earlier export."""
     with convert_errors(folder):
         is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
@@ -142,7 +143,7 @@ def _check(folder: Path) -> None:
             )
 
 
-def _paths(tables: Sequence[str]) -> Iterator[Path]:
+def _relative_paths(tables: Sequence[str]) -> Iterator[Path]:
     """Return the path of each table's file.
 
     A content type's name may be no name for a file, and two of them may become the same.
@@ -160,7 +161,7 @@ def _paths(tables: Sequence[str]) -> Iterator[Path]:
         yield Path(schema) / f"{kept}.parquet"
 
 
-def _manifest(row: Publication | None, targets: dict[str, Path], folder: Path) -> str:
+def _manifest_json(row: Publication | None, targets: dict[str, Path], folder: Path) -> str:
     told = {
         "publication": None if row is None else row.publication,
         "true_of": None if row is None or row.true_of is None else row.true_of.isoformat(),
@@ -169,7 +170,7 @@ def _manifest(row: Publication | None, targets: dict[str, Path], folder: Path) -
     return json.dumps(told, indent=2) + "\n"
 
 
-def _close(folder: Path) -> None:
+def _restrict_and_sync(folder: Path) -> None:
     """Make everything in the folder accessible only to the owner, and sync it to the disk."""
     for path in folder.rglob("*"):
         if path.is_file():
@@ -185,7 +186,7 @@ def _replace_folder(made: Path, folder: Path) -> None:
     """Replace the old folder with the new one; `made` is the old one afterwards."""
     if not folder.exists() or not any(folder.iterdir()):
         made.replace(folder)
-    elif not _swap(made, folder):
+    elif not _swap_folders(made, folder):
         # This system cannot swap two folders, so for an instant there is none.
         aside = Path(f"{made}.old")
         folder.rename(aside)
@@ -194,7 +195,7 @@ def _replace_folder(made: Path, folder: Path) -> None:
     sync_folder(folder.parent)
 
 
-def _swap(one: Path, other: Path) -> bool:
+def _swap_folders(one: Path, other: Path) -> bool:
     """Swap two folders atomically; return False if the system does not support it."""
     if not sys.platform.startswith("linux"):
         return False

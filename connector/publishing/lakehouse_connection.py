@@ -83,7 +83,7 @@ class LakehouseAccount:
     source: str | None
 
     @classmethod
-    def of(cls, settings: Settings) -> Self | None:
+    def from_settings(cls, settings: Settings) -> Self | None:
         """Return the account of the settings, or None if they have no lakehouse."""
         catalog, data = settings.lakehouse.value, settings.lakehouse_data.value
         if catalog is None or data is None:
@@ -91,9 +91,9 @@ class LakehouseAccount:
         return cls(catalog, data, settings.account.value or UNNAMED, settings.base_url.value)
 
     @classmethod
-    def required(cls, settings: Settings) -> Self:
+    def require(cls, settings: Settings) -> Self:
         """Return the account as `of` does. Raises `SettingsError` if there is no lakehouse."""
-        if (found := cls.of(settings)) is not None:
+        if (found := cls.from_settings(settings)) is not None:
             return found
         raise SettingsError(
             "no lakehouse is configured: lakehouse and lakehouse_data are not set",
@@ -106,13 +106,13 @@ class LakehouseAccount:
 
 
 @contextmanager
-def reading(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_for_reading(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a read-only connection to the lakehouse.
 
     Raises `NothingPublished` if there is no lakehouse yet, and `LakehouseError` and its kinds.
     """
-    with _connect_with_extensions(place) as connection:
-        attach(connection, place, reads_only=True)
+    with _connect(place) as connection:
+        attach_lakehouse(connection, place, reads_only=True)
         yield connection
 
 
@@ -124,19 +124,19 @@ def open_for_change(
 
     The file `published` is attached as `published`. Raises `LakehouseError` and its kinds.
     """
-    with _connect_with_extensions(place) as connection:
+    with _connect(place) as connection:
         folder = None if place.data.startswith(OBJECT_STORAGE) else Path(place.data)
         if folder is not None and not folder.exists():
             # An existing folder keeps its mode: its owner may share it with analysts.
             folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        retry_conflicts(lambda: attach(connection, place, reads_only=False))
+        retry_conflicts(lambda: attach_lakehouse(connection, place, reads_only=False))
         if published is not None:
             connection.execute(f"ATTACH {literal(str(published))} AS published (READ_ONLY)")
         yield connection
 
 
 @contextmanager
-def _connect_with_extensions(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connect(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
     is_storage = place.data.startswith(OBJECT_STORAGE)
     extensions = (*EXTENSIONS, STORAGE_EXTENSION) if is_storage else EXTENSIONS
     with _convert_errors(place), connect_with_extensions(extensions) as connection:
@@ -151,10 +151,12 @@ def connect_with_extensions(extensions: Sequence[str]) -> duckdb.DuckDBPyConnect
     connection = duckdb.connect(":memory:", config=config)
     try:
         for name in extensions:
-            _load(connection, name)
+            _load_extension(connection, name)
         if STORAGE_EXTENSION in extensions:
             # For every session: a cursor has settings of its own.
-            connection.execute(f"SET GLOBAL s3_url_style = {literal(url_style(os.environ))}")
+            connection.execute(
+                f"SET GLOBAL s3_url_style = {literal(storage_url_style(os.environ))}"
+            )
         connection.execute(SESSION)
     except BaseException:
         connection.close()
@@ -162,7 +164,7 @@ def connect_with_extensions(extensions: Sequence[str]) -> duckdb.DuckDBPyConnect
     return connection
 
 
-def url_style(environ: Mapping[str, str]) -> str:
+def storage_url_style(environ: Mapping[str, str]) -> str:
     """Return `vhost` for Amazon's storage, else `path`, unless the variable says otherwise.
 
     Most other storage has one host for all buckets. Raises `SettingsError`.
@@ -175,7 +177,7 @@ def url_style(environ: Mapping[str, str]) -> str:
     return style
 
 
-def _load(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+def _load_extension(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     """Load an extension that DuckDB has already, or that a package brings."""
     with suppress(duckdb.Error):
         connection.execute(f"LOAD {name}")
@@ -189,7 +191,7 @@ def _load(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     connection.execute(f"LOAD {literal(str(folder / f'{name}.duckdb_extension'))}")
 
 
-def attach(
+def attach_lakehouse(
     connection: duckdb.DuckDBPyConnection, place: LakehouseAccount, *, reads_only: bool
 ) -> None:
     """Attach the lakehouse as `lake`. Raises `NothingPublished`."""
@@ -198,7 +200,7 @@ def attach(
     mode = ", READ_ONLY" if reads_only else ""
     try:
         connection.execute(
-            f"ATTACH {literal('ducklake:postgres:' + _address(place))} AS {LAKE} "
+            f"ATTACH {literal('ducklake:postgres:' + _connection_string(place))} AS {LAKE} "
             f"({options}, METADATA_CATALOG {literal(CATALOG)}{mode})"
         )
     except duckdb.Error as error:
@@ -210,7 +212,7 @@ def attach(
         raise
 
 
-def _address(place: LakehouseAccount) -> str:
+def _connection_string(place: LakehouseAccount) -> str:
     """Return the connection string, with a time limit for connecting."""
     given = place.catalog.get_secret_value()
     if "connect_timeout" in given:
@@ -305,7 +307,7 @@ def _without_secrets(place: LakehouseAccount, text: str) -> str:
     """Return the first line of a message, without the connection string and its password."""
     given = place.catalog.get_secret_value()
     shown = text.strip().partition("\n")[0]
-    for each in (_address(place), given):
+    for each in (_connection_string(place), given):
         shown = shown.replace(each, "[catalog]")
     for found in _PASSWORD.findall(given):
         for word in found:

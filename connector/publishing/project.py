@@ -27,7 +27,7 @@ CheckKind = Literal["unique", "not_null", "accepted_values", "relationships", "a
 
 
 @dataclass(frozen=True, slots=True)
-class ModelBuilt:
+class BuiltModel:
     """Model or seed that was built, or copied from the published file.
 
     `rows` is None for a view, whose rows are not counted. `seconds` is the wall time of the build.
@@ -80,7 +80,7 @@ class BuildResult:
     The file can be published if `blocking` is empty.
     """
 
-    models: tuple[ModelBuilt, ...]
+    models: tuple[BuiltModel, ...]
     checks: tuple[CheckResult, ...]
 
     @property
@@ -103,7 +103,7 @@ class BuildObserver(Protocol):
     def on_model_start(self, name: str) -> None:
         """The build of the model starts."""
 
-    def on_model_end(self, model: ModelBuilt) -> None:
+    def on_model_end(self, model: BuiltModel) -> None:
         """The model is built."""
 
     def on_check_end(self, check: CheckResult) -> None:
@@ -375,9 +375,9 @@ class Project:
                 raise UnknownName("model, seed or folder", bare, (*self.parents, *folders))
             chosen |= names
             if word.startswith("+"):
-                chosen |= _closure(names, self.parents)
+                chosen |= _reachable(names, self.parents)
             if word.endswith("+"):
-                chosen |= _closure(names, children)
+                chosen |= _reachable(names, children)
         return tuple(name for name in self.parents if name in chosen)
 
     def node(self, name: str) -> Model | Seed:
@@ -416,7 +416,7 @@ class Project:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[str]:
+def _reachable(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[str]:
     """Return the names and everything that can be reached from them."""
     found: set[str] = set()
     waiting = list(names)
@@ -440,7 +440,7 @@ _MISSING = re.compile(r"(?:Table|View) with name \"?([\w.]+)\"? does not exist",
 
 
 @contextmanager
-def naming_line(path: Path, doing: str) -> Iterator[None]:
+def convert_sql_errors(path: Path, problem: str) -> Iterator[None]:
     """Turn an error of DuckDB into a `ModelFailed` with file and line.
 
     Errors of the file system and of the disk pass unchanged.
@@ -451,10 +451,10 @@ def naming_line(path: Path, doing: str) -> Iterator[None]:
         message = str(error)
         quoted = _LINE.search(message)
         raise ModelFailed(
-            f"{doing}: {_one_line_message(error, message)}",
+            f"{problem}: {_one_line_message(error, message)}",
             path=path,
             line=int(quoted[1]) if quoted else None,
-            action=_action(message),
+            action=_missing_table_action(message),
         ) from None
 
 
@@ -466,7 +466,7 @@ def _one_line_message(error: duckdb.Error, message: str) -> str:
     return _QUOTED.sub("'...'", sentence)
 
 
-def _action(message: str) -> str | None:
+def _missing_table_action(message: str) -> str | None:
     missing = _MISSING.search(message)
     if missing is None:
         return None

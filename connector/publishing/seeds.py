@@ -19,7 +19,7 @@ import duckdb
 from connector.atomic_files import replacing
 from connector.errors import MartsMissing, ModelError, UnknownName, naming
 from connector.log import neutralise
-from connector.publishing.project import Project, Seed, naming_line, shipped_folder
+from connector.publishing.project import Project, Seed, convert_sql_errors, shipped_folder
 from connector.warehouse.duckdb_file import make_folder, quoted
 from connector.warehouse.published_file import open_read_only
 
@@ -34,7 +34,7 @@ class SeedRows:
     rows: tuple[tuple[int, tuple[str | None, ...]], ...]
 
 
-def read_rows(seed: Seed) -> SeedRows:
+def read_seed_rows(seed: Seed) -> SeedRows:
     """Read a seed's file. Raises `ModelError` with the line but without a value."""
     try:
         text = seed.path.read_text(encoding="utf-8-sig")
@@ -52,11 +52,11 @@ def read_rows(seed: Seed) -> SeedRows:
             f"cannot be read: {error.strerror}", path=seed.path, code="seed_invalid"
         ) from None
     wanted = [each.name for each in seed.columns]
-    delimiter = _delimiter(text, wanted, seed.path)
-    return SeedRows(delimiter, tuple(_rows(text, delimiter, len(wanted), seed.path)))
+    delimiter = _find_delimiter(text, wanted, seed.path)
+    return SeedRows(delimiter, tuple(_parse_rows(text, delimiter, len(wanted), seed.path)))
 
 
-def _delimiter(text: str, wanted: Sequence[str], path: Path) -> str:
+def _find_delimiter(text: str, wanted: Sequence[str], path: Path) -> str:
     first = text.partition("\n")[0].rstrip("\r")
     for each in DELIMITERS:
         if next(csv.reader([first], delimiter=each), []) == list(wanted):
@@ -70,7 +70,7 @@ def _delimiter(text: str, wanted: Sequence[str], path: Path) -> str:
     )
 
 
-def _rows(
+def _parse_rows(
     text: str, delimiter: str, columns: int, path: Path
 ) -> Iterator[tuple[int, tuple[str | None, ...]]]:
     reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, strict=True)
@@ -88,12 +88,12 @@ def _rows(
         ) from None
 
 
-def make_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
+def create_seed_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
     """Create the seed's table again and return its number of rows. Raises `ModelError`.
 
     The caller must hold a transaction.
     """
-    rows = read_rows(seed).rows
+    rows = read_seed_rows(seed).rows
     texts = ", ".join(
         f"cells ->> {place} AS {quoted(each.name)}" for place, each in enumerate(seed.columns, 1)
     )
@@ -141,7 +141,7 @@ AUDITS: Mapping[str, str] = {
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def is_begun(seed: Seed) -> bool:
+def maps_any_value(seed: Seed) -> bool:
     """Return True if the user's file maps at least one value.
 
     A file that `models seeds --write` has just written does not. Raises `ModelError`.
@@ -151,8 +151,8 @@ def is_begun(seed: Seed) -> bool:
     shipped = shipped_folder() / "seeds" / seed.path.name
     known = set()
     if shipped.exists():
-        known = {cells for _, cells in read_rows(replace(seed, path=shipped)).rows}
-    rows = (cells for _, cells in read_rows(seed).rows)
+        known = {cells for _, cells in read_seed_rows(replace(seed, path=shipped)).rows}
+    rows = (cells for _, cells in read_seed_rows(seed).rows)
     return any(cells not in known and any(cells[1:]) for cells in rows)
 
 
@@ -191,15 +191,15 @@ def find_unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
         for name, audit_name in AUDITS.items():
             if name in project.seeds and audit_name in audits:
                 audit = audits[audit_name]
-                with naming_line(audit.path, f"{audit_name} cannot be run"):
+                with convert_sql_errors(audit.path, f"{audit_name} cannot be run"):
                     rows = connection.execute(audit.query.sql).fetchall()
                 values = sorted({str(row[0]) for row in rows if row[0] is not None})
                 found.append(UnmappedValues(project.seeds[name], audit_name, tuple(values)))
     return tuple(found)
 
 
-def write_copies(
-    folder: Path, found: Collection[UnmappedValues], project: Project, asked: Collection[str] = ()
+def write_seed_copies(
+    folder: Path, found: Collection[UnmappedValues], project: Project, names: Collection[str] = ()
 ) -> tuple[SeedCopy, ...]:
     """Write copies of seeds for the user, with unmapped values to fill in.
 
@@ -208,18 +208,20 @@ def write_copies(
     `WarehouseError`.
     """
     missing = {each.seed.name: each.values for each in found}
-    for name in asked:
+    for name in names:
         if name not in project.seeds:
             raise UnknownName("seed", name, project.seeds)
-    names = asked or [name for name, values in missing.items() if values]
+    names = names or [name for name, values in missing.items() if values]
     make_folder(folder)
-    return tuple(_write(folder, project.seeds[n], missing.get(n, ())) for n in sorted(set(names)))
+    return tuple(
+        _write_copy(folder, project.seeds[n], missing.get(n, ())) for n in sorted(set(names))
+    )
 
 
-def _write(folder: Path, seed: Seed, missing: Collection[str]) -> SeedCopy:
+def _write_copy(folder: Path, seed: Seed, missing: Collection[str]) -> SeedCopy:
     path = folder / f"{seed.name}.csv"
     is_new = not path.exists()
-    read = read_rows(seed)
+    read = read_seed_rows(seed)
     # Rows that wait to be filled in need not be written twice.
     named = {cells[0] for _, cells in read.rows}
     left_out = tuple(v for v in missing if v.startswith(_FORMULA) or v != neutralise(v))
@@ -229,13 +231,13 @@ def _write(folder: Path, seed: Seed, missing: Collection[str]) -> SeedCopy:
         if appended or is_new:
             # Atomically, because the user's work must not be lost.
             with replacing(path) as file:
-                file.write(held + _lines(held, seed, appended, read.delimiter))
+                file.write(held + _new_rows(held, seed, appended, read.delimiter))
     except OSError as error:
         raise naming(path, error) from error
     return SeedCopy(path, is_new, appended, left_out)
 
 
-def _lines(held: bytes, seed: Seed, values: Collection[str], delimiter: str) -> bytes:
+def _new_rows(held: bytes, seed: Seed, values: Collection[str], delimiter: str) -> bytes:
     """Return the rows to append, each with its first cell, in the format of the file."""
     end = "\r\n" if b"\r\n" in held else "\n"
     text = io.StringIO()

@@ -93,7 +93,7 @@ OWN_FILES: Mapping[str, str] = {
 
 def write_own_models(folder: Path) -> WrittenFiles:
     """Write a commented mart with its tests. Raises `WarehouseError`."""
-    return _write(folder, OWN_FILES)
+    return _write_missing_files(folder, OWN_FILES)
 
 
 # -- dbt project -----------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def write_dbt_project(folder: Path, published: Path, own_schema: str) -> Written
     """
     # Jinja reads the path as a text, and YAML reads the line.
     file = repr(str(published.absolute())).replace("\\", "\\\\").replace('"', '\\"')
-    written = _write(
+    written = _write_missing_files(
         folder,
         {
             "dbt_project.yml": _PROJECT,
@@ -181,7 +181,7 @@ def write_dbt_project(folder: Path, published: Path, own_schema: str) -> Written
     )
     sources = folder / SOURCES_FILE
     with open_read_only(published) as connection:
-        text = _SOURCES_HEAD + _sources(connection, (*_DBT_SCHEMAS, own_schema))
+        text = _SOURCES_HEAD + _sources_yaml(connection, (*_DBT_SCHEMAS, own_schema))
     try:
         with replacing(sources) as out:
             out.write(text.encode())
@@ -190,7 +190,7 @@ def write_dbt_project(folder: Path, published: Path, own_schema: str) -> Written
     return WrittenFiles(folder, (*written.written, sources), written.kept)
 
 
-def _sources(connection: duckdb.DuckDBPyConnection, schemas: tuple[str, ...]) -> str:
+def _sources_yaml(connection: duckdb.DuckDBPyConnection, schemas: tuple[str, ...]) -> str:
     """Return the tables and views of the schemas with their comments, as dbt sources."""
     tables: dict[str, dict[str, dict[str, object]]] = {schema: {} for schema in schemas}
     for schema, name, comment in connection.execute(
@@ -200,7 +200,11 @@ def _sources(connection: duckdb.DuckDBPyConnection, schemas: tuple[str, ...]) ->
         "WHERE database_name = current_database() AND NOT internal ORDER BY ALL"
     ).fetchall():
         if schema in tables:
-            tables[schema][name] = {"name": name, "description": _plain(comment), "columns": []}
+            tables[schema][name] = {
+                "name": name,
+                "description": _without_jinja(comment),
+                "columns": [],
+            }
     for schema, table, name, comment in connection.execute(
         "SELECT schema_name, table_name, column_name, comment FROM duckdb_columns() "
         "WHERE database_name = current_database() ORDER BY table_name, column_index"
@@ -208,7 +212,7 @@ def _sources(connection: duckdb.DuckDBPyConnection, schemas: tuple[str, ...]) ->
         if table in tables.get(schema, {}):
             columns = tables[schema][table]["columns"]
             assert isinstance(columns, list)
-            columns.append({"name": name, "description": _plain(comment)})
+            columns.append({"name": name, "description": _without_jinja(comment)})
     sources = [
         {
             "name": schema,
@@ -222,12 +226,12 @@ def _sources(connection: duckdb.DuckDBPyConnection, schemas: tuple[str, ...]) ->
     return yaml.safe_dump({"sources": sources}, sort_keys=False, allow_unicode=True, width=100)
 
 
-def _plain(comment: str | None) -> str:
+def _without_jinja(comment: str | None) -> str:
     """Return the comment without Jinja syntax."""
     return (comment or "").replace("{", "(").replace("}", ")")
 
 
-def _write(folder: Path, files: Mapping[str, str]) -> WrittenFiles:
+def _write_missing_files(folder: Path, files: Mapping[str, str]) -> WrittenFiles:
     written, kept = [], []
     for name, text in files.items():
         path = folder / name

@@ -165,7 +165,7 @@ class PullReport:
         """Return 0 done, 1 failed, 3 partial or not published, 4 stopped; or the error's own."""
         if self.outcome == "failed" and self.error is not None:
             return self.error.exit_status
-        if self.outcome == "done" and self.published is not None and self.published.unshared:
+        if self.outcome == "done" and self.published is not None and self.published.lakehouse_error:
             return 3
         return {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]
 

@@ -10,7 +10,11 @@ from typing import Any
 
 import duckdb
 
-from connector.publishing.lakehouse_connection import LakehouseAccount, open_for_change, reading
+from connector.publishing.lakehouse_connection import (
+    LakehouseAccount,
+    open_for_change,
+    open_for_reading,
+)
 from connector.publishing.publication import PublishResult, publish
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import open_file
@@ -68,13 +72,13 @@ class Group:
     @contextmanager
     def lake(self, account: str = "reader") -> Iterator[duckdb.DuckDBPyConnection]:
         """Open a connection that reads the lakehouse with the connector's own role."""
-        with reading(LakehouseAccount.required(self.settings(account))) as connection:
+        with open_for_reading(LakehouseAccount.require(self.settings(account))) as connection:
             yield connection
 
     @contextmanager
     def open_for_change(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open a connection that can change the lakehouse."""
-        place = LakehouseAccount.required(self.settings("intruder"))
+        place = LakehouseAccount.require(self.settings("intruder"))
         with open_for_change(place) as connection:
             yield connection
 

@@ -44,6 +44,6 @@ def _run(turn: Sequence[Mapping[str, str]]) -> int:
             setattr(lake_publish._ENTRIES, "insert", kill_this_process)  # noqa: B010
         given = {name: value for name, value in environ.items() if name != DIES}
         done = publish(load_settings({}, given, ROOT))
-        if done.shared is None or done.shared.outcome != "published":
-            raise RuntimeError(str(done.unshared))
+        if done.lakehouse is None or done.lakehouse.outcome != "published":
+            raise RuntimeError(str(done.lakehouse_error))
     return 0

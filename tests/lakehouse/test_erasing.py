@@ -75,7 +75,7 @@ def test_erasing_a_person_removes_every_trace_from_the_lakehouse(
     (receipt,) = done.receipts
     assert "The lakehouse" in receipt.waiting[0]
     assert "Not done yet" in receipt.as_text()
-    assert 1 == erase(away, None).unended
+    assert 1 == erase(away, None).interrupted
 
     done = erase(settings, None, applies=True, now=lambda: NOW)
 
@@ -84,7 +84,7 @@ def test_erasing_a_person_removes_every_trace_from_the_lakehouse(
     assert () == again.waiting
     assert () == again.left
     assert {"landing.candidates"} <= {e.table for e in again.removed if e.file == "lakehouse"}
-    assert 0 == erase(settings, None).unended
+    assert 0 == erase(settings, None).interrupted
     assert [] == list(find_traces(group.server, group))
     assert not orphan.exists()
     assert not find_in_lakehouse(settings, Person(emails=frozenset((EMAIL.lower(),)))).rows

@@ -164,7 +164,7 @@ def test_a_conflict_during_publishing_is_retried_until_the_time_limit(
     fill_account(group, "acme", 30, "before")
     group.publish("acme")
     group.change("acme", "DELETE FROM landing.jobs WHERE id = '7'")
-    publish(group.settings("acme"), shares=False)
+    publish(group.settings("acme"), to_lakehouse=False)
     intruder = ConcurrentWriter(group, times)
     monkeypatch.setattr(lake_publish._ENTRIES, "insert", intruder)
     monkeypatch.setattr(lakehouse_connection, "WAIT_SECONDS", seconds)

@@ -72,8 +72,12 @@ def test_the_lakehouse_has_the_rows_of_the_published_files(group: Group) -> None
 
     acme, globex = group.publish("acme"), group.publish("globex")
 
-    assert acme.shared is not None
-    assert ("published", 5, 0) == (acme.shared.outcome, acme.shared.inserted, acme.shared.removed)
+    assert acme.lakehouse is not None
+    assert ("published", 5, 0) == (
+        acme.lakehouse.outcome,
+        acme.lakehouse.inserted,
+        acme.lakehouse.removed,
+    )
     with group.lake() as lake:
         for account in ("acme", "globex"):
             assert [] == find_differing_tables(group, lake, account)
@@ -86,8 +90,8 @@ def test_the_lakehouse_has_the_rows_of_the_published_files(group: Group) -> None
         }
         comment = "SELECT comment FROM duckdb_columns() WHERE database_name = 'lake' AND "
         assert lake.execute(f"{comment} column_name = '_valid_from'").fetchall()[0][0]
-    assert globex.shared is not None
-    assert globex.shared.snapshot == group.snapshot()
+    assert globex.lakehouse is not None
+    assert globex.lakehouse.snapshot == group.snapshot()
     assert {"landing/jobs/account=acme", "landing/jobs/account=globex"} <= {
         each.rpartition("/")[0] for each in group.files()
     }
@@ -126,7 +130,7 @@ def test_publishing_a_changed_file_replaces_the_rows_of_its_account(group: Group
 
     done = group.publish("acme")
 
-    assert ("published", 39 + 2, 40 + 3) == _get_outcome_and_counts(done.shared)
+    assert ("published", 39 + 2, 40 + 3) == _get_outcome_and_counts(done.lakehouse)
     with group.lake() as lake:
         for account in ("acme", "globex"):
             assert [] == find_differing_tables(group, lake, account)
@@ -140,7 +144,7 @@ def test_publishing_an_older_file_changes_nothing(group: Group) -> None:
 
     done = publish(group.settings("acme"), now=lambda: earlier)
 
-    assert ("unchanged", 0, 0) == _get_outcome_and_counts(done.shared)
+    assert ("unchanged", 0, 0) == _get_outcome_and_counts(done.lakehouse)
     assert [(1,)] == group.rows("SELECT count(*) FROM lake.landing.jobs")
     assert "published" == publish_to_lakehouse(group.settings("acme"), force=True).outcome
 
@@ -152,9 +156,9 @@ def test_two_accounts_with_the_same_name_do_not_overwrite_each_other(group: Grou
 
     done = group.publish("acme", CONNECTOR_BASE_URL="https://other.example", **key)
 
-    assert isinstance(done.unshared, LakehouseError)
-    assert "https://acme.example" in str(done.unshared)
-    assert "remove" in done.unshared.action
+    assert isinstance(done.lakehouse_error, LakehouseError)
+    assert "https://acme.example" in str(done.lakehouse_error)
+    assert "remove" in done.lakehouse_error.action
     assert [(2,)] == group.rows("SELECT count(*) FROM lake.landing.jobs")
 
 

@@ -12,7 +12,7 @@ import pytest
 from connector.errors import SettingsError
 from connector.privacy.erase import erase
 from connector.publishing import lakehouse_erasure
-from connector.publishing.lakehouse_connection import ENDPOINT, URL_STYLE, url_style
+from connector.publishing.lakehouse_connection import ENDPOINT, URL_STYLE, storage_url_style
 from connector.publishing.lakehouse_publication import publish_to_lakehouse
 from connector.publishing.publication import publish
 from tests.lakehouse.group import Group
@@ -62,9 +62,9 @@ def test_a_lakehouse_in_object_storage_can_be_published_read_and_erased_from(
     copy_populated_agency(home)
     settings = load_lakehouse_settings(home, stored_group.group)
     refused = publish(settings)
-    assert refused.shared is not None
-    assert "failed" == refused.shared.outcome
-    assert SECRET not in str(refused.shared.error)
+    assert refused.lakehouse is not None
+    assert "failed" == refused.lakehouse.outcome
+    assert SECRET not in str(refused.lakehouse.error)
 
     stored_group.storage.make(stored_group.bucket)
     assert "published" == publish_to_lakehouse(settings).outcome
@@ -103,10 +103,10 @@ def test_a_lakehouse_in_object_storage_can_be_published_read_and_erased_from(
 def test_buckets_are_addressed_in_the_style_of_their_storage(
     environ: dict[str, str], style: str
 ) -> None:
-    assert style == url_style(environ)
+    assert style == storage_url_style(environ)
 
 
 def test_an_unknown_address_style_is_refused() -> None:
     with pytest.raises(SettingsError, match="DUCKDB_S3_URL_STYLE is 'hosted'") as caught:
-        url_style({URL_STYLE: "hosted"})
+        storage_url_style({URL_STYLE: "hosted"})
     assert "path or to vhost" in caught.value.action

@@ -102,9 +102,9 @@ def test_a_file_published_while_the_lakehouse_is_offline_is_shared_later(tmp_pat
 
     Warehouse(settings.folder).prepare()
     published = publish(settings)
-    assert published.unshared is not None
-    assert "lakehouse_offline" == published.unshared.code
-    assert WRONG not in str(published.unshared)
+    assert published.lakehouse_error is not None
+    assert "lakehouse_offline" == published.lakehouse_error.code
+    assert WRONG not in str(published.lakehouse_error)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from connector.errors_api import BudgetSpent, LeaseHeld, QuotaSpent, Stopped
 from connector.ledger.ledger import Ledger
-from connector.ledger.quota import UNSETTLED, RequestUse
+from connector.ledger.quota import UNSETTLED, Allowance, RequestUse
 from connector.ledger.request_budget import RequestBudget
 from tests.ledger.account import (
     DETAIL,
@@ -239,7 +239,8 @@ def test_a_successful_response_reopens_an_exhausted_quota(
         anyway.record_response(status, clock.now)
         asyncio.run(anyway.return_unused())
 
-        assert is_open == (ledger.read_exhaustion() is None)
+        found = ledger.status(Allowance(None, 0, 1), clock())
+        assert is_open == (found.exhaustion is None)
 
 
 def test_a_run_cancelled_while_reserving_a_block_returns_it(tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def test_whereis_finds_a_person_by_name(tmp_path: Path) -> None:
 
 def test_the_receipt_of_an_erasure_contains_no_personal_data(erased_agency: ErasedAgency) -> None:
     (receipt,) = erased_agency.erased.receipts
-    (path,) = erased_agency.erased.kept
+    (path,) = erased_agency.erased.receipt_files
     kept = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
 
     assert () == receipt.left

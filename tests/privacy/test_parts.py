@@ -21,7 +21,7 @@ from connector.ledger.person import (
     read_or_create_key,
     without_person,
 )
-from connector.privacy.locate import seed_of
+from connector.privacy.locate import parse_address_or_id
 from connector.spreadsheet.persons import TableMatches, remove_rows, rows_about, search_table
 
 ANN = Person(
@@ -231,4 +231,4 @@ def test_an_empty_suppression_list_is_not_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "  ", "Ann Lee", "short"])
 def test_an_erasure_by_name_or_short_text_is_refused(text: str) -> None:
     with pytest.raises(Misused):
-        seed_of(text)
+        parse_address_or_id(text)

@@ -113,7 +113,7 @@ class PublishingAccount:
 
     def use_project(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make `publish` use this project instead of the shipped one."""
-        monkeypatch.setattr(publishing, "project_of", self.project)
+        monkeypatch.setattr(publishing, "load_account_project", self.project)
 
     def project(self, _: Settings | None = None) -> Project:
         """Load the project."""

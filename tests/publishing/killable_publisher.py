@@ -101,7 +101,7 @@ def _run(order: tuple[Mapping[str, str], int | None, str | None]) -> int:
 
     settings = load_settings({}, environ, ROOT)
     if project is not None:
-        vars(publishing)["project_of"] = lambda _: load_project(Path(project))
+        vars(publishing)["load_account_project"] = lambda _: load_project(Path(project))
     sys.setprofile(count)
     publish(settings)
     sys.setprofile(None)

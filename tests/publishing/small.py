@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from connector.publishing.build import build
-from connector.publishing.project import BuildResult, CheckResult, ModelBuilt, Project
+from connector.publishing.project import BuildResult, BuiltModel, CheckResult, Project
 from connector.publishing.project_loader import load_project
 
 PROJECT = """\
@@ -190,7 +190,7 @@ class Follower:
         """Record the name of the model."""
         self.messages.append(name)
 
-    def on_model_end(self, model: ModelBuilt) -> None:
+    def on_model_end(self, model: BuiltModel) -> None:
         if not model.is_copied:
             self.rebuilt.append(model.name)
 

@@ -97,7 +97,7 @@ def test_texts_over_the_limit_of_excel_are_shortened_and_counted(
     _, *cells = (str(row[0].value) for row in read_sheet(tmp_path / "long.xlsx", "long_texts"))
     book = openpyxl.load_workbook(tmp_path / "long.xlsx", read_only=True)
     assert 4 == len([*book["long_texts"].iter_rows()])
-    assert {"note": 3} == dict(written.cut)
+    assert {"note": 3} == dict(written.shortened)
     endings = ("40,000", "20,000", "30,000")
     assert [True] * 3 == [
         text.endswith(f" [shortened: {count} characters]")

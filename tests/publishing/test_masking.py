@@ -10,7 +10,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import SettingsError, UnknownName, WarehouseError
-from connector.publishing.columns import describe, personal_columns
+from connector.publishing.columns import describe_project, personal_columns
 from connector.publishing.project import ColumnType
 from connector.publishing.project_loader import load_project
 from tests.publishing.agency import PublishingAccount, list_columns
@@ -313,7 +313,7 @@ def test_a_mart_column_is_personal_if_declared_or_named_so_or_undeclared(
     schema.write_text(PEOPLE_COLUMNS, encoding="utf-8")
     project = load_project(agency.project_folder)
 
-    found = personal_columns(project, describe(project))
+    found = personal_columns(project, describe_project(project))
 
     assert {"email", "pay", "phone", "Mobile", "unlisted", "unlisted_amount"} == {
         column for table, column in found if table == "marts.dim_people"
@@ -322,7 +322,7 @@ def test_a_mart_column_is_personal_if_declared_or_named_so_or_undeclared(
 
 def test_every_column_of_a_shipped_mart_is_declared() -> None:
     project = load_project()
-    shapes = describe(project)
+    shapes = describe_project(project)
 
     undeclared = [
         f"{model.table}.{each.name}"
@@ -340,7 +340,7 @@ def test_the_personal_columns_of_shipped_marts_are_the_listed_ones() -> None:
 
     found = {
         f"{table.partition('.')[2]}.{column}"
-        for table, column in personal_columns(project, describe(project))
+        for table, column in personal_columns(project, describe_project(project))
         if table.startswith("marts.")
     }
 

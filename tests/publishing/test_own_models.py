@@ -28,7 +28,7 @@ from connector.publishing import publication as publishing
 from connector.publishing.project import Project
 from connector.publishing.project_loader import OwnModels, load_project
 from connector.publishing.pseudonymize import find_undeclared
-from connector.publishing.publication import project_of, publish
+from connector.publishing.publication import load_account_project, publish
 from connector.publishing.starter import OWN_FILES, SOURCES_FILE, write_dbt_project
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
@@ -80,7 +80,7 @@ def own_agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAcc
     """An agency with one candidate, three models, and a folder for its own models."""
     (tmp_path / "my_models").mkdir()
     made = PublishingAccount(tmp_path)
-    monkeypatch.setattr(publishing, "project_of", partial(load_own_project, made))
+    monkeypatch.setattr(publishing, "load_account_project", partial(load_own_project, made))
     made.land("candidates", CANDIDATE)
     return made
 
@@ -316,7 +316,7 @@ def test_a_missing_models_folder_is_rejected(tmp_path: Path) -> None:
     )
 
     with pytest.raises(SettingsError, match=r"models_folder is .*nowhere.*a folder that exists"):
-        project_of(settings)
+        load_account_project(settings)
 
 
 # -- Settings --------------------------------------------------------------------------------------

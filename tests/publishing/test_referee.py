@@ -23,7 +23,7 @@ from connector.publishing.build import build
 from connector.publishing.project import shipped_folder
 from connector.publishing.project_loader import load_project
 from connector.publishing.pseudonymize import Mask, left_out_columns, write_masked
-from connector.publishing.seeds import find_unmapped, write_copies
+from connector.publishing.seeds import find_unmapped, write_seed_copies
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
@@ -91,7 +91,7 @@ def both_builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BothBuilds
     shutil.copy(work, mine)
     build(mine, load_project())
     project = load_project()
-    assert write_copies(folder / "seeds", find_unmapped(mine, project), project)
+    assert write_seed_copies(folder / "seeds", find_unmapped(mine, project), project)
     shutil.copy(work, mine)
     shutil.copy(work, other)
     assert () == build(mine, load_project(seeds=folder / "seeds")).blocking

@@ -8,7 +8,7 @@ import pytest
 
 from connector.errors import ModelError
 from connector.publishing.build import build
-from connector.publishing.seeds import UnmappedValues, write_copies
+from connector.publishing.seeds import UnmappedValues, write_seed_copies
 from tests.publishing.small import SmallProject
 from tests.support.errors import has_code
 
@@ -86,7 +86,9 @@ def test_a_seed_copy_has_the_shipped_rows_and_rows_to_fill_in(
     small: SmallProject, seeds_folder: Path
 ) -> None:
     project = small.project(seeds=seeds_folder)
-    (done,) = write_copies(seeds_folder, missing_values(small, seeds_folder, "p3", "a,b"), project)
+    (done,) = write_seed_copies(
+        seeds_folder, missing_values(small, seeds_folder, "p3", "a,b"), project
+    )
 
     assert (seeds_folder / "people.csv", True, ("p3", "a,b")) == (
         done.path,
@@ -105,9 +107,9 @@ def test_missing_values_are_appended_to_a_users_seed_file(
     held = "\ufeffid;name;since\r\nx;Ada;2024-01-31\r\nwaits;;".encode()
     (seeds_folder / "people.csv").write_bytes(held)
     values = missing_values(small, seeds_folder, "waits", "p3", "x")
-    (first,) = write_copies(seeds_folder, values, small.project(seeds=seeds_folder))
+    (first,) = write_seed_copies(seeds_folder, values, small.project(seeds=seeds_folder))
     after = first.path.read_bytes()
-    (second,) = write_copies(seeds_folder, values, small.project(seeds=seeds_folder))
+    (second,) = write_seed_copies(seeds_folder, values, small.project(seeds=seeds_folder))
 
     assert held + b"\r\np3;;\r\n" == after == second.path.read_bytes()
     assert (False, ("p3",)) == (first.is_new, first.appended)
@@ -118,7 +120,7 @@ def test_missing_values_are_appended_to_a_users_seed_file(
 def test_values_that_look_like_formulas_are_not_written_to_a_seed(
     small: SmallProject, seeds_folder: Path
 ) -> None:
-    (done,) = write_copies(
+    (done,) = write_seed_copies(
         seeds_folder,
         missing_values(small, seeds_folder, "=1+1", "@x", "ok"),
         small.project(seeds=seeds_folder),
@@ -133,5 +135,7 @@ def test_only_seeds_with_missing_values_are_copied_by_default(
 ) -> None:
     project = small.project(seeds=seeds_folder)
 
-    assert () == write_copies(seeds_folder, missing_values(small, seeds_folder), project)
-    assert [True] == [each.is_new for each in write_copies(seeds_folder, [], project, ["people"])]
+    assert () == write_seed_copies(seeds_folder, missing_values(small, seeds_folder), project)
+    assert [True] == [
+        each.is_new for each in write_seed_copies(seeds_folder, [], project, ["people"])
+    ]

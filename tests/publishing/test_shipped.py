@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from connector.catalog import CATALOG
-from connector.publishing.columns import column_texts, describe
-from connector.publishing.dictionary import ModelDescription, inventory_of
+from connector.publishing.columns import column_descriptions, describe_project
+from connector.publishing.dictionary import ModelDescription, describe_models
 from connector.publishing.project import Project, shipped_folder
 from connector.publishing.project_loader import load_project
 from connector.publishing.seeds import AUDITS
@@ -23,7 +23,7 @@ def project() -> Project:
 @pytest.fixture(scope="module")
 def catalog_entries(project: Project) -> Mapping[str, ModelDescription]:
     """Everything that catalogs show of the project, by name."""
-    return {each.name: each for each in inventory_of(project)}
+    return {each.name: each for each in describe_models(project)}
 
 
 RIDDLES = ("mirror", "; all for all", "the same as", "somebody")
@@ -46,8 +46,8 @@ def test_column_descriptions_contain_no_vague_words(
 
 
 def test_every_column_has_a_description(project: Project) -> None:
-    shapes = describe(project)
-    texts = column_texts(project, shapes)
+    shapes = describe_project(project)
+    texts = column_descriptions(project, shapes)
 
     assert [] == [
         f"{node.table}.{column.name}"
@@ -58,7 +58,7 @@ def test_every_column_has_a_description(project: Project) -> None:
 
 
 def test_every_model_with_a_consultant_name_has_the_team(project: Project) -> None:
-    shapes = describe(project)
+    shapes = describe_project(project)
     columns = {m.name: {c.name for c in shapes[m.table]} for m in project.models.values()}
 
     assert [] == [

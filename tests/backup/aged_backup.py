@@ -30,11 +30,11 @@ class BackedUpAccount(SandboxAccount):
         super().__init__(sandbox, folder)
         self.backups = folder / "backups"
 
-    def back_up(self, **options: int) -> BackupResult:
+    def make_backup(self, **options: int) -> BackupResult:
         """Make a backup that is dated yesterday."""
         return make_backup(self.settings, self.backups, now=lambda: YESTERDAY, **options)
 
-    def write_candidates(self, name: str, *emails: str) -> PushFile:
+    def write_candidate_file(self, name: str, *emails: str) -> PushFile:
         rows = [
             {
                 "First name": "Ann",
@@ -46,12 +46,12 @@ class BackedUpAccount(SandboxAccount):
         ]
         return PushFile("candidates", self.write_csv(name, rows), mode="create")
 
-    def change_platform(self) -> None:
+    def edit_server_records(self) -> None:
         """Change the server as its users do in a day."""
         self.change_two_candidates()
         job = sorted(self.sandbox.store.records("jobs"))[0]
         self.sandbox.store.delete("jobs", job)
 
-    def writes(self) -> int:
+    def count_writes(self) -> int:
         """Return the number of writes that the server received."""
         return sum(each.method in WRITES for each in self.sandbox.log)

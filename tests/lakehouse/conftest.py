@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from connector.publishing import lakehouse_connection
-from tests.lakehouse.group import Group
-from tests.lakehouse.pool import Pool
+from tests.lakehouse.group import AccountGroup
+from tests.lakehouse.pool import ConnectionPool
 from tests.lakehouse.server import PostgresServer, find_postgres_programs, run_postgres
 
 
@@ -24,20 +24,20 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def pool() -> Iterator[Pool]:
+def pool() -> Iterator[ConnectionPool]:
     """Pool of in-memory databases of this process."""
-    made = Pool()
+    made = ConnectionPool()
     yield made
     made.close()
 
 
 @pytest.fixture(autouse=True)
-def _keep_extensions_loaded(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def _keep_extensions_loaded(pool: ConnectionPool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep DuckDB extensions loaded in this process for all tests of this folder."""
     monkeypatch.setattr(lakehouse_connection, "connect_with_extensions", pool.connect)
 
 
 @pytest.fixture
-def group(server: PostgresServer, tmp_path: Path) -> Group:
+def group(server: PostgresServer, tmp_path: Path) -> AccountGroup:
     """Group of accounts without publications, with a lakehouse of its own."""
-    return Group(server, tmp_path)
+    return AccountGroup(server, tmp_path)

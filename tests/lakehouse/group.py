@@ -22,23 +22,23 @@ from connector.warehouse.warehouse import Warehouse
 from tests.lakehouse.server import PostgresServer
 
 
-class Group:
+class AccountGroup:
     """Accounts that publish to one lakehouse, with `given` as their common settings."""
 
     def __init__(self, server: PostgresServer, folder: Path) -> None:
         self.server, self.folder = server, folder
-        self.database = server.new_database()
+        self.database = server.create_database()
         self.data = folder / "lake"
-        self.given = {
+        self.shared_environ = {
             "CONNECTOR_DATA_DIR": str(folder / "data"),
             "CONNECTOR_MODELS": "off",
-            "CONNECTOR_LAKEHOUSE": server.address(self.database),
+            "CONNECTOR_LAKEHOUSE": server.connection_string(self.database),
             "CONNECTOR_LAKEHOUSE_DATA": str(self.data),
         }
 
     def environ(self, account: str, **more: str) -> dict[str, str]:
         """Return the environment of an account."""
-        return {**self.given, "CONNECTOR_ACCOUNT": account, **more}
+        return {**self.shared_environ, "CONNECTOR_ACCOUNT": account, **more}
 
     def settings(self, account: str, **more: str) -> Settings:
         """Return the settings of an account, with additional variables."""
@@ -48,7 +48,7 @@ class Group:
         """Publish to the local file and to the lakehouse."""
         return publish(self.settings(account, **more))
 
-    def land(self, account: str, table: str, *records: Mapping[str, Any]) -> None:
+    def insert_rows(self, account: str, table: str, *records: Mapping[str, Any]) -> None:
         """Insert records into a landing table, or into another table with its schema."""
         name = table if "." in table else f"landing.{table}"
         warehouse = self._warehouse(account)
@@ -59,18 +59,18 @@ class Group:
                     f"INSERT INTO {name} ({', '.join(each)}) VALUES ({marks})", list(each.values())
                 )
 
-    def change(self, account: str, *statements: str) -> None:
+    def run_sql(self, account: str, *statements: str) -> None:
         """Change the account's work file."""
         with open_file(self._warehouse(account).work) as connection:
             for each in statements:
                 connection.execute(each)
 
-    def file(self, account: str) -> Path:
+    def published_file(self, account: str) -> Path:
         """Return the path of the account's published file."""
         return Warehouse(self.settings(account).folder).published
 
     @contextmanager
-    def lake(self, account: str = "reader") -> Iterator[duckdb.DuckDBPyConnection]:
+    def open_read_only(self, account: str = "reader") -> Iterator[duckdb.DuckDBPyConnection]:
         """Open a connection that reads the lakehouse with the connector's own role."""
         with open_for_reading(LakehouseAccount.require(self.settings(account))) as connection:
             yield connection
@@ -82,19 +82,19 @@ class Group:
         with open_for_change(place) as connection:
             yield connection
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Query the lakehouse, whose catalog is `lake`."""
-        with self.lake() as connection:
+        with self.open_read_only() as connection:
             return connection.execute(sql).fetchall()
 
-    def snapshot(self) -> int:
+    def latest_snapshot(self) -> int:
         """Return the number of the latest snapshot."""
         ((number,),) = self.server.query(
             self.database, "SELECT max(snapshot_id) FROM ducklake_snapshot"
         )
         return int(number)
 
-    def files(self) -> set[str]:
+    def list_parquet_files(self) -> set[str]:
         """Return the Parquet files of the lakehouse."""
         return {str(each.relative_to(self.data)) for each in self.data.rglob("*.parquet")}
 

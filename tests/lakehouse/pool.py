@@ -12,12 +12,12 @@ import duckdb
 from connector.publishing import lakehouse_connection
 
 
-class Pool:
+class ConnectionPool:
     """Reusable in-memory databases with loaded extensions, because loading takes half a second. A
     database keeps the storage settings of its first use.
     """
 
-    made = staticmethod(lakehouse_connection.connect_with_extensions)
+    connect_unpooled = staticmethod(lakehouse_connection.connect_with_extensions)
 
     def __init__(self) -> None:
         self._free: defaultdict[tuple[object, ...], list[duckdb.DuckDBPyConnection]]
@@ -27,7 +27,7 @@ class Pool:
     def connect(self, extensions: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
         """Return a connection to a database that is not in use."""
         free = self._free[frozenset(extensions), os.environ.get(lakehouse_connection.ENDPOINT)]
-        found = free.pop() if free else self.made(extensions)
+        found = free.pop() if free else self.connect_unpooled(extensions)
         try:
             with found.cursor() as connection:
                 try:

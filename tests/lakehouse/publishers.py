@@ -27,18 +27,18 @@ def serve() -> None:
     import connector.publishing.lakehouse_erasure  # noqa: PLC0415
     import connector.publishing.publication  # noqa: F401, PLC0415
 
-    serve_forks(_run)
+    serve_forks(_publish_accounts)
 
 
-def _run(turn: Sequence[Mapping[str, str]]) -> int:
+def _publish_accounts(turn: Sequence[Mapping[str, str]]) -> int:
     """Publish each account, its local file and the lakehouse."""
     from connector.publishing import lakehouse_connection  # noqa: PLC0415
     from connector.publishing import lakehouse_publication as lake_publish  # noqa: PLC0415
     from connector.publishing.publication import publish  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
-    from tests.lakehouse.pool import Pool  # noqa: PLC0415
+    from tests.lakehouse.pool import ConnectionPool  # noqa: PLC0415
 
-    lakehouse_connection.connect_with_extensions = Pool().connect  # type: ignore[assignment]
+    lakehouse_connection.connect_with_extensions = ConnectionPool().connect  # type: ignore[assignment]
     for environ in turn:
         if DIES in environ:
             setattr(lake_publish._ENTRIES, "insert", kill_this_process)  # noqa: B010

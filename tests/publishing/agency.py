@@ -102,7 +102,7 @@ class PublishingAccount:
 
     def __init__(self, folder: Path, **given: str) -> None:
         self.folder = folder
-        self.given = {"CONNECTOR_DATA_DIR": str(folder / "data"), **given}
+        self.environ = {"CONNECTOR_DATA_DIR": str(folder / "data"), **given}
         self.project_folder = folder / "project"
         for name, text in FILES.items():
             path = self.project_folder / name
@@ -113,17 +113,17 @@ class PublishingAccount:
 
     def use_project(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make `publish` use this project instead of the shipped one."""
-        monkeypatch.setattr(publishing, "load_account_project", self.project)
+        monkeypatch.setattr(publishing, "load_account_project", self.load_project)
 
-    def project(self, _: Settings | None = None) -> Project:
+    def load_project(self, _: Settings | None = None) -> Project:
         """Load the project."""
         return load_project(self.project_folder)
 
     def settings(self, **more: str) -> Settings:
         """Return the settings, with additional environment variables if given."""
-        return load_settings({}, {**self.given, **more}, self.folder)
+        return load_settings({}, {**self.environ, **more}, self.folder)
 
-    def land(self, table: str, *records: Mapping[str, Any]) -> None:
+    def insert_rows(self, table: str, *records: Mapping[str, Any]) -> None:
         """Insert records into a landing table, or into another table if its schema is given."""
         name = table if "." in table else f"landing.{table}"
         with open_file(self.warehouse.work) as connection:
@@ -137,19 +137,19 @@ class PublishingAccount:
         return publish(self.settings(), **options)
 
     @property
-    def file(self) -> Path:
+    def published_file(self) -> Path:
         return self.warehouse.published
 
-    def rows(self, sql: str) -> list[dict[str, Any]]:
+    def query(self, sql: str) -> list[dict[str, Any]]:
         """Query the published file."""
-        return rows(self.file, sql)
+        return rows(self.published_file, sql)
 
     @property
-    def last(self) -> Publication:
+    def last_publication(self) -> Publication:
         """Latest publication recorded in the work file."""
         return self.warehouse.read(last_publications, 1)[0]
 
-    def leftovers(self) -> list[str]:
+    def list_leftover_files(self) -> list[str]:
         """Files that a publication must not leave behind."""
         kept = ("work.duckdb", "recruitment.duckdb", "publishing.lock")
         return sorted(p.name for p in self.warehouse.folder.iterdir() if p.name not in kept)

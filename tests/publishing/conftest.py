@@ -15,7 +15,7 @@ def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount
     """An agency with two jobs that pass all checks."""
     made = PublishingAccount(tmp_path)
     made.use_project(monkeypatch)
-    made.land("jobs", {"id": "j1", "title": "Nurse"}, {"id": "j2", "title": "Cook"})
+    made.insert_rows("jobs", {"id": "j1", "title": "Nurse"}, {"id": "j2", "title": "Cook"})
     return made
 
 

@@ -46,7 +46,7 @@ def load_demonstration_settings(folder: Path) -> Settings:
     return load_settings({}, environ, folder)
 
 
-def load_agency(folder: Path, counts: Mapping[str, int]) -> Warehouse:
+def load_generated_records(folder: Path, counts: Mapping[str, int]) -> Warehouse:
     """Create a warehouse in the folder with so many verified records of each resource."""
     warehouse = Warehouse(folder)
     warehouse.prepare()
@@ -67,7 +67,7 @@ def load_agency(folder: Path, counts: Mapping[str, int]) -> Warehouse:
     return warehouse
 
 
-def publish_agency(folder: Path, counts: Mapping[str, int]) -> Path:
+def publish_generated_records(folder: Path, counts: Mapping[str, int]) -> Path:
     """Load and publish the agency with all models, and return the published file."""
     seeds = folder / "data" / SEEDS_FOLDER
     write_seeds(seeds)
@@ -75,5 +75,5 @@ def publish_agency(folder: Path, counts: Mapping[str, int]) -> Path:
     goals += "".join(f"{USERS[n]},,2026-08-01,interviews_held,{4 + n}\n" for n in range(3))
     goals += ",Technology,2026-08-01,candidates_added,20\n"
     (seeds / "goals.csv").write_text(goals, encoding="utf-8")
-    load_agency(folder / "data", counts)
+    load_generated_records(folder / "data", counts)
     return publish(load_demonstration_settings(folder), now=lambda: AT).file

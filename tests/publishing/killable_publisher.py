@@ -43,7 +43,7 @@ class PublisherForkServer(ForkServer):
         return result.status, 0 if result.is_killed else int(result.output)
 
 
-class Reader:
+class PublishedFileReader:
     """Process that reads the file while its `with` block lasts.
 
     Each `look` starts some reads without waiting for them. With `stays`, the process opens the
@@ -64,7 +64,7 @@ class Reader:
         out, _ = self._process.communicate(timeout=60)
         self.seen = json.loads(out)
 
-    def look(self) -> None:
+    def start_reads(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write("look\n")
         self._process.stdin.flush()
@@ -79,10 +79,10 @@ def serve() -> None:
     import connector.publishing.project_loader  # noqa: PLC0415
     import connector.publishing.publication  # noqa: F401, PLC0415
 
-    serve_forks(_run)
+    serve_forks(_publish_and_count_steps)
 
 
-def _run(order: tuple[Mapping[str, str], int | None, str | None]) -> int:
+def _publish_and_count_steps(order: tuple[Mapping[str, str], int | None, str | None]) -> int:
     """Publish, and count steps: calls to Python, DuckDB and the system."""
     from connector.publishing import publication as publishing  # noqa: PLC0415
     from connector.publishing.project_loader import load_project  # noqa: PLC0415
@@ -112,7 +112,7 @@ def _run(order: tuple[Mapping[str, str], int | None, str | None]) -> int:
 # -- the reader -----------------------------------------------------------------------------------
 
 
-def read_repeatedly(file: Path, *, stays: bool) -> None:
+def read_on_request(file: Path, *, stays: bool) -> None:
     """Read the file at each input line, and print the distinct states seen."""
     import duckdb  # noqa: PLC0415
 
@@ -134,4 +134,4 @@ def read_repeatedly(file: Path, *, stays: bool) -> None:
 
 
 if __name__ == "__main__":
-    read_repeatedly(Path(sys.argv[1]), stays=sys.argv[2] == "stays")
+    read_on_request(Path(sys.argv[1]), stays=sys.argv[2] == "stays")

@@ -16,7 +16,7 @@ from typing import Any
 
 from connector.cli.demo import COUNTS
 from connector.warehouse.published_file import query
-from tests.publishing.demonstration import publish_agency
+from tests.publishing.demonstration import publish_generated_records
 
 PAGE = Path(__file__).parents[2] / "docs" / "QUESTIONS.md"
 _QUERY = re.compile(r"```sql\n(.*?)\n```\n\n?(?:\|[^\n]*\n)*\n?", re.DOTALL)
@@ -31,12 +31,12 @@ def add_results(text: str, file: Path) -> str:
     """Return the page with the result of each query below it."""
 
     def answer(found: re.Match[str]) -> str:
-        return f"```sql\n{found[1]}\n```\n\n{format_result(file, found[1])}\n"
+        return f"```sql\n{found[1]}\n```\n\n{format_as_markdown(file, found[1])}\n"
 
     return _QUERY.sub(answer, text).rstrip("\n") + "\n"
 
 
-def format_result(file: Path, sql: str) -> str:
+def format_as_markdown(file: Path, sql: str) -> str:
     result = query(file, sql)
     lines = [result.columns, ["---"] * len(result.columns)]
     lines += [[format_value(each) for each in row] for row in result.rows]
@@ -54,7 +54,7 @@ def format_value(value: Any) -> str:
 def main() -> None:
     """Write the query results into the page."""
     with tempfile.TemporaryDirectory() as folder:
-        file = publish_agency(Path(folder), COUNTS)
+        file = publish_generated_records(Path(folder), COUNTS)
         PAGE.write_text(add_results(PAGE.read_text(encoding="utf-8"), file), encoding="utf-8")
     sys.stdout.write(f"{PAGE}\n")
 

@@ -152,7 +152,7 @@ class SmallProject:
         assert old in text, f"{old!r} is not in {name}"
         return self.write(name, text.replace(old, new))
 
-    def set_aside(self, *select: str) -> Path:
+    def build_earlier_file(self, *select: str) -> Path:
         """Build the project, or the selected models, in a separate file."""
         earlier = self.file.with_name("earlier.duckdb")
         fresh = self.file.read_bytes()
@@ -161,21 +161,21 @@ class SmallProject:
         self.file.write_bytes(fresh)
         return earlier
 
-    def project(self, seeds: Path | None = None) -> Project:
+    def load_project(self, seeds: Path | None = None) -> Project:
         """Load the project."""
         return load_project(self.folder, seeds=seeds)
 
     def build(self, *select: str, **more: Any) -> BuildResult:
         """Build the project, or the selected models."""
-        return build(self.file, self.project(), select=select, **more)
+        return build(self.file, self.load_project(), select=select, **more)
 
-    def rows(self, sql: str) -> list[Row]:
+    def query(self, sql: str) -> list[Row]:
         """Query the file."""
         with duckdb.connect(str(self.file), read_only=True) as connection:
             return connection.execute(sql).fetchall()
 
 
-class Follower:
+class BuildRecorder:
     """Records the progress messages of a build and the names of rebuilt models."""
 
     def __init__(self) -> None:

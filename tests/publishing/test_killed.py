@@ -46,32 +46,34 @@ def test_a_killed_publication_leaves_the_old_or_the_new_file_whole(
     given = {"CONNECTOR_PUBLISH_PERSONAL": personal, "CONNECTOR_PUBLISH_HASH_KEY": KEY}
     agency = PublishingAccount(tmp_path, **given)
     agency.use_project(monkeypatch)
-    agency.land("candidates", {"id": "c1", "first_name": NAME, "status": "active"})
-    agency.land("jobs", {"id": "j0", "title": "Nurse"})
+    agency.insert_rows("candidates", {"id": "c1", "first_name": NAME, "status": "active"})
+    agency.insert_rows("jobs", {"id": "j0", "title": "Nurse"})
     project = agency.project_folder
     with PublisherForkServer() as fork_server:
-        status, steps = fork_server.publish(agency.given, project=project)
+        status, steps = fork_server.publish(agency.environ, project=project)
         assert 0 == status
         for jobs, point in enumerate(choose_kill_points(steps, share), 2):
             message = f"killed at step {point} of {steps}"
-            agency.land("jobs", {"id": f"j{jobs}", "title": "Cook"})
-            assert -signal.SIGKILL == fork_server.publish(agency.given, point, project)[0], message
-            assert_whole_file(agency, personal, (jobs - 1, jobs), message)
+            agency.insert_rows("jobs", {"id": f"j{jobs}", "title": "Cook"})
+            assert -signal.SIGKILL == fork_server.publish(agency.environ, point, project)[0], (
+                message
+            )
+            assert_consistent_file(agency, personal, (jobs - 1, jobs), message)
             agency.publish()
-            assert_whole_file(agency, personal, (jobs,), message)
-            assert [] == agency.leftovers(), message
+            assert_consistent_file(agency, personal, (jobs,), message)
+            assert [] == agency.list_leftover_files(), message
 
     last, *before = [each.outcome for each in agency.warehouse.read(last_publications, 1000)]
     assert "published" == last
     assert {"published", "interrupted"} >= {*before}
 
 
-def assert_whole_file(
+def assert_consistent_file(
     agency: PublishingAccount, personal: str, jobs: tuple[int, ...], message: str
 ) -> None:
     """Assert that the published file is in one of these states and correctly masked."""
-    (state,) = agency.rows(_STATE)
+    (state,) = agency.query(_STATE)
     assert state["landed"] in jobs, message
     assert (state["landed"], 1) == (state["made"], state["people"]), message
     if personal == "hash":
-        assert NAME.encode() not in agency.file.read_bytes(), message
+        assert NAME.encode() not in agency.published_file.read_bytes(), message

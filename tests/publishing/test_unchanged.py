@@ -32,15 +32,15 @@ OUTCOME = {
 @pytest.fixture
 def agency(agency: PublishingAccount) -> PublishingAccount:
     """The agency, verified up to noon, with a run, a past and a future booking, and published."""
-    agency.land("sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": NOON})
-    agency.land("sync.runs", {"run_id": "r1", "started_at": NOON, "outcome": "done"})
-    agency.land("sync.run_resources", OUTCOME)
-    agency.land(
+    agency.insert_rows("sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": NOON})
+    agency.insert_rows("sync.runs", {"run_id": "r1", "started_at": NOON, "outcome": "done"})
+    agency.insert_rows("sync.run_resources", OUTCOME)
+    agency.insert_rows(
         "bookings",
         {"id": "b1", "start_datetime": "2026-03-04T09:00:00Z"},
         {"id": "b2", "start_datetime": "2026-03-04T15:00:00Z"},
     )
-    agency.land(
+    agency.insert_rows(
         "history.jobs",
         {"id": "j1", "_observed_from": NOON, "_observed_to": NOON, "_hydrated_at": NOON},
     )
@@ -60,7 +60,7 @@ def run_sql(agency: PublishingAccount, sql: str) -> None:
 
 
 def test_an_unchanged_account_is_not_published_again(agency: PublishingAccount) -> None:
-    before, publication = agency.file.stat(), agency.last.publication
+    before, publication = agency.published_file.stat(), agency.last_publication.publication
 
     for _ in range(3):
         done = agency.publish(if_changed=True)
@@ -68,10 +68,10 @@ def test_an_unchanged_account_is_not_published_again(agency: PublishingAccount) 
     assert done.is_unchanged
     assert done.built is None
     assert (before.st_ino, before.st_mtime_ns) == (
-        agency.file.stat().st_ino,
-        agency.file.stat().st_mtime_ns,
+        agency.published_file.stat().st_ino,
+        agency.published_file.stat().st_mtime_ns,
     )
-    assert [] == agency.leftovers()
+    assert [] == agency.list_leftover_files()
     outcomes = [(e.outcome, e.publication) for e in agency.warehouse.read(last_publications, 9)]
     # A pull every five minutes does not fill the table.
     assert [("unchanged", done.publication.publication), ("published", publication)] == outcomes
@@ -185,7 +185,7 @@ def test_a_changed_hash_key_is_published_but_not_contained_in_the_file(
     assert "published" == publish_if_changed(
         agency, **given | {"CONNECTOR_PUBLISH_HASH_KEY": "l" * 32}
     )
-    assert "k" * 32 not in agency.file.read_bytes().decode("latin-1")
+    assert "k" * 32 not in agency.published_file.read_bytes().decode("latin-1")
 
 
 @pytest.mark.slow
@@ -217,26 +217,26 @@ def test_a_new_version_of_the_connector_publishes_again(
 
 
 def _lose_file(agency: PublishingAccount) -> None:
-    agency.file.unlink()
+    agency.published_file.unlink()
 
 
 def _overwrite_file(agency: PublishingAccount) -> None:
     # A damaged disk leaves a file of the same size.
-    agency.file.write_bytes(b"x" * agency.file.stat().st_size)
+    agency.published_file.write_bytes(b"x" * agency.published_file.stat().st_size)
 
 
 def _damage_blocks(agency: PublishingAccount) -> None:
-    content = agency.file.read_bytes()
-    agency.file.write_bytes(content[:12_288] + b"x" * (len(content) - 12_288))
+    content = agency.published_file.read_bytes()
+    agency.published_file.write_bytes(content[:12_288] + b"x" * (len(content) - 12_288))
 
 
-def _bring_back_older_file(agency: PublishingAccount) -> None:
+def _restore_older_file(agency: PublishingAccount) -> None:
     older = agency.folder / "older.duckdb"
-    shutil.copy(agency.file, older)
+    shutil.copy(agency.published_file, older)
     agency.publish()
-    shutil.copy(older, agency.file)
+    shutil.copy(older, agency.published_file)
     # Files of two publications often have the same size.
-    run_sql(agency, f"UPDATE sync.publications SET bytes = {agency.file.stat().st_size}")
+    run_sql(agency, f"UPDATE sync.publications SET bytes = {agency.published_file.stat().st_size}")
 
 
 def _publish_with_broken_model(agency: PublishingAccount) -> None:
@@ -248,8 +248,10 @@ def _publish_with_broken_model(agency: PublishingAccount) -> None:
     path.write_text(text)
 
 
-def _leave_started_publication(agency: PublishingAccount) -> None:
-    agency.land("sync.publications", {"publication": "p9", "started_at": "2099-01-01T00:00:00Z"})
+def _leave_unfinished_publication(agency: PublishingAccount) -> None:
+    agency.insert_rows(
+        "sync.publications", {"publication": "p9", "started_at": "2099-01-01T00:00:00Z"}
+    )
 
 
 def _publish_one_model(agency: PublishingAccount) -> None:
@@ -263,9 +265,9 @@ def _publish_one_model(agency: PublishingAccount) -> None:
             _overwrite_file,
             _lose_file,
             _damage_blocks,
-            _bring_back_older_file,
+            _restore_older_file,
             _publish_with_broken_model,
-            _leave_started_publication,
+            _leave_unfinished_publication,
             _publish_one_model,
         ],
         2,
@@ -294,8 +296,8 @@ def test_a_foreign_file_in_place_of_the_published_file_is_replaced(
 ) -> None:
     given = {"CONNECTOR_PUBLISH_WITHOUT": "sync"}
     publish_if_changed(agency, **given)
-    agency.file.unlink()
-    with duckdb.connect(str(agency.file)) as another:
+    agency.published_file.unlink()
+    with duckdb.connect(str(agency.published_file)) as another:
         another.execute("CREATE TABLE notes AS SELECT range AS line FROM range(3)")
 
     assert "published" == publish_if_changed(agency, **given)

@@ -25,16 +25,16 @@ def publish_account(folder: Path) -> Publication:
 
 def test_empty_seeds_and_records_of_deleted_candidates_do_not_warn(tmp_path: Path) -> None:
     world = ModelWorld(tmp_path)
-    jobs_and_placements.fill(world)
+    jobs_and_placements.load_jobs_and_placements(world)
     shutil.rmtree(world.seeds)
     new = publish_account(tmp_path)
     world.seeds.mkdir()
-    world.seed("people", "id,name,team", "u1,,")
+    world.write_seed("people", "id,name,team", "u1,,")
     written = publish_account(tmp_path)
-    world.seed("people", "id,name,team", "u1,,", "u2,Ben,")
+    world.write_seed("people", "id,name,team", "u1,,", "u2,Ben,")
     begun = publish_account(tmp_path)
     world.load_deletions("2026-03-05 09:00", candidates=("hal",), jobs=("multi",))
-    world.verify(jobs_and_placements.NOW)
+    world.mark_verified(jobs_and_placements.NOW)
     after = publish_account(tmp_path)
 
     unfilled = dict(zip(new.unfilled_seeds, new.unfilled_rows, strict=True))

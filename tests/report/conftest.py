@@ -62,10 +62,10 @@ def published_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     world = ModelWorld(folder)
     with world.warehouse.keep_open():
-        people.fill(world)
-        jobs_and_placements.fill(world)
+        people.load_people(world)
+        jobs_and_placements.load_jobs_and_placements(world)
         world.load_details("2026-03-05 10:00", companies={"acme": {"name": MARKUP}})
-        world.verify(jobs_and_placements.NOW)
+        world.mark_verified(jobs_and_placements.NOW)
     world.warehouse.release()
     names = "".join(f'{id},"{name}",North\n' for id, name in PEOPLE.items())
     (world.seeds / "people.csv").write_text(f"id,name,team\n{names}", encoding="utf-8")

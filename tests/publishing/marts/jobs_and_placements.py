@@ -13,19 +13,21 @@ from tests.publishing.marts.world import ModelWorld
 NOW = "2026-03-06 00:00"
 
 
-def fill(world: ModelWorld) -> None:
+def load_jobs_and_placements(world: ModelWorld) -> None:
     """Load clients, candidates, jobs and bookings."""
-    world.seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South")
-    world.seed("holidays", "day,name", "2026-01-01,New Year", "2026-02-02,Founders' Day")
+    world.write_seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South")
+    world.write_seed("holidays", "day,name", "2026-01-01,New Year", "2026-02-02,Founders' Day")
     # Dollars have no rate.
-    world.seed("exchange_rates", "currency,rate,reporting_currency", "GBP,1,GBP", "EUR,0.8,GBP")
+    world.write_seed(
+        "exchange_rates", "currency,rate,reporting_currency", "GBP,1,GBP", "EUR,0.8,GBP"
+    )
     load_clients_and_candidates(world)
     load_jobs(world)
     load_job_changes(world)
     load_interviews(world)
     load_permanent_placements(world)
     load_contracts(world)
-    world.verify(NOW)
+    world.mark_verified(NOW)
 
 
 def load_clients_and_candidates(world: ModelWorld) -> None:

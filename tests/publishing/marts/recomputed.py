@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tests.publishing.marts import month as made
-from tests.publishing.marts.month import NOW, RATES, Truth, local_date
+from tests.publishing.marts.month import NOW, RATES, SimulatedRecord, local_date
 from tests.publishing.marts.world import BuiltWorld, ModelWorld
 from tests.seeds import SEED
 
@@ -23,19 +23,22 @@ TODAY = local_date(NOW)
 STANDING = ("scheduled", "confirmed", "in_progress", "completed")
 
 
-class Recomputed:
+class SimulatedMonth:
     """A simulated month: its published file, and its true values computed with pandas."""
 
     def __init__(self, folder: Path) -> None:
-        self.month, self.looks = made.simulate_month(SEED), made.draw_pull_times(SEED)
+        self.month, self.pull_times = made.simulate_month(SEED), made.draw_pull_times(SEED)
         world = ModelWorld(folder)
         with world.warehouse.keep_open():
-            made.fill(world, self.month, self.looks)
+            made.load_month(world, self.month, self.pull_times)
         self.world: BuiltWorld = world.build()
-        self.jobs, self.leads = self.live("jobs"), self.live("leads")
-        self.candidates, self.bookings = self.live("candidates"), self._bookings()
-        self.companies = self._companies()
-        self.placements = self._placements()
+        self.jobs, self.leads = self.existing_records("jobs"), self.existing_records("leads")
+        self.candidates, self.bookings = (
+            self.existing_records("candidates"),
+            self._classified_bookings(),
+        )
+        self.companies = self._observed_companies()
+        self.placements = self._placements_with_fees()
 
     def mart(self, name: str, where: str = "true") -> Frame:
         """Return a mart with its date columns as dates."""
@@ -43,22 +46,22 @@ class Recomputed:
         names = [each[0] for each in found.description or ()]
         return pd.DataFrame(found.fetchall(), columns=names, dtype=object)
 
-    def live(self, name: str) -> Frame:
+    def existing_records(self, name: str) -> Frame:
         """Return the resource's records that are not deleted, by id."""
-        rows = {each.id: each.at(NOW) for each in self.month[name]}
-        return _frame({id: row for id, row in rows.items() if row})
+        rows = {each.id: each.state_at(NOW) for each in self.month[name]}
+        return _make_frame({id: row for id, row in rows.items() if row})
 
-    def _companies(self) -> Frame:
+    def _observed_companies(self) -> Frame:
         """Return all companies that a pull observed, in their last observed state."""
         seen = {}
         for each in self.month["companies"]:
-            shown = [now for at in self.looks if (now := each.at(at))]
+            shown = [now for at in self.pull_times if (now := each.state_at(at))]
             if shown:
-                seen[each.id] = {**shown[-1], "is_deleted": each.at(NOW) is None}
-        return _frame(seen)
+                seen[each.id] = {**shown[-1], "is_deleted": each.state_at(NOW) is None}
+        return _make_frame(seen)
 
-    def _bookings(self) -> Frame:
-        frame = self.live("bookings")
+    def _classified_bookings(self) -> Frame:
+        frame = self.existing_records("bookings")
         for name in ("start", "end"):
             moments = [
                 datetime.fromisoformat(v) if isinstance(v, str) else None
@@ -92,10 +95,10 @@ class Recomputed:
         frame.loc[meetings & (frame.status == "cancelled"), "counts_as"] = "interview_cancelled"
         talks &= held | coming
         frame.loc[talks, "counts_as"] = frame.booking_type[talks]
-        frame.loc[_placed(frame), "counts_as"] = "placement"
+        frame.loc[_is_placement(frame), "counts_as"] = "placement"
         return frame
 
-    def _placements(self) -> Frame:
+    def _placements_with_fees(self) -> Frame:
         """Return placements with their day, client, currency and fee."""
         frame = self.bookings[self.bookings.counts_as == "placement"].copy()
         jobs = self.jobs.reindex(frame.job_id).set_index(frame.index)
@@ -126,11 +129,11 @@ class Recomputed:
         )
         either = [min(pair) for pair in zip(frame.created_date, frame.start_date, strict=True)]
         frame["placed_on"] = agreed.where(agreed.notna(), pd.Series(either, frame.index))
-        return self._contracts(frame)
+        return self._with_contract_states(frame)
 
-    def _contracts(self, frame: Frame) -> Frame:
+    def _with_contract_states(self, frame: Frame) -> Frame:
         """Return placements with the day each contract was seen completed, and its last day."""
-        visits = self.observed("bookings")
+        visits = self.observed_visits("bookings")
         done = visits[visits.left_by.isna() & (visits.status == "completed")].set_index("id")
         frame["completed_on"] = [
             local_date(done.entered_at[id], zone) if status == "completed" else None
@@ -154,13 +157,13 @@ class Recomputed:
         ]
         return frame
 
-    def read_at(self, company: str) -> datetime:
+    def last_read_at(self, company: str) -> datetime:
         """Return the time at which a pull last read the company."""
         (truth,) = (each for each in self.month["companies"] if each.id == company)
         times = []
         before = None
-        for place, at in enumerate(self.looks):
-            now = truth.at(at)
+        for place, at in enumerate(self.pull_times):
+            now = truth.state_at(at)
             if now and (
                 before is None or now["updated"] > before or made.is_reread(company, place)
             ):
@@ -168,11 +171,11 @@ class Recomputed:
             before = at if now else before
         return times[-1]
 
-    def changed_at(self, company: str) -> datetime | None:
+    def last_changed_at(self, company: str) -> datetime | None:
         """Return when a job or booking of the company last changed or was found deleted."""
         found = []
         for each in (*self.month["jobs"], *self.month["bookings"]):
-            shown = [(at, each.at(at)) for at in self.looks]
+            shown = [(at, each.state_at(at)) for at in self.pull_times]
             seen = [now for _, now in shown if now and now["company_id"] == company]
             if seen:
                 found.append(seen[-1]["updated"])
@@ -180,18 +183,20 @@ class Recomputed:
                 found += [at for at, _ in shown if at > last][:1]
         return max(found, default=None)
 
-    def observed(self, resource: str) -> Frame:
+    def observed_visits(self, resource: str) -> Frame:
         """Return the visits to statuses that the pulls observed, of all observed records."""
-        rows = [row for each in self.month[resource] for row in _visits(each, self.looks)]
+        rows = [
+            row for each in self.month[resource] for row in _observe_visits(each, self.pull_times)
+        ]
         return pd.DataFrame(rows, dtype=object)
 
 
-def _frame(rows: dict[str, dict[str, Any]]) -> Frame:
+def _make_frame(rows: dict[str, dict[str, Any]]) -> Frame:
     """Return the records by id, with None for absent fields."""
     return pd.DataFrame([*rows.values()], index=[*rows], dtype=object)
 
 
-def _placed(frame: Frame) -> Frame:
+def _is_placement(frame: Frame) -> Frame:
     """Return placements that are not cancelled; of rescheduled ones the latest."""
     kinds = frame.booking_type.isin(("permanent", "contract"))
     stands = kinds & frame.status.isin(STANDING)
@@ -201,12 +206,12 @@ def _placed(frame: Frame) -> Frame:
     return stands | frame.index.isin(latest.index)
 
 
-def _visits(truth: Truth, looks: list[datetime]) -> Iterator[dict[str, Any]]:
+def _observe_visits(truth: SimulatedRecord, looks: list[datetime]) -> Iterator[dict[str, Any]]:
     """Return the visits to statuses that the pulls observed for one record."""
     visit: dict[str, Any] | None = None
     number, seen, updated = 0, None, None
     for at in looks:
-        now = truth.at(at)
+        now = truth.state_at(at)
         if visit and (now is None or now["status"] != visit["status"]):
             left = at if now is None else max(now["updated"], seen or at)
             how = "deletion" if now is None else "change"

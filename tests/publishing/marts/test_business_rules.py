@@ -28,17 +28,17 @@ RULES: Mapping[str, tuple[str, str]] = {
 """For each rule its column of staging, and the condition that a mart must not spell."""
 
 
-def _files(folder: Path, pattern: str) -> dict[str, str]:
+def _read_files(folder: Path, pattern: str) -> dict[str, str]:
     return {path.name: path.read_text("utf-8") for path in sorted(folder.rglob(pattern))}
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_business_rules_are_written_only_in_staging_views(rule: str) -> None:
     column, condition = RULES[rule]
-    staging = _files(shipped_folder() / "staging", "*.sql")
+    staging = _read_files(shipped_folder() / "staging", "*.sql")
     others = {
-        **_files(shipped_folder() / "marts", "*.sql"),
-        **_files(ROOT / "connector" / "report", "*.py"),
+        **_read_files(shipped_folder() / "marts", "*.sql"),
+        **_read_files(ROOT / "connector" / "report", "*.py"),
     }
 
     assert any(
@@ -51,7 +51,7 @@ def test_business_rules_are_written_only_in_staging_views(rule: str) -> None:
 
 
 def test_staging_views_compute_shared_columns_with_the_same_expression() -> None:
-    staging = _files(shipped_folder() / "staging", "*.sql")
+    staging = _read_files(shipped_folder() / "staging", "*.sql")
     for column in ("is_open", "is_decided"):
         found = {
             match[0]
@@ -72,7 +72,7 @@ def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]
 
 def build_models(world: ModelWorld) -> BuiltWorld:
     """Build the models as of `NOW` and assert that no check blocks publishing."""
-    world.verify(NOW)
+    world.mark_verified(NOW)
     found = world.build()
     assert () == found.built.blocking
     return found
@@ -94,16 +94,16 @@ def test_a_future_interview_does_not_count_as_interviewed(world: ModelWorld) -> 
     )
     shown = build_models(world)
 
-    assert [1, 0] == shown.row(
+    assert [1, 0] == shown.read_row(
         "marts.fct_job_funnel", "true", "candidates_with_interview", "candidates_interviewed"
     )
-    assert [0] == shown.row("marts.fct_pipeline_jobs", "true", "candidates_interviewed")
-    assert [1, 0, None] == shown.row(
+    assert [0] == shown.read_row("marts.fct_pipeline_jobs", "true", "candidates_interviewed")
+    assert [1, 0, None] == shown.read_row(
         "marts.sum_job_funnel",
         "group_by = 'all'",
         *("jobs_with_interview", "jobs_interviewed", "interview_to_placement_rate"),
     )
-    assert [1, 0, 0] == shown.row(
+    assert [1, 0, 0] == shown.read_row(
         "marts.sum_source_effectiveness",
         "source = 'referral'",
         *("candidates_with_interview", "candidates_interviewed", "interview_rate"),
@@ -133,15 +133,20 @@ def test_a_completed_contract_has_no_running_days_or_future_fees(world: ModelWor
         ("ended-early", "ended", "2026-02-06"),
         ("open-ended", "ended", "2026-02-06"),
         ("running", "running", "2026-06-30"),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT booking_id, contract_state, last_day FROM marts.fct_placements ORDER BY booking_id"
     )
     # Monday to Friday of the first week, and nothing in any month after it.
-    assert [("ended-early", "2026-02-01", 500), ("open-ended", "2026-02-01", 500)] == shown.table(
+    assert [
+        ("ended-early", "2026-02-01", 500),
+        ("open-ended", "2026-02-01", 500),
+    ] == shown.query_tuples(
         "SELECT booking_id, month_start, billings FROM marts.fct_contract_months "
         "WHERE booking_id <> 'running' ORDER BY booking_id"
     )
-    assert [("running",)] == shown.table("SELECT booking_id FROM marts.fct_contractors_ending")
+    assert [("running",)] == shown.query_tuples(
+        "SELECT booking_id FROM marts.fct_contractors_ending"
+    )
 
 
 # -- estimates, rankings, counters -----------------------------------------------------------------
@@ -159,7 +164,7 @@ def test_a_median_of_too_few_visits_is_null(
     world.load_details("2026-02-05 09:00", candidates=dict.fromkeys(ids, left))
     shown = build_models(world)
 
-    assert [median, number, number] == shown.row(
+    assert [median, number, number] == shown.read_row(
         "marts.sum_time_in_stage", "stage = 'screening'", "p50_days", "p50_at_risk", "p75_at_risk"
     )
 
@@ -181,7 +186,7 @@ def test_days_before_the_first_pull_count_as_a_lower_bound(world: ModelWorld) ->
     )
     shown = build_models(world)
 
-    assert [("new", True, 2, 2), ("old", True, None, 62.38)] == shown.table(
+    assert [("new", True, 2, 2), ("old", True, None, 62.38)] == shown.query_tuples(
         "SELECT candidate_id, left_stage, days_observed, days_at_least "
         "FROM marts.fct_time_in_stage WHERE stage = 'screening' ORDER BY candidate_id"
     )
@@ -198,23 +203,23 @@ def test_a_client_without_filled_jobs_stays_in_the_ranking(world: ModelWorld) ->
     )
     shown = build_models(world)
 
-    assert [("none", 0, 1), ("some", 1, 0)] == shown.table(
+    assert [("none", 0, 1), ("some", 1, 0)] == shown.query_tuples(
         "SELECT group_name, openings_filled, openings_open FROM marts.sum_time_to_fill "
         "WHERE group_by = 'company' ORDER BY group_name"
     )
-    assert [1] == shown.row("marts.sum_time_to_fill", "group_by = 'all'", "openings_open")
+    assert [1] == shown.read_row("marts.sum_time_to_fill", "group_by = 'all'", "openings_open")
 
 
 @pytest.mark.slow
 def test_deleting_leads_does_not_raise_the_conversion_rate(world: ModelWorld) -> None:
-    world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won")
+    world.write_seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won")
     lead = {**BORN, "status": "lead", "lead_status_id": "s1"}
     leads = {"won": {**lead, "lead_status_id": "s2"}, "kept": lead, "deleted": lead}
     world.load_details("2026-02-01 09:00", leads=leads)
     world.load_deletions("2026-02-02 09:00", leads=("deleted",))
     shown = build_models(world)
 
-    assert [3, 1, 1 / 3] == shown.row(
+    assert [3, 1, 1 / 3] == shown.read_row(
         "marts.sum_lead_conversion", "group_by = 'all'", "leads", "converted", "conversion_rate"
     )
 
@@ -252,7 +257,7 @@ def test_counters_are_compared_only_if_read_after_the_last_change(world: ModelWo
         ("wrong", "active_jobs_count", True, 0),
         ("wrong", "jobs_count", True, 1),
         ("wrong", "placements_count", True, 0),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT company_id, counter, is_comparable, difference FROM marts.fct_company_counters "
         "ORDER BY company_id, counter"
     )
@@ -269,6 +274,6 @@ def test_a_currency_that_is_not_a_three_letter_code_is_null(world: ModelWorld) -
     )
     shown = build_models(world)
 
-    assert [("code", "PLN"), ("sign", None)] == shown.table(
+    assert [("code", "PLN"), ("sign", None)] == shown.query_tuples(
         "SELECT job_id, salary_currency FROM marts.dim_jobs ORDER BY job_id"
     )

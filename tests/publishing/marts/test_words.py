@@ -34,7 +34,7 @@ def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]
 
 def build_models(world: ModelWorld, *models: str) -> BuiltWorld:
     """Build models and their parents as of `NOW` and assert that no check blocks publishing."""
-    world.verify(NOW)
+    world.mark_verified(NOW)
     found = world.build(*models)
     assert () == found.built.blocking
     return found
@@ -99,19 +99,19 @@ def test_days_are_in_the_time_zone_of_the_booking_or_else_the_account(world: Mod
         ("nowhere", "2026-01-01", "2026-06-30", "Europe/Berlin"),
         ("unsaid", "2026-01-01", "2026-06-30", "Europe/Berlin"),
         ("york", "2026-01-01", "2026-06-30", "America/New_York"),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT booking_id, start_date, end_date, time_zone FROM marts.fct_placements ORDER BY ALL"
     )
-    assert [("2025-12-01", 1), ("2026-01-01", 4)] == shown.table(
+    assert [("2025-12-01", 1), ("2026-01-01", 4)] == shown.query_tuples(
         "SELECT month_start, placements FROM marts.sum_fee_forecast ORDER BY month_start"
     )
     # It is 6 March at 01:00 in Berlin.
-    assert ["2026-03-06", "Europe/Berlin"] == shown.row(
+    assert ["2026-03-06", "Europe/Berlin"] == shown.read_row(
         "staging.as_of", "true", "as_of_date", "time_zone"
     )
-    assert ["2026-02-01"] == shown.row("marts.fct_job_openings", "true", "opened_on")
-    assert ["2026-02-01"] == shown.row("marts.fct_lead_conversion", "true", "created_month")
-    assert [("2026-02-01", 1, 1, 1, 1)] == shown.table(
+    assert ["2026-02-01"] == shown.read_row("marts.fct_job_openings", "true", "opened_on")
+    assert ["2026-02-01"] == shown.read_row("marts.fct_lead_conversion", "true", "created_month")
+    assert [("2026-02-01", 1, 1, 1, 1)] == shown.query_tuples(
         "SELECT period_start, sum(candidates_added), sum(jobs_added + 1), sum(leads_added), "
         "sum(interviews_held) FROM marts.sum_consultant_activity "
         "WHERE period = 'month' AND period_start = '2026-02-01' GROUP BY period_start"
@@ -121,7 +121,7 @@ def test_days_are_in_the_time_zone_of_the_booking_or_else_the_account(world: Mod
 def test_a_published_file_dates_days_in_the_time_zone_of_the_account(tmp_path: Path) -> None:
     world = ModelWorld(tmp_path)
     world.load_details("2026-03-01 09:00", candidates={"ann": {"created": "2026-01-31 23:30"}})
-    world.verify("2026-03-05 23:30")
+    world.mark_verified("2026-03-05 23:30")
     world.warehouse.release()
     given = {"TIME_ZONE": "Europe/Berlin", "DATA_DIR": str(tmp_path), "MODELS": "off"}
     environ = {f"CONNECTOR_{name}": value for name, value in given.items()}
@@ -156,14 +156,14 @@ def test_candidates_still_in_a_stage_count_in_its_time(world: ModelWorld) -> Non
     columns = ("p25_at_risk", "p50_days", "p50_at_risk", "current_visits", "current_p50_days")
 
     # Nobody else was watched so soon. From 1 June at 09:00 to 6 March are 277 days and 15 hours.
-    assert [None, None, None, 20, 277.63] == shown.row(
+    assert [None, None, None, 20, 277.63] == shown.read_row(
         "marts.sum_time_in_stage", "stage = 'offer_made'", *columns
     )
     # Four and then three were watched: too few for a quantile.
-    assert [4, None, 3, 2, 32.63] == shown.row(
+    assert [4, None, 3, 2, 32.63] == shown.read_row(
         "marts.sum_time_in_stage", "stage = 'screening'", *columns
     )
-    assert [(2, 0.75), (9, 0.5)] == shown.table(
+    assert [(2, 0.75), (9, 0.5)] == shown.query_tuples(
         "SELECT days, survival_probability FROM marts.sum_stage_survival "
         "WHERE stage = 'screening' ORDER BY days"
     )
@@ -189,7 +189,7 @@ def test_a_visit_that_may_contain_unseen_changes_is_marked(world: ModelWorld) ->
         ("moved", "screening", False),
         ("moved", "submitted", False),
         ("quiet", "screening", False),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT candidate_id, stage, may_contain_gap FROM marts.fct_time_in_stage ORDER BY ALL"
     )
 
@@ -205,11 +205,11 @@ def test_events_before_the_first_pull_belong_to_no_month(world: ModelWorld) -> N
     )
     shown = build_models(world, "sum_offer_acceptance", "fct_stage_conversion")
 
-    assert [("2026-02", 1), ("not_observed", 1)] == shown.table(
+    assert [("2026-02", 1), ("not_observed", 1)] == shown.query_tuples(
         "SELECT group_name, offers FROM marts.sum_offer_acceptance WHERE group_by = 'month' "
         "ORDER BY group_name"
     )
-    assert [("new", "2026-02-01"), ("old", None)] == shown.table(
+    assert [("new", "2026-02-01"), ("old", None)] == shown.query_tuples(
         "SELECT candidate_id, entered_month FROM marts.fct_stage_conversion "
         "WHERE stage = 'offer_made' ORDER BY ALL"
     )
@@ -255,7 +255,7 @@ def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
     )
 
     def of(query: str) -> set[str]:
-        return {name for (name,) in shown.table(query)}
+        return {name for (name,) in shown.query_tuples(query)}
 
     def words(job: str, status: str) -> str:
         held, coming, cancelled = (
@@ -281,11 +281,11 @@ def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
         assert (documented["Contract that ends"] != "no") is ending, status
         assert (documented["Consultation or visit"] == "yes") is talked, status
     confirmed = sum(each["Confirmed fee"] == "yes" for each in records.values())
-    assert [(100 * confirmed,)] == shown.table(
+    assert [(100 * confirmed,)] == shown.query_tuples(
         "SELECT sum(confirmed_fee) FROM marts.sum_fee_forecast WHERE month_start = '2025-12-01'"
     )
     # The one that was rescheduled is in the funnel's interviews like any other that is to come.
-    assert [1] == shown.row("marts.fct_job_funnel", "job_id = 'j-rescheduled'", "interviews")
+    assert [1] == shown.read_row("marts.fct_job_funnel", "job_id = 'j-rescheduled'", "interviews")
 
 
 def test_a_parallel_contract_is_not_the_next_booking(world: ModelWorld) -> None:
@@ -313,7 +313,7 @@ def test_a_parallel_contract_is_not_the_next_booking(world: ModelWorld) -> None:
         ("beside", None, False),
         ("first", "after", True),
         ("one", None, False),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT booking_id, next_booking_id, is_redeployed FROM marts.fct_contractors_ending "
         "ORDER BY booking_id"
     )
@@ -347,17 +347,21 @@ def test_deleted_clients_api_counters_and_currencies_are_shown(world: ModelWorld
     assert [
         ("p1", "Gone Ltd", True, 5000, "company_percentage", None),
         ("p2", "Here Ltd", False, None, "none", None),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT booking_id, company_name, is_company_deleted, fee, fee_source, currency "
         "FROM marts.fct_placements ORDER BY booking_id"
     )
-    assert [("Gone Ltd", True), ("Here Ltd", False), ("unknown company", False)] == shown.table(
+    assert [
+        ("Gone Ltd", True),
+        ("Here Ltd", False),
+        ("unknown company", False),
+    ] == shown.query_tuples(
         "SELECT company_name, is_company_deleted FROM marts.sum_client_fill_rate ORDER BY ALL"
     )
-    assert [("Gone Ltd", True), ("Here Ltd", False)] == shown.table(
+    assert [("Gone Ltd", True), ("Here Ltd", False)] == shown.query_tuples(
         "SELECT company_name, is_deleted FROM marts.dim_companies ORDER BY ALL"
     )
-    assert [(None, 2, 5000)] == shown.table(
+    assert [(None, 2, 5000)] == shown.query_tuples(
         "SELECT currency, placements, fee FROM marts.sum_fee_forecast"
     )
     assert [
@@ -365,7 +369,7 @@ def test_deleted_clients_api_counters_and_currencies_are_shown(world: ModelWorld
         ("jobs_count", 2, 2, 0),
         # The one placement is only scheduled.
         ("placements_count", 4, 0, 4),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT counter, platform_count, our_count, difference FROM marts.fct_company_counters "
         "WHERE company_id = 'here' ORDER BY counter"
     )
@@ -374,7 +378,7 @@ def test_deleted_clients_api_counters_and_currencies_are_shown(world: ModelWorld
 
 
 def test_no_mart_column_is_a_hugeint_or_wide_decimal(empty_world: BuiltWorld) -> None:
-    assert [] == empty_world.table(
+    assert [] == empty_world.query_tuples(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name IN "
         "('marts', 'staging') AND (data_type = 'HUGEINT' OR data_type LIKE 'DECIMAL(38%')"
     )

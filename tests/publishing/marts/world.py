@@ -40,7 +40,7 @@ class ModelWorld:
         self.seeds.mkdir()
         self._known: dict[tuple[str, str], dict[str, Any]] = {}
 
-    def seed(self, name: str, *lines: str) -> None:
+    def write_seed(self, name: str, *lines: str) -> None:
         """Write a user's seed file."""
         (self.seeds / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -51,7 +51,9 @@ class ModelWorld:
         """
         for name, records in resources.items():
             found = tuple(
-                FoundDetail(CATALOG[name].record(self._raw(name, id, fields)), parse_timestamp(at))
+                FoundDetail(
+                    CATALOG[name].record(self._merge_fields(name, id, fields)), parse_timestamp(at)
+                )
                 for id, fields in records.items()
             )
             self._commit(name, at, Commit(records=found))
@@ -62,7 +64,7 @@ class ModelWorld:
             shown = [field.name for field in CATALOG[name].item_fields]
             items = []
             for id, fields in records.items():
-                raw = self._raw(name, id, fields)
+                raw = self._merge_fields(name, id, fields)
                 items.append(
                     CATALOG[name].record(
                         {key: raw.get(key) for key in shown},
@@ -79,7 +81,7 @@ class ModelWorld:
                 name, at, Commit(gone={id: DeletionProof(parse_timestamp(at)) for id in ids})
             )
 
-    def verify(self, at: str) -> None:
+    def mark_verified(self, at: str) -> None:
         """Mark every resource as verified up to `at`, which becomes the models' present."""
         for name in ("jobs", "candidates", "companies", "bookings", "leads"):
             self._commit(name, at, Commit(bookmark=Bookmark(proven_at=parse_timestamp(at))))
@@ -89,11 +91,11 @@ class ModelWorld:
 
     def set_time_zone(self, name: str) -> None:
         """Set the time zone of the account."""
-        self.write(
+        self.run_sql(
             f"INSERT INTO sync.publications (started_at, time_zone) VALUES (now(), '{name}')"
         )
 
-    def write(self, statement: str) -> None:
+    def run_sql(self, statement: str) -> None:
         """Run a statement in the work file."""
         self.warehouse.release()
         with duckdb.connect(str(self.warehouse.work)) as connection:
@@ -109,7 +111,7 @@ class ModelWorld:
             self.warehouse.work, project, build(self.warehouse.work, project, select=select)
         )
 
-    def _raw(self, name: str, id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _merge_fields(self, name: str, id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         raw = self._known.setdefault((name, id), {"id": id, "created_at": None})
         for key, value in fields.items():
             if key in ("created", "updated"):
@@ -132,18 +134,18 @@ class BuiltWorld:
         self.connection = duckdb.connect(str(path))
         self.connection.execute("SET TimeZone = 'UTC'")
 
-    def rows(self, query: str) -> list[dict[str, Any]]:
+    def query(self, query: str) -> list[dict[str, Any]]:
         """Return the rows of a query, with dates and timestamps as texts."""
         found = self.connection.execute(f"SELECT to_json(found)::VARCHAR FROM ({query}) AS found")
         return [json.loads(text) for (text,) in found.fetchall()]
 
-    def row(self, table: str, where: str, *columns: str) -> list[Any]:
+    def read_row(self, table: str, where: str, *columns: str) -> list[Any]:
         """Return these columns of the only row that meets the condition."""
         shown = ", ".join(columns)
-        found = self.rows(f"SELECT {shown} FROM {table} WHERE {where}")
+        found = self.query(f"SELECT {shown} FROM {table} WHERE {where}")
         assert 1 == len(found), f"{table} WHERE {where}: {len(found)} rows"
         return list(found[0].values())
 
-    def table(self, query: str) -> list[tuple[Any, ...]]:
+    def query_tuples(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query as tuples, in its order."""
-        return [tuple(row.values()) for row in self.rows(query)]
+        return [tuple(row.values()) for row in self.query(query)]

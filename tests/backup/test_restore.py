@@ -28,7 +28,7 @@ PERSON = {"first_name": "Olwen", "last_name": NAME, "email": EMAIL, "employment_
 
 @pytest.fixture
 def account(tmp_path: Path) -> Iterator[BackedUpAccount]:
-    """Account with one pull."""
+    """Account that has pulled once, with its running server."""
     with Sandbox(counts=COUNTS) as sandbox:
         account = BackedUpAccount(sandbox, tmp_path)
         sandbox.store.create("candidates", PERSON)

@@ -185,7 +185,7 @@ async def diagnose(
             checks += [check, *await _check_api(settings, tally, meter, now)]
             requests = tally.requests
             if meter is not None:
-                await meter.settle()
+                await meter.return_unused()
     return Examination(tuple(settings.rows()), tuple(checks), requests)
 
 
@@ -432,7 +432,7 @@ def _check_backup(settings: Settings, now: datetime) -> CheckOutcome:
         return _ok("no records are loaded yet")
     advice = "Run 'connector backup TO' every night, with TO on another disk."
     with Ledger(settings.folder) as ledger:
-        last = Backups(ledger).last() if ledger.exists else None
+        last = Backups(ledger).latest_backup() if ledger.exists else None
     if last is None:
         return _warning("there is no backup", advice)
     found = f"the last backup was made at {format_moment(last.made_at)}: {last.file}"
@@ -470,8 +470,8 @@ def _check_erasures(settings: Settings) -> CheckOutcome:
     """Check that erasures are complete and that erased people are recognized."""
     with Ledger(settings.folder) as ledger:
         erasures = Erasures(ledger)
-        unended = len(erasures.open_erasures()) if ledger.exists else 0
-        unlisted = erasures.unlisted() if ledger.exists else 0
+        unended = len(erasures.unfinished_erasures()) if ledger.exists else 0
+        unlisted = erasures.count_missing_hashes() if ledger.exists else 0
         missing = erasures.missing_receipts() if ledger.exists else []
     if missing:
         return _warning("; ".join(map(str, missing)), RECEIPT_MISSING_ACTION)
@@ -557,7 +557,7 @@ def _check_quota(
     found = f"{month.used:,} counted since {month.period.begins}"
     if month.limit is not None:
         found += f", of {month.limit:,} until {month.period.ends}"
-    spender = RequestSpender("doctor", "doctor", policy, keeps_reserve=False, asks_anyway=True)
+    spender = RequestSpender("doctor", "doctor", policy, keeps_reserve=False, ignores_quota=True)
     return DoctorCheck("requests", "ok", found), RequestBudget(ledger, spender, now=now)
 
 

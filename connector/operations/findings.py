@@ -173,7 +173,7 @@ def read_snapshot(
                 ledger.status(allowance_of(settings), now),
                 Journal(ledger).push_health(),
             )
-            active_leases = [each for each in quota.leases if not each.is_over(now)]
+            active_leases = [each for each in quota.leases if not each.can_be_taken(now)]
             running = {each.owner.run_id for each in active_leases}
             if any(each.name == PUSH_LEASE for each in active_leases):
                 ended = tuple(each for each in pushes.runs if each.outcome)
@@ -499,7 +499,7 @@ def _quota_spent(s: FileSnapshot) -> ConditionResult:
             f"The API reported it. Pulls send no request before {format_moment(answer.until)}."
         )
         return AccountProblem("the monthly limit of requests is used up", sentence, answer.noted_at)
-    if month.limit is None or month.room(keeps_reserve=True):
+    if month.limit is None or month.requests_left(keeps_reserve=True):
         return False
     reserved = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
     sentence = (

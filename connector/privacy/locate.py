@@ -17,7 +17,12 @@ from connector.catalog.field import DataSubject
 from connector.errors import Misused
 from connector.ledger.journal_persons import journal_contents
 from connector.ledger.ledger import Ledger
-from connector.ledger.person import Person, identifiers_of, normalize, owned_groups
+from connector.ledger.person import (
+    Person,
+    groups_describing,
+    identifiers_in_record,
+    normalize_identifier,
+)
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.persons import Record, find_person_versions, find_versions_by_name
@@ -49,14 +54,14 @@ def parse_address_or_id(address_or_id: str) -> Person:
     """
     text = address_or_id.strip()
     if "@" in text:
-        return Person(emails=frozenset((normalize("email", text),)))
+        return Person(emails=frozenset((normalize_identifier("email", text),)))
     if not may_be_id(text):
         raise Misused(
             "the value is neither an email address nor the id of a record",
             action="Give the complete address or the id. 'connector whereis NAME' lists the ids "
             "of people by name.",
         )
-    return Person(ids=frozenset((normalize("id", text),)))
+    return Person(ids=frozenset((normalize_identifier("id", text),)))
 
 
 def may_be_id(text: str) -> bool:
@@ -84,7 +89,7 @@ def find_person(settings: Settings, given: Person, *, was_erased: bool = False) 
         person = replace(given, ids=given.ids | {_record_id(record) for _, record in whole})
         # A record may have had another address before. A person without an own record is a contact.
         for resource, record in find_person_versions(connection, person):
-            for group in owned_groups(resource, record, person):
+            for group in groups_describing(resource, record, person):
                 if not whole or group.ids == ("id",):
                     person = _merge_persons(person, _group_identifiers(resource, record, group))
         others = list(find_person_versions(connection, person))
@@ -92,7 +97,7 @@ def find_person(settings: Settings, given: Person, *, was_erased: bool = False) 
     shared = Person()
     for resource, record in others:
         if not _belongs_to(resource, record, person):
-            shared = _merge_persons(shared, identifiers_of(CATALOG[resource], record))
+            shared = _merge_persons(shared, identifiers_in_record(CATALOG[resource], record))
     if not whole:
         # The given address identifies no other person.
         shared = shared.without(given)
@@ -136,7 +141,7 @@ def _refuse_several_people(records: Iterable[Record]) -> None:
 
 def _is_own_record(resource: str, record: Mapping[str, Any], person: Person) -> bool:
     """Return True for a record about the person as a whole, such as their candidate or lead."""
-    return any(group.is_whole for group in owned_groups(resource, record, person))
+    return any(group.is_whole for group in groups_describing(resource, record, person))
 
 
 def _belongs_to(resource: str, record: Mapping[str, Any], person: Person) -> bool:
@@ -150,8 +155,10 @@ def _group_identifiers(resource: str, record: Mapping[str, Any], group: DataSubj
     """Return the identifiers and full names in one group of fields, for example a job's contact."""
     names = frozenset(each for each in _full_names(record, group) if " " in each)
     if group.is_whole:
-        return replace(identifiers_of(CATALOG[resource], record), names=names)
-    numbers = (normalize("phone", _text_or_empty(record.get(name))) for name in group.phones)
+        return replace(identifiers_in_record(CATALOG[resource], record), names=names)
+    numbers = (
+        normalize_identifier("phone", _text_or_empty(record.get(name))) for name in group.phones
+    )
     return Person(phones=frozenset(numbers) - {""}, names=names)
 
 
@@ -175,7 +182,7 @@ def _merge_persons(one: Person, other: Person) -> Person:
 
 def _record_id(record: Mapping[str, Any]) -> str:
     """Return the normalized id of a record; empty for a request body without one."""
-    return normalize("id", _text_or_empty(record.get("id")))
+    return normalize_identifier("id", _text_or_empty(record.get("id")))
 
 
 def _normalize_name(name: str) -> str:

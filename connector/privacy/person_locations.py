@@ -16,7 +16,7 @@ from connector.ledger.person import (
     Person,
     SuppressionFilter,
     SuppressionList,
-    identifier_hash,
+    hash_identifier,
     person_of,
     without_person,
 )
@@ -156,19 +156,19 @@ def find_returned_people(settings: Settings) -> list[Person]:
 
     Raises a `WarehouseError`.
     """
-    suppressed = SuppressionList.of(settings.folder)
+    suppressed = SuppressionList.read_from(settings.folder)
     if suppressed is None:
         return []
     found: set[Identifier] = set()
     for resource, record in _all_records(settings):
         noticing = SuppressionFilter(suppressed)
         if without_person(CATALOG[resource], record, noticing) != record:
-            found |= noticing.met
+            found |= noticing.found
     for path in find_spreadsheets(settings.folder):
         noticing = SuppressionFilter(suppressed)
         try:
             if rows_about(path, noticing):
-                found |= noticing.met
+                found |= noticing.found
         except SpreadsheetError:
             continue  # Not a table: it is searched like any other file.
     return _group_by_person(settings, suppressed, found)
@@ -193,7 +193,7 @@ def _group_by_person(
         names = Erasures(ledger).listed()
     theirs: dict[str, set[Identifier]] = {}
     for kind, value in found:
-        theirs.setdefault(names[identifier_hash(suppressed.key, kind, value)], set()).add(
+        theirs.setdefault(names[hash_identifier(suppressed.key, kind, value)], set()).add(
             (kind, value)
         )
     return [person_of(each) for _, each in sorted(theirs.items())]

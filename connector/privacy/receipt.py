@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from connector.atomic_files import replacing
 from connector.errors import count_noun, naming_file_errors
-from connector.ledger.person import Mention, fingerprint_of, make_key
+from connector.ledger.person import Mention, key_fingerprint, read_or_create_key
 from connector.ledger.receipts import ListedHash, MissingReceipt
 from connector.settings.layers import RECEIPTS_FOLDER
 from connector.settings.model import Settings
@@ -252,7 +252,7 @@ def rewrite_receipt(missing: MissingReceipt, settings: Settings) -> Path:
         version=program_version(),
         begun_at=missing.begun_at,
         ended_at=missing.ended_at,
-        key=fingerprint_of(make_key(settings.folder)),
+        key=key_fingerprint(read_or_create_key(settings.folder)),
         hashes=missing.hashes,
         removed=(),
         left=(),

@@ -86,7 +86,7 @@ class RunContext:
         """Store this run's requests, and return the requests of the month."""
         lease, budget = self.lease, self.lease.budget
         budget.limit_per_minute = self.client.limiter.limit
-        await budget.settle()
+        await budget.return_unused()
         return await asyncio.to_thread(
             lease.ledger.read_month, lease.spender.allowance, budget.today
         )
@@ -130,7 +130,7 @@ async def open_run(
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
     run = Run(new_id(started_at), command, started_at, budget=budget)
-    spender = RequestSpender(run.run_id, command, allowance_of(settings), asks_anyway=asks_anyway)
+    spender = RequestSpender(run.run_id, command, allowance_of(settings), ignores_quota=asks_anyway)
     with Ledger(settings.folder) as ledger:
         async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as holder:
             tally, follow = RequestTally(), watch or ignore_progress
@@ -169,7 +169,7 @@ async def open_run(
 def _take_notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
     """Return sentences on files that were lost and created again, unless reported before."""
     relisted = []
-    for at, hashes in Erasures(ledger).relisted():
+    for at, hashes in Erasures(ledger).restored_hash_counts():
         detail = (
             f"{count_noun(hashes, 'hash', 'hashes')} of erased people were missing in "
             f"{ledger.path.name} and were restored from the receipts"

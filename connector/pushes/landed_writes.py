@@ -17,7 +17,7 @@ from connector.catalog import declaration
 from connector.catalog.resource import Declaration, Resource
 from connector.errors import ConnectorError, WarehouseError
 from connector.ledger.journal import Journal
-from connector.ledger.journal_records import Changes, Transition
+from connector.ledger.journal_records import JournalChanges, Transition
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_states import RowEvent, Task
 from connector.ledger.sqlite_file import values_of
@@ -194,7 +194,7 @@ def copy_journal(settings: Settings) -> None:
                 )
 
 
-def _changed_rows_by_table(changes: Changes) -> PushChanges:
+def _changed_rows_by_table(changes: JournalChanges) -> PushChanges:
     """Return the changes as rows of the tables for analysts."""
     return {
         "batches": [asdict(each) for each in changes.batches],

@@ -32,7 +32,7 @@ from connector.errors import (
     WarehouseError,
     naming,
 )
-from connector.ledger.sqlite_file import is_refusal, no_locks
+from connector.ledger.sqlite_file import means_no_locks, no_locks_error
 from connector.log import stamped
 
 if TYPE_CHECKING:
@@ -267,7 +267,9 @@ def hold_lock(path: Path, until: float = inf) -> Iterator[None]:
                     raise TimeoutError from None
                 time.sleep(_LOCK_RETRY_SECONDS)
             except OSError as error:
-                raise (no_locks(path) if is_refusal(error) else naming(path, error)) from error
+                raise (
+                    no_locks_error(path) if means_no_locks(error) else naming(path, error)
+                ) from error
         yield
     finally:
         os.close(handle)
@@ -338,7 +340,7 @@ def _to_warehouse_error(path: Path, message: str) -> WarehouseError:
 def _to_lock_error(path: Path, text: str) -> WarehouseError:
     """Return the error for a lock that DuckDB could not get."""
     if _means_no_locks(text):
-        return no_locks(path)
+        return no_locks_error(path)
     holder = re.search(r"PID (\d+)", text)
     holder_name = f"process {holder.group(1)}" if holder else "another process"
     return WarehouseBusy(f"{path} is used by {holder_name}")
@@ -367,8 +369,8 @@ def lock_and_move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN):
                 raise WarehouseBusy(f"{work} is used by another process") from error
-            if is_refusal(error):
-                raise no_locks(work) from error
+            if means_no_locks(error):
+                raise no_locks_error(work) from error
             raise
         return move_logs(work, now)
 

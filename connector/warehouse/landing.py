@@ -311,7 +311,7 @@ def without_erased_people(
     """
     if not commit.items and not commit.records:
         return commit
-    suppressed = SuppressionList.of(folder)
+    suppressed = SuppressionList.read_from(folder)
     if suppressed is None:
         return commit
     stripped: dict[str, Resource] = {}
@@ -347,7 +347,7 @@ def query_without_erased_people(
     """Return the query with its responses as they would be loaded. Raises a `WarehouseError`."""
     if not isinstance(query, pull_commands.DifferingFields):
         return query
-    suppressed = SuppressionList.of(folder)
+    suppressed = SuppressionList.read_from(folder)
     if suppressed is None:
         return query
     return replace(query, answers=tuple(map(suppressed.strip, query.answers)))

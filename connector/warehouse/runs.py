@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from connector.errors import NotAWarehouse, WarehouseError
-from connector.ledger.quota import RequestUse, period_of
+from connector.ledger.quota import RequestUse, billing_period
 from connector.warehouse.duckdb_file import from_microseconds, literal, open_file, transaction
 from connector.warehouse.internal_tables import TableRows
 from connector.warehouse.published_file import query
@@ -202,7 +202,7 @@ def copy_quota(
         " unnest(?::DATE[]), unnest(?::DATE[]), unnest(?::VARCHAR[]), unnest(?::VARCHAR[]),"
         " unnest(?::BIGINT[])",
         [
-            [period_of(each.day, billing_day).begins for each in uses],
+            [billing_period(each.day, billing_day).begins for each in uses],
             [each.day for each in uses],
             [each.command for each in uses],
             [each.kind for each in uses],

@@ -365,7 +365,7 @@ def _restore_tables(published: Path, fresh: Path) -> None:
                 connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE")
         is_reduced = False
         with transaction(connection):
-            if suppressed := SuppressionList.of(published.parent):
+            if suppressed := SuppressionList.read_from(published.parent):
                 # Only folders with erased people need this module.
                 from connector.warehouse.persons import remove_listed_persons  # noqa: PLC0415
 

@@ -27,13 +27,13 @@ WRONG = "wrong-pass-word"
 
 
 def find_lakehouse_alerts(settings: Settings) -> list[str]:
-    """Return the alerts on the lakehouse that are due."""
+    """Return the codes of the due alerts about the lakehouse."""
     alerts = due_alerts(settings, (), datetime.now(UTC))
     return [each.code for each in alerts if each.code == "lakehouse_behind"]
 
 
 def read_lakehouse_check_states(settings: Settings) -> list[str]:
-    """Return the checks of `doctor` for the lakehouse."""
+    """Return the states of the lakehouse checks of `doctor`: ok, warning or failed."""
     found = asyncio.run(diagnose(settings))
     return [each.state for each in found.checks if each.name == "lakehouse"]
 
@@ -86,7 +86,7 @@ def test_a_lakehouse_with_another_data_path_is_refused(group: AccountGroup) -> N
 
 
 def make_offline_settings(folder: Path, **more: str) -> Settings:
-    """Return settings with a lakehouse and additional variables."""
+    """Return settings with a lakehouse whose server refuses connections."""
     return load_settings(
         {},
         {

@@ -27,7 +27,7 @@ from connector import (
     configured_accounts,
     explain,
     load_settings,
-    refuse_one_for_all,
+    refuse_shared_credentials,
 )
 
 PARTITION_TAG = "dagster/partition"
@@ -75,7 +75,7 @@ class Account:
         """
         try:
             settings = load_settings({"account": name}, self.environ, self.folder)
-            return settings if name is None else refuse_one_for_all(settings)
+            return settings if name is None else refuse_shared_credentials(settings)
         except ConnectorError as error:
             raise failure_of(error) from None
 
@@ -146,7 +146,7 @@ class Accounts:
             explain(each.error) for each in found if each.name and each.error and each not in named
         )
         try:
-            common = load_settings({}, account.unnamed, account.folder, heeds_all=False)
+            common = load_settings({}, account.unnamed, account.folder, checks_all_accounts=False)
         except ConnectorError:
             common = cls.none().common
         return cls(named, common, nameless=nameless)

@@ -21,8 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from connector.atomic_files import create
-from connector.errors import LedgerError, WarehouseBusy, WarehouseError, naming
+from connector.atomic_files import create_private_file
+from connector.errors import LedgerError, WarehouseBusy, WarehouseError, file_error
 from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
 from connector.ledger.receipts import add_missing_hashes
 
@@ -87,7 +87,7 @@ def connect(path: Path) -> sqlite3.Connection:
     with naming_errors(path):
         # SQLite gives the files next to it the mode of the file itself.
         with suppress(FileExistsError):
-            create(path).close()
+            create_private_file(path).close()
         connection = _open(path)
         try:
             _create_tables(connection, path)
@@ -140,7 +140,7 @@ def naming_errors(path: Path) -> Iterator[None]:
     except _UNREADABLE as error:
         raise _damaged(path, error) from error
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
 
 
 def _damaged(path: Path, error: Exception) -> LedgerError:
@@ -255,7 +255,7 @@ def copy_ledger(path: Path, target: Path) -> int:
     Raises `LedgerError` if the copy is not complete, or another `WarehouseError`.
     """
     with naming_errors(target):
-        create(target).close()
+        create_private_file(target).close()
     with naming_errors(path), closing(_open(path)) as source, closing(_open(target)) as copy:
         source.backup(copy, pages=_PAGES)
         # One file, without a log next to it.

@@ -30,10 +30,10 @@ from connector.errors import (
     NotAWarehouse,
     WarehouseBusy,
     WarehouseError,
-    naming,
+    file_error,
 )
 from connector.ledger.sqlite_file import is_refusal, no_locks
-from connector.log import stamped
+from connector.log import compact_timestamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -267,7 +267,7 @@ def hold_lock(path: Path, until: float = inf) -> Iterator[None]:
                     raise TimeoutError from None
                 time.sleep(_LOCK_RETRY_SECONDS)
             except OSError as error:
-                raise (no_locks(path) if is_refusal(error) else naming(path, error)) from error
+                raise (no_locks(path) if is_refusal(error) else file_error(path, error)) from error
         yield
     finally:
         os.close(handle)
@@ -297,7 +297,7 @@ def convert_errors(path: Path) -> Iterator[None]:
     except duckdb.Error as error:
         raise _to_error(path, str(error)) from error
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
 
 
 def _is_held(message: str) -> bool:
@@ -380,7 +380,7 @@ def move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
         for ending in LOG_ENDINGS:
             found = work.with_name(work.name + ending)
             if found.exists():
-                moved.append(found.rename(_free_name(work, stamped(now), ending)))
+                moved.append(found.rename(_free_name(work, compact_timestamp(now), ending)))
         if moved:
             sync_folder(work.parent)
     return tuple(moved)

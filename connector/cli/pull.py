@@ -20,7 +20,7 @@ import click
 
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
-from connector.cli.terminal import Backlog, Terminal, Unread, describe_cost
+from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_cost
 from connector.errors import ConnectorError, Misused, count_noun, end_sentence
 from connector.errors_api import Stopped
 from connector.ledger.journal import has_open_rows
@@ -99,7 +99,7 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
     help="Read only these records of one RESOURCE.",
 )
 @options.accept_deletes
-@options.ask_anyway
+@options.ignore_quota
 @click.option(
     "--all",
     "is_for_all",
@@ -143,7 +143,7 @@ def pull(
         words += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * asks_anyway
         words += ["--quiet"] * session.terminal.is_quiet
         return _pull_all(session, words, parallel)
-    return _pull(
+    return _pull_and_print(
         session,
         resources,
         options=PullOptions(**pull_options),
@@ -173,10 +173,10 @@ def sweep(
     marked as deleted.
     """
     pull_options = PullOptions(sweeps=True, accepts_deletes=accepts_deletes)
-    return _pull(session, resources, command="sweep", options=pull_options, budget=budget)
+    return _pull_and_print(session, resources, command="sweep", options=pull_options, budget=budget)
 
 
-def _pull(
+def _pull_and_print(
     session: Session, resources: tuple[str, ...], *, command: str = "pull", **run_options: Any
 ) -> int:
     """Pull with these options, print the result, and return the exit status."""
@@ -187,7 +187,7 @@ def _pull(
             settings, resources, command=command, watch=watch, building=watch, **run_options
         )
         report = asyncio.run(pulling)
-    _print(session.terminal, report)
+    _print_report(session.terminal, report)
     if report.published is not None and not report.published.is_unchanged:
         _warn_undeclared(session.terminal, settings)
     if report.outcome in ("done", "partial"):
@@ -201,7 +201,7 @@ def _pull(
     return report.exit_status
 
 
-def _print(terminal: Terminal, report: PullReport) -> None:
+def _print_report(terminal: Terminal, report: PullReport) -> None:
     """Print the table, a line for each resource with a problem, and a closing sentence."""
     terminal.print_object(report.as_json())
     terminal.fields["run_id"] = report.run_id
@@ -214,7 +214,7 @@ def _print(terminal: Terminal, report: PullReport) -> None:
             text = f"{done.resource} {done.outcome}"
             terminal.say(text, resource=done.resource, requests=done.requests)
     # The closing sentence contains the reason of a stopped pull.
-    terminal.end(
+    terminal.print_errors(
         None if isinstance(report.error, Stopped) else report.error,
         unpublished=report.unpublished,
         unshared=None if report.published is None else report.published.lakehouse_error,
@@ -302,15 +302,15 @@ def _closing_sentence(report: PullReport) -> str:
 def _backlog(report: PullReport) -> Backlog | None:
     """Return the backlog of a stopped pull; None if all records are read."""
     begun = [each for each in report.resources.values() if each.outcome != "not_started"]
-    return Backlog.of(
-        [Unread(e.pending, e.live, e.bookmark_after is not None) for e in begun if e.pending],
+    return Backlog.of_resources(
+        [UnreadCounts(e.pending, e.live, e.bookmark_after is not None) for e in begun if e.pending],
         month_limit=None if report.month is None else report.month.limit,
         # Lists that were not read to their end may contain more records.
         is_known=len(begun) == len(report.resources) and all(e.bookmark_after for e in begun),
     )
 
 
-def _describe_share(requests: int, month: MonthUse | None) -> str:
+def _describe_quota_share(requests: int, month: MonthUse | None) -> str:
     limit = month.limit if month is not None else None
     return f"{requests / limit:.1%} of the month's quota" if limit else ""
 
@@ -327,7 +327,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
 
     A crash or an endless wait of one account does not affect the others.
     """
-    accounts = sorted(session.accounts(is_for_all=True), key=_proven_at)
+    accounts = sorted(session.accounts(is_for_all=True), key=_least_recent_verification)
     for each in accounts:
         if each.settings is not None:
             refuse_shared_credentials(each.settings)
@@ -345,8 +345,8 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
                 if "outcome" in pulls[title] and "message" in error:
                     lines.insert(0, f"Error: {error['message']} [{error['code']}]")
                 for line in lines:
-                    session.terminal.relay(title, line)
-                meter.show(title, steps=1)
+                    session.terminal.print_child_line(title, line)
+                meter.update(title, steps=1)
         except KeyboardInterrupt:
             # Started pulls keep their loaded records, and stop by themselves.
             pool.shutdown(wait=False, cancel_futures=True)
@@ -361,7 +361,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
     return worst
 
 
-def _proven_at(account: ConfiguredAccount) -> datetime:
+def _least_recent_verification(account: ConfiguredAccount) -> datetime:
     """Return the time of the last verification; the earliest time if there was no pull."""
     moments: list[datetime] = []
     # The account's own pull reports the error.
@@ -448,12 +448,12 @@ def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
     terminal.print_object(report.as_json())
     rows = [
         [name, *(getattr(each, column) for column in PLAN_COLUMNS[1:])]
-        for name, each in report.prices.items()
+        for name, each in report.by_resource.items()
     ]
     terminal.print_table(PLAN_HEADINGS, rows)
     for name in report.skipped:
         terminal.warn(f"{name}: skipped, because the API key does not have the scope")
-    first = [name for name, each in report.prices.items() if each.is_first]
+    first = [name for name, each in report.by_resource.items() if each.is_first]
     if first:
         terminal.say(f"Never loaded before: {', '.join(first)}.")
     cost = _describe_requests(report.requests, report.month)
@@ -476,7 +476,7 @@ def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
 
 
 def _describe_requests(requests: int, month: MonthUse | None) -> str:
-    share = _describe_share(requests, month)
+    share = _describe_quota_share(requests, month)
     return f"about {count_noun(requests, 'request')}{f', {share}' if share else ''}"
 
 
@@ -524,9 +524,9 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
     ]
     terminal.print_table(VERIFY_HEADINGS, rows)
     for name, each in report.streams.items():
-        for line in _differences(each):
+        for line in _difference_lines(each):
             terminal.warn(f"{name}: {line}")
-    terminal.end(report.error)
+    terminal.print_errors(report.error)
     cost = describe_cost(report.requests, report.seconds)
     if report.is_equal:
         terminal.say(f"The local copy equals the API ({cost}).")
@@ -537,7 +537,7 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
         )
 
 
-def _differences(each: StreamComparison) -> Iterator[str]:
+def _difference_lines(each: StreamComparison) -> Iterator[str]:
     """Yield sentences on the first differing records of each kind."""
     for kind, ids in (("missing", each.missing), ("extra", each.extra)):
         if ids:

@@ -66,7 +66,7 @@ class RequestBudget:
         """The server's day in UTC, as far as its clock is known."""
         return day_of(self._now() + (self._ahead or timedelta()))
 
-    async def reserve(self, request: Request) -> None:
+    async def count_attempt(self, request: Request) -> None:
         """Count one request on the disk. It may be sent after this.
 
         Raises `BudgetSpent`, `QuotaSpent` or `WarehouseError`, and then nothing is counted.
@@ -98,7 +98,7 @@ class RequestBudget:
         self._exhaustion = QuotaExhaustion(now, until, is_told)
         untold = "" if is_told else f"; by billing_day, it resets on {period.ends}"
         return QuotaSpent(
-            f"{request.path_of} was not sent: the monthly quota is used up{untold}",
+            f"{request.method_and_path} was not sent: the monthly quota is used up{untold}",
             resets_at=(format_moment(until) if is_told else str(period.ends)),
         )
 
@@ -235,14 +235,14 @@ class LeaseHolder:
         with suppress(ConnectorError):
             await asyncio.to_thread(self.ledger.release_lease, self._name, self.spender.run_id)
 
-    async def reserve(self, request: Request) -> None:
+    async def count_attempt(self, request: Request) -> None:
         """Count one request. Raises `LeaseLost`, and what the budget raises."""
         assert self._expires_at is not None, "the lease was not taken"
         if self._lost is None and self._now() >= self._expires_at - _MARGIN:
             await self._renew()
         if self._lost is not None:
             raise self._lost
-        await self.budget.reserve(request)
+        await self.budget.count_attempt(request)
 
     async def _beat(self) -> None:
         while self._lost is None:

@@ -28,9 +28,9 @@ from connector.operations.backup_file import (
     MANIFEST,
     BackupEntry,
     Manifest,
+    backup_prefix,
     check_backup,
     is_backup_of,
-    prefix_of,
 )
 from connector.pulls.workspace import check_files
 from connector.report.page import REPORT_FILE
@@ -114,7 +114,7 @@ def make_backup(
 
 
 def _write_backup(settings: Settings, to: Path, made_at: datetime) -> BackupResult:
-    staging = to / f".{prefix_of(settings.account.value)}{os.getpid()}"
+    staging = to / f".{backup_prefix(settings.account.value)}{os.getpid()}"
     partial = staging.with_suffix(".partial")
     _delete_temporary_files(staging, partial)
     try:
@@ -158,7 +158,7 @@ def _stage_files(settings: Settings, staging: Path, made_at: datetime) -> Manife
             if not _contains_secret(source, secrets):
                 _copy_file(source, staging / source.relative_to(folder))
     program = program_version()
-    entries = tuple(_entries(staging))
+    entries = tuple(_list_entries(staging))
     return Manifest(made_at, settings.account.value, program, work, ledger, entries)
 
 
@@ -195,7 +195,7 @@ def _copy_file(source: Path, target: Path) -> None:
         shutil.copyfileobj(read, write, 1024 * 1024)
 
 
-def _entries(staging: Path) -> Iterator[BackupEntry]:
+def _list_entries(staging: Path) -> Iterator[BackupEntry]:
     for path in sorted(each for each in staging.rglob("*") if each.is_file()):
         with convert_errors(path), path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -33,7 +33,7 @@ from connector.publishing.lakehouse_erasure import erase_from_lakehouse, find_in
 from connector.publishing.publication import publication_lock as alone_publishing
 from connector.publishing.publication import publish
 from connector.pulls.run_context import PULL_LEASE
-from connector.pulls.workspace import compare_files
+from connector.pulls.workspace import read_folder_identity
 from connector.pushes.landed_writes import copy_journal
 from connector.report.page import REPORT_FILE, write_report
 from connector.settings.model import Settings
@@ -157,7 +157,7 @@ def erase_all(
         return ErasureResult(None)
     with ExitStack() as turn:
         ledger = turn.enter_context(Ledger(folder))
-        compare_files(ledger, Warehouse(folder))
+        read_folder_identity(ledger, Warehouse(folder))
         if not holds_leases:
             turn.enter_context(
                 hold_pull_and_push_leases(ledger, _new_erasure_id(now()), "erase", now)

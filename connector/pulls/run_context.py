@@ -163,14 +163,14 @@ async def open_run(
                     await asyncio.to_thread(warehouse.prepare, identity)
                     await asyncio.to_thread(claim_folder, ledger, warehouse, connection.base_url)
                     if lease == PULL_LEASE:
-                        notices = await asyncio.to_thread(_notices, ledger, warehouse, run)
+                        notices = await asyncio.to_thread(_take_notices, ledger, warehouse, run)
                         context = replace(context, notices=notices)
                     else:
                         warehouse.release()  # An estimate may wait before it needs the file again.
                     yield context
 
 
-def _notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
+def _take_notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
     """Return sentences on files that were lost and created again, unless reported before."""
     relisted = []
     for at, hashes in Erasures(ledger).relisted():

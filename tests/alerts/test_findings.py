@@ -23,7 +23,7 @@ from connector.operations.findings import (
     action_when_scheduled,
     find_problems,
     read_snapshot,
-    without_api_words,
+    remove_api_text,
 )
 from connector.settings.values import parse_age
 from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
@@ -99,7 +99,7 @@ def test_a_pull_failure_starts_at_the_first_of_the_consecutive_failures() -> Non
 def test_texts_of_the_api_are_removed_from_messages(
     message: str | None, expected: tuple[str, str]
 ) -> None:
-    assert expected == without_api_words(message)
+    assert expected == remove_api_text(message)
 
 
 def test_only_an_interrupted_run_is_reported_and_not_a_running_one(tmp_path: Path) -> None:

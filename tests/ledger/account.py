@@ -45,7 +45,7 @@ def spend_requests(meter: RequestBudget, *requests: Request) -> None:
 
     async def act() -> None:
         for each in requests:
-            await meter.reserve(each)
+            await meter.count_attempt(each)
 
     asyncio.run(act())
 

@@ -40,7 +40,7 @@ async def spend():
         sys.stdin.readline()
         try:
             while True:
-                await meter.reserve(LIST)
+                await meter.count_attempt(LIST)
                 print(meter.requests, flush=True)
         except QuotaSpent:
             await meter.settle()
@@ -143,7 +143,7 @@ def test_concurrent_requests_stay_within_the_request_limit(tmp_path: Path, budge
         with Ledger(tmp_path) as ledger:
             meter = RequestBudget(ledger, make_spender(), budget=budget, now=Clock())
             ends = await asyncio.gather(
-                *(meter.reserve(LIST) for _ in range(90)), return_exceptions=True
+                *(meter.count_attempt(LIST) for _ in range(90)), return_exceptions=True
             )
             assert budget == read_used(ledger)
             return ends
@@ -246,7 +246,7 @@ def test_a_run_cancelled_while_reserving_a_block_returns_it(tmp_path: Path) -> N
     async def act() -> None:
         with Ledger(tmp_path) as ledger:
             meter = RequestBudget(ledger, make_spender(), now=Clock())
-            paying = asyncio.ensure_future(meter.reserve(LIST))
+            paying = asyncio.ensure_future(meter.count_attempt(LIST))
             # It has begun, and waits for the disk.
             await asyncio.sleep(0)
             await asyncio.sleep(0)

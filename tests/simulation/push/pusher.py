@@ -25,7 +25,7 @@ from connector.client.request import (
     build_update_request,
 )
 from connector.client.response import served_at
-from connector.client.response_parsing import error_of, read_written
+from connector.client.response_parsing import read_written, response_error
 from connector.errors import ConnectorError, Misused
 from connector.ledger.journal_records import Attempt, PendingRow, RowKey, Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
@@ -292,7 +292,7 @@ class PushProcess:
         try:
             answer = self.world.send(course.row.key, course.attempt.number, request)
             if not 200 <= answer.status < 300:
-                raise error_of(request, answer)
+                raise response_error(request, answer)
             raw, _ = read_written(request, answer)
             return Accepted(resource.record(raw, served_at=served_at(answer)))
         except ConnectorError as error:

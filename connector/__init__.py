@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from connector.warehouse.published_file import query as query
     from connector.warehouse.runs import ResourceRun as ResourceRun
     from connector.warehouse.schema import Column as Column
-    from connector.warehouse.schema import columns as columns
+    from connector.warehouse.schema import landing_columns as landing_columns
     from connector.warehouse.warehouse import Warehouse as Warehouse
 
 # The list above is the only one: the text of this file is read for it, since what a checker is

@@ -23,7 +23,7 @@ from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_cost
 from connector.errors import ConnectorError, Misused, count_noun, end_sentence
 from connector.errors_api import Stopped
-from connector.ledger.journal import has_open_rows
+from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
 from connector.operations.findings import ALERTS
@@ -193,7 +193,7 @@ def _pull_and_print(
     if report.outcome in ("done", "partial"):
         budget = run_options.get("budget")
         left = None if budget is None else budget - report.requests
-        if left != 0 and has_open_rows(settings.folder):
+        if left != 0 and has_rows_to_look_up(settings.folder):
             from connector.pushes.batch import settle  # noqa: PLC0415 # only after a push
 
             if settled := asyncio.run(settle(settings, budget=left)):

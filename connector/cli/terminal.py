@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from connector.catalog.resource import PER_PAGE_MAX
 from connector.errors import count_noun
-from connector.ledger.quota import requests_left
+from connector.ledger.quota import estimate_remaining_requests
 
 LOG_VARIABLE = "CONNECTOR_LOG"
 """Environment variable of the setting `log`, which is used before the settings are read."""
@@ -398,7 +398,9 @@ class Backlog:
         """Return the backlog of several resources; None if no resource waits."""
         if not waiting:
             return None
-        requests = sum(requests_left(**each._asdict(), per_page=PER_PAGE_MAX) for each in waiting)
+        requests = sum(
+            estimate_remaining_requests(**each._asdict(), per_page=PER_PAGE_MAX) for each in waiting
+        )
         share = requests / month_limit if month_limit else None
         records = sum(each.pending for each in waiting)
         return cls(records, requests, per_minute, share, is_known)

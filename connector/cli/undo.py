@@ -205,7 +205,9 @@ def resolve(
         )
     if not rows:
         with Ledger(settings.folder) as ledger:
-            rows = tuple(each.number for each in Journal(ledger).in_doubt() if each.batch == batch)
+            rows = tuple(
+                each.number for each in Journal(ledger).unconfirmed_rows() if each.batch == batch
+            )
     from connector.pushes.batch import resolve as run_resolve  # noqa: PLC0415
 
     # Without a wait for late answers, which would show no progress.
@@ -218,9 +220,11 @@ def _print_unconfirmed(terminal: Terminal, settings: Settings) -> int:
     """Print the unconfirmed rows. Return 3 if there are any, because they need a decision."""
     with Ledger(settings.folder) as ledger:
         journal = Journal(ledger)
-        held = journal.in_doubt()
+        held = journal.unconfirmed_rows()
         files = {each.batch: each.file for each in journal.batches()}
-        pending = {key: journal.row(key) for key in [(each.batch, each.number) for each in held]}
+        pending = {
+            key: journal.row_with_task(key) for key in [(each.batch, each.number) for each in held]
+        }
     rows = []
     for each in held:
         row = pending[each.batch, each.number]

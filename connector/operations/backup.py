@@ -22,7 +22,7 @@ from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
 from connector.errors import BackupError, Misused, SettingsError, file_error
 from connector.ledger.erasures import Backup, Backups
 from connector.ledger.ledger import LEDGER_FILE, Ledger
-from connector.ledger.person import KEY_FILE, make_key
+from connector.ledger.person import KEY_FILE, read_or_create_key
 from connector.ledger.sqlite_file import copy_ledger
 from connector.operations.backup_file import (
     MANIFEST,
@@ -106,10 +106,12 @@ def make_backup(
     with Ledger(folder) as ledger:
         notes = Backups(ledger)
         if ledger.exists:
-            notes.note(Backup(result.manifest.made_at, result.file, result.file.stat().st_size))
+            notes.record_backup(
+                Backup(result.manifest.made_at, result.file, result.file.stat().st_size)
+            )
         removed = _remove_old_backups(to, settings.account.value, keep) if keep is not None else ()
         if removed and ledger.exists:
-            notes.delete_entries(removed)
+            notes.delete_backup_records(removed)
     return BackupResult(result.file, result.manifest, removed)
 
 
@@ -149,7 +151,7 @@ def _stage_files(settings: Settings, staging: Path, made_at: datetime) -> Manife
             action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
         )
     # Created now if there were no erasures, so that this backup can verify later receipts.
-    make_key(folder)
+    read_or_create_key(folder)
     work = copy_work_file(warehouse.work, staging / WORK_FILE) if warehouse.exists else None
     ledger = copy_ledger(ledger_path, staging / LEDGER_FILE) if ledger_path.exists() else None
     secrets = tuple(each.encode() for each in settings.secrets())

@@ -75,7 +75,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
             known = warehouse.read(state.read_identity)
             if known is not None:
                 ledger.write_identity(known)
-            ledger.continue_changes(warehouse.read(state.last_copied))
+            ledger.continue_change_numbers(warehouse.read(state.last_copied_change))
             forgotten = [
                 *_describe_lost_pushes(warehouse),
                 *_restore_request_counts(ledger, warehouse),
@@ -84,7 +84,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
             # Pushes wait for a pull, so that rows that were pushed before find their records.
             proven = {each.resource: each.proven_at for each in warehouse.status()}
             note = Restore(now, now, is_ledger_older=True, proven=proven)
-            Backups(ledger).note_restore(note)
+            Backups(ledger).record_restore(note)
     return NewLedger(reason, moved_to, tuple(forgotten))
 
 
@@ -134,7 +134,7 @@ def _describe_lost_pushes(warehouse: Warehouse) -> Iterator[str]:
 def _restore_request_counts(ledger: Ledger, warehouse: Warehouse) -> Iterator[str]:
     """Count the requests recorded in the work file; yield a sentence on the lost ones."""
     uses = warehouse.read(read_quota)
-    ledger.count_uses(uses)
+    ledger.add_uses(uses)
     counted = sum(each.requests for each in uses)
     yield (
         f"{count_noun(counted, 'request')} up to the last pull are still counted. Later "
@@ -173,7 +173,7 @@ async def confirm_move(
         identity = read_folder_identity(ledger, warehouse)
         if identity is None or identity.address == named:
             return f"nothing was changed: {settings.folder} already belongs to {named}"
-        known = warehouse.read(state.read_known_ids, KNOWN_IDS) if warehouse.exists else ()
+        known = warehouse.read(state.read_oldest_keys, KNOWN_IDS) if warehouse.exists else ()
         client = connect(named, connection.api_key, **connection.client_options())
         async with client:
             found = await find_first_existing(client, known)

@@ -27,7 +27,7 @@ from connector.errors import (
 from connector.ledger.erasures import Backups, Erasures, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.ledger_schema import LEDGER_VERSION
-from connector.ledger.person import KEY_FILE, read_key
+from connector.ledger.person import KEY_FILE, read_suppression_key
 from connector.ledger.quota import format_moment
 from connector.ledger.receipts import ListedHash
 from connector.ledger.sqlite_file import (
@@ -211,7 +211,7 @@ def _restore_files(
         erased, key = tuple[tuple[ListedHash, str], ...](), None
         if is_readable:
             ledger = open_ledger()
-            erased, key = tuple(Erasures(ledger).all_listed()), read_key(folder)
+            erased, key = tuple(Erasures(ledger).listed_hashes()), read_suppression_key(folder)
         if not keeps:
             resources.close()
         with alone_publishing(folder):
@@ -223,20 +223,22 @@ def _restore_files(
         try:
             _record_restore(ledger, manifest, Warehouse(folder), at, is_ledger_older=not keeps)
             erasures = Erasures(ledger)
-            added = erasures.relist_receipts(*([options.receipts] if options.receipts else []))
+            added = erasures.restore_hashes_from_receipts(
+                *([options.receipts] if options.receipts else [])
+            )
             if not is_readable:
                 lost.append(
                     f"Found erasure receipts newer than the backup: {added} hashes were added to"
                     " the list of erasures. If receipts are missing in receipts/, erase those"
                     " people again."
                 )
-            elif erased and key != read_key(folder):
+            elif erased and key != read_suppression_key(folder):
                 lost.append(
                     "The list of erasures was made with another suppression.key, so erased people"
                     " are not recognized. Erase these people again."
                 )
             else:
-                erasures.relist_hashes(erased, at)
+                erasures.restore_hashes(erased, at)
             if returned := find_returned_people(settings):
                 # The backup's published file contains these people, so it is built again.
                 shutil.rmtree(staging, ignore_errors=True)
@@ -258,7 +260,7 @@ def _record_restore(
     if warehouse.exists:
         warehouse.prepare()
         proven = {each.resource: each.proven_at for each in warehouse.status()}
-    Backups(ledger).note_restore(Restore(at, manifest.made_at, is_ledger_older, proven))
+    Backups(ledger).record_restore(Restore(at, manifest.made_at, is_ledger_older, proven))
 
 
 def _publish_restored(settings: Settings, staged: Path, now: Clock, *, is_changed: bool) -> None:

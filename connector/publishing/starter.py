@@ -21,7 +21,7 @@ from connector.warehouse.published_file import open_read_only
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles:
-    """Files that were written, and files that existed and were kept, in a folder."""
+    """Files in a folder that were written, and files that existed already and were kept."""
 
     folder: Path
     written: tuple[Path, ...]
@@ -92,7 +92,7 @@ OWN_FILES: Mapping[str, str] = {
 
 
 def write_own_models(folder: Path) -> WrittenFiles:
-    """Write a commented mart with its tests. Raises `WarehouseError`."""
+    """Write an example model with its test and audit. Raises `WarehouseError`."""
     return _write_missing_files(folder, OWN_FILES)
 
 
@@ -191,7 +191,7 @@ def write_dbt_project(folder: Path, published: Path, own_schema: str) -> Written
 
 
 def _sources_yaml(connection: duckdb.DuckDBPyConnection, schemas: tuple[str, ...]) -> str:
-    """Return the tables and views of the schemas with their comments, as dbt sources."""
+    """Return dbt's sources file for the tables and views of the schemas, with their comments."""
     tables: dict[str, dict[str, dict[str, object]]] = {schema: {} for schema in schemas}
     for schema, name, comment in connection.execute(
         "SELECT schema_name, table_name, comment FROM duckdb_tables() "
@@ -227,11 +227,12 @@ def _sources_yaml(connection: duckdb.DuckDBPyConnection, schemas: tuple[str, ...
 
 
 def _without_jinja(comment: str | None) -> str:
-    """Return the comment without Jinja syntax."""
+    """Return the comment with round instead of curly brackets."""
     return (comment or "").replace("{", "(").replace("}", ")")
 
 
 def _write_missing_files(folder: Path, files: Mapping[str, str]) -> WrittenFiles:
+    """Write the files that do not exist in the folder yet."""
     written, kept = [], []
     for name, text in files.items():
         path = folder / name

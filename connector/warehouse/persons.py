@@ -28,9 +28,9 @@ from connector.ledger.person import (
     Person,
     SuppressionFilter,
     SuppressionList,
+    fields_to_remove,
     find_mentions,
-    owned_groups,
-    removed_fields,
+    groups_describing,
     without_person,
 )
 from connector.warehouse.duckdb_file import literal, quoted, staged_table
@@ -134,9 +134,9 @@ def remove_listed_persons(
     noticing = SuppressionFilter(suppressed)
     for resource, record in all_versions(connection):
         without_person(CATALOG[resource], record, noticing)
-    if noticing.met:
+    if noticing.found:
         remove_person(connection, noticing.as_person(), CurrentErasure(erasure, at))
-    return bool(noticing.met)
+    return bool(noticing.found)
 
 
 def all_versions(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -162,7 +162,7 @@ def remove_person(
             for rowid, record in _find_rows(
                 connection, schema, resource, _subject_conditions(resource, person)
             ):
-                gone = removed_fields(resource, record, person)
+                gone = fields_to_remove(resource, record, person)
                 if not gone:
                     continue
                 found.rows[table] += 1
@@ -173,7 +173,7 @@ def remove_person(
                     remaining = {name: each for name, each in record.items() if name not in gone}
                     nulls = {e.name: None for e in resource.detail_fields if e.name in gone}
                     _update_row(connection, table, rowid, {"_record": as_json(remaining), **nulls})
-                    if schema == "landing" and owned_groups(resource.name, record, person):
+                    if schema == "landing" and groups_describing(resource.name, record, person):
                         _mark_redacted(connection, resource.name, record["id"], erasing)
             found.mentions.update(_mentions(connection, schema, resource, person))
     # Each remaining text is listed once.
@@ -251,7 +251,7 @@ def _mentions(
     for _, record in _find_rows(
         connection, schema, resource, _mention_conditions("_record", person)
     ):
-        gone = removed_fields(resource, record, person)
+        gone = fields_to_remove(resource, record, person)
         remaining = {name: each for name, each in record.items() if name not in gone}
         yield from find_mentions(table, str(record["id"]), remaining, person)
 

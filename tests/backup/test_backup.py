@@ -110,7 +110,7 @@ def test_a_backup_contains_every_file_of_the_connector_and_no_key(settings: Sett
     } == names
     assert KEY.encode() not in made.file.read_bytes()
     with Ledger(settings.folder) as ledger:
-        last = Backups(ledger).last()
+        last = Backups(ledger).latest_backup()
     assert last is not None
     assert (AT, made.file) == (last.made_at, last.file)
 

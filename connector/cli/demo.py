@@ -121,7 +121,7 @@ def create_demo_folder(folder: Path) -> None:
         if (folder / MARKER).is_file() and not folder.is_symlink():
             shutil.rmtree(folder)
         if folder.is_symlink() or (
-            folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
+            folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
         ):
             raise SettingsError(
                 f"{folder} already exists and was not created by 'connector demo'",

@@ -152,7 +152,7 @@ class Mirror:
 
     # -- performing -------------------------------------------------------------------------------
 
-    def _execute(self, wanted: pull_commands.EngineCommand[Any]) -> Any:
+    def _execute(self, wanted: pull_commands.PullCommand[Any]) -> Any:
         """Perform a command of the engine and return its answer."""
         match wanted:
             case pull_commands.ListPage(page, sort, order):
@@ -161,7 +161,7 @@ class Mirror:
                 return self._read_details(ids)
             case Commit():
                 return self._run_step(lambda: self._apply_commit(wanted))
-            case pull_commands.SpendFor():
+            case pull_commands.SetPurpose():
                 return None
             case _:
                 return self._run_step(lambda: self._query(wanted))
@@ -221,7 +221,7 @@ class Mirror:
 
     # -- looks ------------------------------------------------------------------------------------
 
-    def _query(self, wanted: pull_commands.EngineCommand[Any]) -> Any:
+    def _query(self, wanted: pull_commands.PullCommand[Any]) -> Any:
         """Answer a query of the engine about rows, queue and dates of the local copy."""
         match wanted:
             case pull_commands.LandedRows(ids, _):
@@ -257,7 +257,9 @@ class Mirror:
             case _:
                 assert isinstance(wanted, pull_commands.CountLive), wanted
                 live = self._live_rows()
-                found = sum(_is_between(row.created_at, None, wanted.before) for _, row in live)
+                found = sum(
+                    _is_between(row.created_at, None, wanted.created_before) for _, row in live
+                )
         return found
 
     def _live_rows(self) -> list[tuple[str, MirrorRow]]:

@@ -41,7 +41,7 @@ def dates_count_as_exact(patch: pytest.MonkeyPatch) -> None:
 
 def details_complete_every_listed_version(patch: pytest.MonkeyPatch) -> None:
     """A detail completes a listed version even if the record changed since the list."""
-    patch.setattr(Version, "is_before", lambda *_: False)
+    patch.setattr(Version, "is_outdated_by", lambda *_: False)
     whole = version.completed_version
 
     def completed(listed: Version, *rest: object) -> Version:
@@ -53,17 +53,17 @@ def details_complete_every_listed_version(patch: pytest.MonkeyPatch) -> None:
 
 def listed_versions_get_fields_of_the_last_detail(patch: pytest.MonkeyPatch) -> None:
     """A version begun by a list contains the unlisted fields of the last detail."""
-    whole = edits.HistoryEdits.add_listed
+    whole = edits.HistoryEdits.add_list_item
 
     def listed(self: edits.HistoryEdits, item: Resource, *rest: object) -> None:
         whole(self, item, *rest)  # type: ignore[arg-type]
         before = rest[-1]
         if item.id in self.begun and isinstance(before, edits.RecordState):
             begun, record = self.begun[item.id]
-            mixed = self.declaration.record({**before.shown, **record.raw})
+            mixed = self.declaration.record({**before.known_values, **record.raw})
             self.begun[item.id] = begun, mixed
 
-    patch.setattr(edits.HistoryEdits, "add_listed", listed)
+    patch.setattr(edits.HistoryEdits, "add_list_item", listed)
 
 
 @pytest.mark.parametrize(

@@ -81,12 +81,12 @@ def incomplete_searches_are_trusted(patch: pytest.MonkeyPatch) -> None:
 
 def records_of_other_rows_are_accepted(patch: pytest.MonkeyPatch) -> None:
     """A record that was found is not compared with other rows."""
-    patch.setattr(JournalWriter, "claimed_records", lambda *_: frozenset())
+    patch.setattr(JournalWriter, "records_of_others", lambda *_: frozenset())
 
 
 def other_open_creates_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """A record is accepted, although another unconfirmed row may have created it."""
-    patch.setattr(JournalWriter, "open_creates", lambda *_: ())
+    patch.setattr(JournalWriter, "other_open_creates", lambda *_: ())
 
 
 def only_the_identity_is_compared(patch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def writes_of_other_batches_are_ignored(patch: pytest.MonkeyPatch) -> None:
 
 def equal_rows_are_all_sent(patch: pytest.MonkeyPatch) -> None:
     """Equal rows of one file are all sent."""
-    patch.setattr(JournalWriter, "_end_answered_rows", lambda *_: None)
+    patch.setattr(JournalWriter, "_end_duplicate_rows", lambda *_: None)
 
 
 def rows_of_one_record_run_in_parallel(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from connector.ledger.journal_records import RowKey, RowRecord
 from connector.ledger.ledger_schema import OPEN
-from connector.ledger.push_plan import fingerprint, from_json
+from connector.ledger.push_plan import fingerprint, task_from_json
 from connector.ledger.push_states import IN_DOUBT, TERMINAL, State
 from tests.simulation.harness import BrokenPromise
 from tests.simulation.push.pusher import MemoryLedger
@@ -167,7 +167,7 @@ class PushChecks:
             "SELECT task FROM push_rows WHERE batch = ? AND number = ?", (row.batch, row.number)
         ).fetchall()
         record = self.world.store.records(self.world.scenario.resource).get(row.record_id or "")
-        for name, value in from_json(text).afterwards.items():
+        for name, value in task_from_json(text).afterwards.items():
             if record is not None and record[name] != value:
                 raise BrokenPromise("report", f"row {row.number} is created without its {name}")
 
@@ -176,7 +176,7 @@ class PushChecks:
         rows = self.ledger.connection.execute(
             "SELECT batch, number, task FROM push_rows WHERE task IS NOT NULL"
         ).fetchall()
-        return {(batch, number): fingerprint(from_json(task)) for batch, number, task in rows}
+        return {(batch, number): fingerprint(task_from_json(task)) for batch, number, task in rows}
 
     def _committed_writes(self, key: RowKey) -> list[Write]:
         """Return the row's writes that had an effect on the server."""

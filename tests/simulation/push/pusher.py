@@ -26,7 +26,7 @@ from connector.client.request import (
     build_update_request,
 )
 from connector.client.response import served_at
-from connector.client.response_parsing import error_of, read_written
+from connector.client.response_parsing import read_written, response_error
 from connector.errors import ConnectorError, Misused
 from connector.ledger.journal_records import Attempt, PendingRow, RowKey, Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
@@ -141,15 +141,15 @@ class PushProcess:
         self._kill_by_chance()
         self._run_rows(batch)
         self._kill_by_chance()
-        self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
+        self.journal.record_run_end(batch, "done", requests=self.sent, seconds=0.0)
         return batch
 
     def resume(self, batch: str) -> None:
         """Continue an existing batch until no row can continue."""
         self.journal.mark_interrupted_rows()
-        self.journal.resume(batch)
+        self.journal.resume_batch(batch)
         self._run_rows(batch)
-        self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
+        self.journal.record_run_end(batch, "done", requests=self.sent, seconds=0.0)
 
     def search_rows_in_doubt(self) -> None:
         """Search once for the records of rows in doubt, except rows that need a user's decision, as
@@ -159,8 +159,8 @@ class PushProcess:
             ProcessKilled: The process was killed by chance.
         """
         self.journal.mark_interrupted_rows()
-        for each in self.journal.in_doubt():
-            row = self.journal.row((each.batch, each.number))
+        for each in self.journal.unconfirmed_rows():
+            row = self.journal.row_with_task((each.batch, each.number))
             if row is None or row.status.state in FOR_A_PERSON:
                 continue
             steps, may_wait = self._start_steps(row), True
@@ -188,7 +188,7 @@ class PushProcess:
             TooManySteps: The rows do not end.
         """
         left, rows = self.journal.count_pending(batch), self.journal.rows_to_push(batch)
-        order = RowQueue(rows, self.journal.open_subjects(), left.open)
+        order = RowQueue(rows, self.journal.open_rows_by_subject(), left.open)
         active: list[_RowProgress] = []
         parked: list[_RowProgress] = []
         for _ in range(STEPS_MAX):
@@ -219,7 +219,7 @@ class PushProcess:
         immediately.
         """
         while len(active) < self.world.scenario.connections:
-            match order.next():
+            match order.next_row():
                 case None:
                     return
                 case BlockedRow(row, by):
@@ -271,9 +271,9 @@ class PushProcess:
             case ReadOne(id):
                 answer = world.read_detail(id)
             case ClaimedRecords(ids):
-                answer = self.journal.claimed_records(key, ids)
+                answer = self.journal.records_of_others(key, ids)
             case OpenCreates():
-                answer = self.journal.open_creates(key)
+                answer = self.journal.other_open_creates(key)
         return answer
 
     def _page_before_creates(self) -> Page[Resource] | UnreadableDetail:
@@ -322,7 +322,7 @@ class PushProcess:
         try:
             answer = self.world.send(course.row.key, course.attempt.number, request)
             if not 200 <= answer.status < 300:
-                raise error_of(request, answer)
+                raise response_error(request, answer)
             raw, _ = read_written(request, answer)
             return Accepted(resource.record(raw, served_at=served_at(answer)))
         except ConnectorError as error:

@@ -82,7 +82,7 @@ class PushPlay:
         if self.scenario.other_file:
             batches += self._push_with_faults(reverse_rows(self.plan, "digest-b"))
         if self.scenario.again:
-            self.terms = replace(self.terms, again=True)
+            self.terms = replace(self.terms, resend=True)
             batches += self._push_with_faults(self.plan)
         self.world.apply_late_writes()
         batches = list(dict.fromkeys(batches))
@@ -132,7 +132,7 @@ class PushPlay:
     def _decide_held_rows(self) -> None:
         """Make a random user decision on every held row."""
         process = self._start_process()
-        for row in process.journal.in_doubt():
+        for row in process.journal.unconfirmed_rows():
             key = (row.batch, row.number)
             match self.chance.pick(4):
                 case 0:
@@ -191,10 +191,10 @@ class PushPlay:
 
         One play in `REPLAYED` really sends the file; the others check which rows would be sent.
         """
-        self.terms = replace(self.terms, again=False)
+        self.terms = replace(self.terms, resend=False)
         before = len(self.world.log)
         process = self._start_process()
-        known = process.journal.earlier_pushes(self.checks.read_fingerprints().values())
+        known = process.journal.find_earlier_rows(self.checks.read_fingerprints().values())
         if self._verdict.seed % REPLAYED == 0:
             batch = process.push(self.plan, self.terms, self.landed_ids())
             written = {write.key for write in self.world.log[before:]}

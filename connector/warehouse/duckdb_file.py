@@ -30,10 +30,10 @@ from connector.errors import (
     NotAWarehouse,
     WarehouseBusy,
     WarehouseError,
-    naming,
+    file_error,
 )
 from connector.ledger.sqlite_file import means_no_locks, no_locks_error
-from connector.log import stamped
+from connector.log import compact_timestamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -268,7 +268,7 @@ def hold_lock(path: Path, until: float = inf) -> Iterator[None]:
                 time.sleep(_LOCK_RETRY_SECONDS)
             except OSError as error:
                 raise (
-                    no_locks_error(path) if means_no_locks(error) else naming(path, error)
+                    no_locks_error(path) if means_no_locks(error) else file_error(path, error)
                 ) from error
         yield
     finally:
@@ -299,7 +299,7 @@ def convert_errors(path: Path) -> Iterator[None]:
     except duckdb.Error as error:
         raise _to_warehouse_error(path, str(error)) from error
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
 
 
 def _means_file_in_use(message: str) -> bool:
@@ -382,7 +382,7 @@ def move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
         for ending in LOG_ENDINGS:
             found = work.with_name(work.name + ending)
             if found.exists():
-                moved.append(found.rename(_unused_path(work, stamped(now), ending)))
+                moved.append(found.rename(_unused_path(work, compact_timestamp(now), ending)))
         if moved:
             sync_folder(work.parent)
     return tuple(moved)

@@ -19,7 +19,7 @@ from typing import Any
 
 import duckdb
 
-from connector.atomic_files import create, sync_folder
+from connector.atomic_files import create_private_file, sync_folder
 from connector.errors import WarehouseError
 from connector.ledger.ledger import Identity
 from connector.ledger.person import SuppressionList
@@ -233,7 +233,7 @@ def remove_draft(draft: Path) -> None:
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file that no process writes to; `target` is new. Raises an `OSError`."""
     # Remains of a crash were removed, and a symlink would not be followed.
-    with create(target):
+    with create_private_file(target):
         pass
     shutil.copyfile(source, target)
 

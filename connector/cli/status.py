@@ -25,16 +25,16 @@ from connector.pulls.outcome import explain, explain_together
 from connector.pulls.workspace import check_files
 from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import ConfiguredAccount, Settings
-from connector.settings.values import Age, read_age
+from connector.settings.values import Age, parse_age
 from connector.warehouse.runs import (
+    LakehouseAttempt,
     Publication,
     Run,
-    SharedPublication,
+    last_lakehouse_attempt,
     last_publications,
     last_runs,
-    last_sharing_attempt,
-    not_started,
     read_own_publication,
+    resources_not_started,
 )
 from connector.warehouse.state import ResourceState
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
@@ -76,7 +76,7 @@ class AccountStatus:
     published_at: datetime | None
     published: Publication | None
     publications: tuple[Publication, ...]
-    lakehouse_publication: SharedPublication | None
+    lakehouse_publication: LakehouseAttempt | None
     ledger_status: LedgerStatus | None
     alerts: AlertCheck
     now: datetime
@@ -92,8 +92,8 @@ class AccountStatus:
             runs = warehouse.read(last_runs, RUNS_SHOWN)
             publications = warehouse.read(last_publications, PUBLICATIONS_SHOWN)
             has_lakehouse = settings.lakehouse.value is not None
-            shared = warehouse.read(last_sharing_attempt) if has_lakehouse else None
-            unreached = warehouse.read(not_started)
+            shared = warehouse.read(last_lakehouse_attempt) if has_lakehouse else None
+            unreached = warehouse.read(resources_not_started)
         return cls(
             warehouse,
             resources,
@@ -126,7 +126,7 @@ class AccountStatus:
     def running_leases(self) -> tuple[Lease, ...]:
         """The leases of running runs."""
         leases = self.ledger_status.leases if self.ledger_status is not None else ()
-        return tuple(each for each in leases if not each.is_over(self.now))
+        return tuple(each for each in leases if not each.can_be_taken(self.now))
 
     def outcome_of(self, run: Run) -> str:
         """Return the run's outcome, "running", or "interrupted" if it has no outcome and no
@@ -164,7 +164,7 @@ class AccountStatus:
 def _parse_age(text: str) -> Age:
     """Parse for example 26h, 90min or 2d. Raises `click.BadParameter`."""
     try:
-        return read_age(text)
+        return parse_age(text)
     except ValueError as error:
         raise click.BadParameter(f"{text!r} is not {error}") from None
 
@@ -461,7 +461,7 @@ def _ledger_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
             "used": month.used,
             "limit": month.limit,
             "reserve": month.reserve,
-            "left_for_pulls": month.room(keeps_reserve=True),
+            "left_for_pulls": month.requests_left(keeps_reserve=True),
             "usual_day": standing.usual_day,
             "forecast": standing.forecast,
             "spent_until": None if standing.exhaustion is None else standing.exhaustion.until,
@@ -474,7 +474,7 @@ def _ledger_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
                 "since": each.since,
                 "expires_at": each.expires_at,
                 "requests": each.requests,
-                "is_under_way": not each.is_over(now),
+                "is_under_way": not each.can_be_taken(now),
             }
             for each in standing.leases
         ],
@@ -582,9 +582,9 @@ def _print_health(session: Session, max_age: Age | None, *, is_for_all: bool) ->
 def _problems(account: ConfiguredAccount, now: datetime, max_age: Age | None) -> Iterator[str]:
     """Yield sentences on damaged files, missing receipts, old data and undelivered alerts."""
     try:
-        line = AccountSummary.read(account.required(), now, max_age)
-        check_files(account.required())
-        missing = _missing_receipts(account.required())
+        line = AccountSummary.read(account.require_settings(), now, max_age)
+        check_files(account.require_settings())
+        missing = _missing_receipts(account.require_settings())
     except ConnectorError as error:
         yield explain(error)
         return
@@ -600,5 +600,6 @@ def _missing_receipts(settings: Settings) -> list[MissingReceipt]:
         if not ledger.exists:
             return []
         erasures = Erasures(ledger)
-        erasures.unlisted()  # It raises for a lost key and for a receipt that cannot be read.
+        # Raises for a lost key and for a receipt that cannot be read.
+        erasures.count_missing_hashes()
         return erasures.missing_receipts()

@@ -12,7 +12,7 @@ from connector.cli import options
 from connector.cli.push import CHANGE_MARGIN, OUTCOMES, print_counts
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
-from connector.errors import Misused, closed, count_noun
+from connector.errors import Misused, count_noun, end_sentence
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
 from connector.pushes.batch import BatchReport, Decision, DeclaredRecord
@@ -205,7 +205,9 @@ def resolve(
         )
     if not rows:
         with Ledger(settings.folder) as ledger:
-            rows = tuple(each.number for each in Journal(ledger).in_doubt() if each.batch == batch)
+            rows = tuple(
+                each.number for each in Journal(ledger).unconfirmed_rows() if each.batch == batch
+            )
     from connector.pushes.batch import resolve as run_resolve  # noqa: PLC0415
 
     # Without a wait for late answers, which would show no progress.
@@ -218,9 +220,11 @@ def _print_unconfirmed(terminal: Terminal, settings: Settings) -> int:
     """Print the unconfirmed rows. Return 3 if there are any, because they need a decision."""
     with Ledger(settings.folder) as ledger:
         journal = Journal(ledger)
-        held = journal.in_doubt()
+        held = journal.unconfirmed_rows()
         files = {each.batch: each.file for each in journal.batches()}
-        pending = {key: journal.row(key) for key in [(each.batch, each.number) for each in held]}
+        pending = {
+            key: journal.row_with_task(key) for key in [(each.batch, each.number) for each in held]
+        }
     rows = []
     for each in held:
         row = pending[each.batch, each.number]
@@ -233,7 +237,7 @@ def _print_unconfirmed(terminal: Terminal, settings: Settings) -> int:
     terminal.print_table(IN_DOUBT_HEADINGS, rows)
     for each in held:
         for problem in each.problems:
-            terminal.say(f"{each.batch}, row {each.number}: {closed(problem.message)}")
+            terminal.say(f"{each.batch}, row {each.number}: {end_sentence(problem.message)}")
     terminal.say(f"{count_noun(len(held), 'row')} unconfirmed.")
     return 3 if held else 0
 

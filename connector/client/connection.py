@@ -33,7 +33,7 @@ from connector.errors_api import (
     Unreachable,
     UnreadableAnswer,
 )
-from connector.log import MASK, forms
+from connector.log import MASK, encoded_forms
 
 # -- Transport ------------------------------------------------------------------------------------
 # Transport over aiohttp, for a third of the processor time of httpx, with the errors of httpx.
@@ -349,8 +349,8 @@ class _Bearer:
         return {"Authorization": f"Bearer {self._key.get_secret_value()}"}
 
     def mask(self, text: str) -> str:
-        """Replace the key in the text, in each of its encoded forms."""
-        for form in forms(self._key.get_secret_value()):
+        """Replace the key in the text, in each of its encoded encoded_forms."""
+        for form in encoded_forms(self._key.get_secret_value()):
             text = text.replace(form, MASK)
         return text
 

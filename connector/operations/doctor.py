@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from connector.atomic_files import wide
+from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Page, Resource
 from connector.client.client import Client, Limits, RecordEndpoint
@@ -58,9 +58,9 @@ from connector.settings.credentials import OPEN_TO_OTHERS
 from connector.settings.model import Settings, configured_accounts, unclaimed_folders
 from connector.settings.values import OFF
 from connector.version import full_version
-from connector.warehouse.duckdb_file import move_logs_aside
+from connector.warehouse.duckdb_file import lock_and_move_logs
 from connector.warehouse.schema import SCHEMA_VERSION
-from connector.warehouse.state import read_known_ids
+from connector.warehouse.state import read_oldest_keys
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 SKEW_SECONDS_MAX = 60.0
@@ -185,8 +185,8 @@ async def diagnose(
             checks += [check, *await _check_api(settings, tally, meter, now)]
             requests = tally.requests
             if meter is not None:
-                await meter.settle()
-    return Examination(tuple(settings.rows()), tuple(checks), requests)
+                await meter.return_unused()
+    return Examination(tuple(settings.display_rows()), tuple(checks), requests)
 
 
 def check_upkeep(
@@ -269,7 +269,7 @@ def _repair_work_file(warehouse: Warehouse, now: Clock) -> CheckOutcome:
     try:
         warehouse.prepare()
     except DamagedLog as damage:
-        moved_logs = move_logs_aside(warehouse.work, now())
+        moved_logs = lock_and_move_logs(warehouse.work, now())
         warehouse.prepare()
         file_names = " and ".join(str(each) for each in moved_logs)
         verified = _describe_verified_times(warehouse)
@@ -413,7 +413,7 @@ def _check_disk_space(settings: Settings) -> CheckOutcome:
 
 def _check_permissions(settings: Settings) -> CheckOutcome:
     """Check that others cannot open the account's files or the files of its secrets."""
-    found = list(wide(settings.folder))
+    found = list(find_wide_permissions(settings.folder))
     keys = [each for each in settings.warnings if OPEN_TO_OTHERS in each]
     if keys:
         others = f"; {count_noun(len(found), 'other file')}" if found else ""
@@ -432,7 +432,7 @@ def _check_backup(settings: Settings, now: datetime) -> CheckOutcome:
         return _ok("no records are loaded yet")
     advice = "Run 'connector backup TO' every night, with TO on another disk."
     with Ledger(settings.folder) as ledger:
-        last = Backups(ledger).last() if ledger.exists else None
+        last = Backups(ledger).latest_backup() if ledger.exists else None
     if last is None:
         return _warning("there is no backup", advice)
     found = f"the last backup was made at {format_moment(last.made_at)}: {last.file}"
@@ -470,8 +470,8 @@ def _check_erasures(settings: Settings) -> CheckOutcome:
     """Check that erasures are complete and that erased people are recognized."""
     with Ledger(settings.folder) as ledger:
         erasures = Erasures(ledger)
-        unended = len(erasures.open_erasures()) if ledger.exists else 0
-        unlisted = erasures.unlisted() if ledger.exists else 0
+        unended = len(erasures.unfinished_erasures()) if ledger.exists else 0
+        unlisted = erasures.count_missing_hashes() if ledger.exists else 0
         missing = erasures.missing_receipts() if ledger.exists else []
     if missing:
         return _warning("; ".join(map(str, missing)), RECEIPT_MISSING_ACTION)
@@ -557,7 +557,7 @@ def _check_quota(
     found = f"{month.used:,} counted since {month.period.begins}"
     if month.limit is not None:
         found += f", of {month.limit:,} until {month.period.ends}"
-    spender = RequestSpender("doctor", "doctor", policy, keeps_reserve=False, asks_anyway=True)
+    spender = RequestSpender("doctor", "doctor", policy, keeps_reserve=False, ignores_quota=True)
     return DoctorCheck("requests", "ok", found), RequestBudget(ledger, spender, now=now)
 
 
@@ -571,7 +571,7 @@ async def _check_api(
     """
     connection = settings.connection()
     address, key = connection.base_url, connection.api_key
-    route = connection.route()
+    route = connection.client_options()
     client = Client(address, key, limits=_LIMITS, observer=tally, meter=meter, **route)
     scopes: list[DoctorCheck] = []
     skew: float | None = None
@@ -615,7 +615,7 @@ async def _check_known_records(client: Client, settings: Settings) -> list[Docto
     try:
         if not warehouse.exists:
             return []
-        known = await asyncio.to_thread(warehouse.read, read_known_ids, KNOWN_IDS)
+        known = await asyncio.to_thread(warehouse.read, read_oldest_keys, KNOWN_IDS)
         if not known:
             return []
         found = await find_first_existing(client, known)

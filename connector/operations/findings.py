@@ -20,8 +20,8 @@ from connector.errors import (
     UnknownName,
     WarehouseBusy,
     WarehouseError,
-    closed,
     count_noun,
+    end_sentence,
 )
 from connector.errors_api import TryAgain
 from connector.ledger.alert_states import AlertRecord
@@ -34,7 +34,7 @@ from connector.pulls.outcome import QUIET_KINDS, can_retry, describe_anomalies, 
 from connector.pulls.workspace import read_folder_identity
 from connector.settings.model import Settings
 from connector.settings.values import Age, Kind
-from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth, SharedPublication
+from connector.warehouse.runs import LakehouseAttempt, Publication, ResourceRun, Run, RunHealth
 from connector.warehouse.warehouse import Warehouse
 
 COMPARED_MIN, COMPARED_MAX = 5, 20
@@ -173,7 +173,7 @@ def read_snapshot(
                 ledger.status(allowance_of(settings), now),
                 Journal(ledger).push_health(),
             )
-            active_leases = [each for each in quota.leases if not each.is_over(now)]
+            active_leases = [each for each in quota.leases if not each.can_be_taken(now)]
             running = {each.owner.run_id for each in active_leases}
             if any(each.name == PUSH_LEASE for each in active_leases):
                 ended = tuple(each for each in pushes.runs if each.outcome)
@@ -192,7 +192,7 @@ def read_snapshot(
         health,
         runs=tuple(each for each in runs if each.started_at <= latest),
         publications=tuple(e for e in health.publications if e.started_at <= latest),
-        shared=None if settings.lakehouse.value is None else health.shared,
+        lakehouse=None if settings.lakehouse.value is None else health.lakehouse,
     )
     return replace(s, health=health, unusable=unusable)
 
@@ -241,14 +241,14 @@ def remove_api_text(message: str | None) -> tuple[str, str]:
     is_word = sentence.partition(" ")[0].isalpha()
     sentence = f"{sentence[:1].upper()}{sentence[1:]}" if is_word else sentence
     return (
-        sentence if sentence.endswith(("?", "!")) else closed(sentence)
+        sentence if sentence.endswith(("?", "!")) else end_sentence(sentence)
     ) if sentence else "", status
 
 
 def _error_problem(
     subject: str,
     since: datetime | None,
-    ended: Run | ResourceRun | Publication | SharedPublication | PushRun,
+    ended: Run | ResourceRun | Publication | LakehouseAttempt | PushRun,
     *,
     action: str = "",
     causes: Iterable[str] = (),
@@ -338,7 +338,7 @@ def _checks_warn(s: FileSnapshot) -> ConditionResult:
 
 
 def _lakehouse_behind(s: FileSnapshot) -> ConditionResult:
-    last = s.health.shared
+    last = s.health.lakehouse
     if last is None or last.outcome != "failed":
         return None if s.unusable else False
     return _error_problem("the lakehouse is not up to date", last.ended_at, last)
@@ -499,7 +499,7 @@ def _quota_spent(s: FileSnapshot) -> ConditionResult:
             f"The API reported it. Pulls send no request before {format_moment(answer.until)}."
         )
         return AccountProblem("the monthly limit of requests is used up", sentence, answer.noted_at)
-    if month.limit is None or month.room(keeps_reserve=True):
+    if month.limit is None or month.requests_left(keeps_reserve=True):
         return False
     reserved = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
     sentence = (

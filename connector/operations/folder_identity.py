@@ -18,18 +18,18 @@ from connector.errors import (
     Misused,
     SettingsError,
     WarehouseError,
+    convert_file_errors,
     count_noun,
-    naming_file_errors,
 )
 from connector.ledger.erasures import Backups, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.sqlite_file import check_ledger
-from connector.log import stamped
+from connector.log import compact_timestamp
 from connector.operations.restore import LEDGER_LOGS, create_aside_folder
 from connector.pulls.workspace import find_first_existing, read_folder_identity, write_identity
 from connector.settings.layers import CONFIG_NAME
 from connector.settings.model import ConfiguredAccount, Settings
-from connector.settings.values import read_address
+from connector.settings.values import parse_address
 from connector.warehouse import state
 from connector.warehouse.runs import read_quota
 from connector.warehouse.warehouse import Warehouse
@@ -72,7 +72,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
             known = warehouse.read(state.read_identity)
             if known is not None:
                 ledger.write_identity(known)
-            ledger.continue_changes(warehouse.read(state.last_copied))
+            ledger.continue_change_numbers(warehouse.read(state.last_copied_change))
             forgotten = [
                 *_describe_lost_pushes(warehouse),
                 *_restore_request_counts(ledger, warehouse),
@@ -81,7 +81,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
             # Pushes wait for a pull, so that rows that were pushed before find their records.
             proven = {each.resource: each.proven_at for each in warehouse.status()}
             note = Restore(now, now, is_ledger_older=True, proven=proven)
-            Backups(ledger).note_restore(note)
+            Backups(ledger).record_restore(note)
     return NewLedger(reason, moved_to, tuple(forgotten))
 
 
@@ -104,8 +104,8 @@ def _move_ledger_aside(folder: Path, now: datetime) -> Path | None:
     here = [folder / name for name in names if (folder / name).exists()]
     if not here:
         return None
-    place = create_aside_folder(folder, stamped(now))
-    with naming_file_errors(place):
+    place = create_aside_folder(folder, compact_timestamp(now))
+    with convert_file_errors(place):
         for each in here:
             each.rename(place / each.name)
         sync_folder(folder)
@@ -127,7 +127,7 @@ def _describe_lost_pushes(warehouse: Warehouse) -> Iterator[str]:
 def _restore_request_counts(ledger: Ledger, warehouse: Warehouse) -> Iterator[str]:
     """Count the requests recorded in the work file; yield a sentence on the lost ones."""
     uses = warehouse.read(read_quota)
-    ledger.count_uses(uses)
+    ledger.add_uses(uses)
     counted = sum(each.requests for each in uses)
     yield (
         f"{count_noun(counted, 'request')} up to the last pull are still counted. Later "
@@ -154,7 +154,7 @@ async def confirm_move(
     """
     connection, warehouse = settings.connection(), Warehouse(settings.folder)
     try:
-        named = read_address(address)
+        named = parse_address(address)
     except ValueError as error:
         raise Misused(f"--moved-to is {address!r}: it must be {error}") from None
     if named != connection.base_url:
@@ -166,8 +166,8 @@ async def confirm_move(
         identity = read_folder_identity(ledger, warehouse)
         if identity is None or identity.address == named:
             return f"nothing was changed: {settings.folder} already belongs to {named}"
-        known = warehouse.read(state.read_known_ids, KNOWN_IDS) if warehouse.exists else ()
-        client = connect(named, connection.api_key, **connection.route())
+        known = warehouse.read(state.read_oldest_keys, KNOWN_IDS) if warehouse.exists else ()
+        client = connect(named, connection.api_key, **connection.client_options())
         async with client:
             found = await find_first_existing(client, known)
         if known and found is None:

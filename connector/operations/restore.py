@@ -22,12 +22,12 @@ from connector.errors import (
     LedgerError,
     Misused,
     NotAWarehouse,
-    naming,
+    file_error,
 )
 from connector.ledger.erasures import Backups, Erasures, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.ledger_schema import LEDGER_VERSION
-from connector.ledger.person import KEY_FILE, read_key
+from connector.ledger.person import KEY_FILE, read_suppression_key
 from connector.ledger.quota import format_moment
 from connector.ledger.receipts import ListedHash
 from connector.ledger.sqlite_file import (
@@ -36,7 +36,7 @@ from connector.ledger.sqlite_file import (
     includes_copy,
     includes_pushes_and_erasures,
 )
-from connector.log import new_id, stamped
+from connector.log import compact_timestamp, new_id
 from connector.operations.backup_file import Manifest, read_manifest, unpack
 from connector.privacy.erase import erase_all, hold_pull_and_push_leases
 from connector.privacy.person_locations import find_returned_people
@@ -221,7 +221,7 @@ def _restore_files(
         erased, key = tuple[tuple[ListedHash, str], ...](), None
         if is_readable:
             ledger = open_ledger()
-            erased, key = tuple(Erasures(ledger).all_listed()), read_key(folder)
+            erased, key = tuple(Erasures(ledger).listed_hashes()), read_suppression_key(folder)
         if not keeps:
             resources.close()
         with alone_publishing(folder):
@@ -233,20 +233,22 @@ def _restore_files(
         try:
             _record_restore(ledger, manifest, Warehouse(folder), at, is_ledger_older=not keeps)
             erasures = Erasures(ledger)
-            added = erasures.relist_receipts(*([options.receipts] if options.receipts else []))
+            added = erasures.restore_hashes_from_receipts(
+                *([options.receipts] if options.receipts else [])
+            )
             if not is_readable:
                 lost.append(
                     f"Found erasure receipts newer than the backup: {added} hashes were added to"
                     " the list of erasures. If receipts are missing in receipts/, erase those"
                     " people again."
                 )
-            elif erased and key != read_key(folder):
+            elif erased and key != read_suppression_key(folder):
                 lost.append(
                     "The list of erasures was made with another suppression.key, so erased people"
                     " are not recognized. Erase these people again."
                 )
             else:
-                erasures.relist_hashes(erased, at)
+                erasures.restore_hashes(erased, at)
             if returned := find_returned_people(settings):
                 # The backup's published file contains these people, so it is built again.
                 shutil.rmtree(staging, ignore_errors=True)
@@ -268,7 +270,7 @@ def _record_restore(
     if warehouse.exists:
         warehouse.prepare()
         proven = {each.resource: each.proven_at for each in warehouse.status()}
-    Backups(ledger).note_restore(Restore(at, manifest.made_at, is_ledger_older, proven))
+    Backups(ledger).record_restore(Restore(at, manifest.made_at, is_ledger_older, proven))
 
 
 def _publish_restored(settings: Settings, staged: Path, now: Clock, *, is_changed: bool) -> None:
@@ -338,7 +340,7 @@ class FileSwap:
     """Exchange of files: unpacked files move to the account's folder, existing files aside."""
 
     def __init__(self, folder: Path, staging: Path, at: datetime) -> None:
-        self._folder, self._staging, self._stamp = folder, staging, stamped(at)
+        self._folder, self._staging, self._stamp = folder, staging, compact_timestamp(at)
         self.aside: Path | None = None
 
     def swap(self, *, keeps_ledger: bool) -> tuple[Path, ...]:
@@ -365,7 +367,7 @@ class FileSwap:
             waiting = self._restore_inbox()
             sync_folder(self._folder)
         except OSError as error:
-            raise naming(self._folder, error) from error
+            raise file_error(self._folder, error) from error
         return waiting
 
     def _replace_file(self, name: str, *endings: str) -> None:

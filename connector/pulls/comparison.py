@@ -38,7 +38,7 @@ from connector.warehouse.pull_commands import (
     ReadRecords,
     Steps,
     floor_of,
-    future_of,
+    future_limit,
 )
 
 
@@ -240,7 +240,7 @@ class _RankSearch:
     def estimate(self) -> Steps[PullCost]:
         """Search and estimate the requests of the pull."""
         first = yield from self._read_page(1)
-        self._future = future_of(first.dated_at, self._bookmark)
+        self._future = future_limit(first.dated_at, self._bookmark)
         changed = yield from self._count_changed(first)
         live = yield from CountLive()
         queued = yield from CountQueued()

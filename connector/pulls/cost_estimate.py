@@ -23,7 +23,7 @@ from connector.pulls.pull_executor import PullExecutor
 from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
 from connector.settings.model import Settings
 from connector.warehouse.pull_commands import Stream
-from connector.warehouse.state import read_status
+from connector.warehouse.state import read_resource_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,9 @@ async def _estimate_schedule(
     for name, each in prices.items():
         for stream in await context.streams(declaration(name)):
             quiet += _requests_without_changes(stream, each)
-        state = await asyncio.to_thread(context.warehouse.read, read_status, name, tells_last=False)
+        state = await asyncio.to_thread(
+            context.warehouse.read, read_resource_state, name, with_last_run=False
+        )
         proven_at = state.proven_at
         if proven_at is not None and now > proven_at:
             days = max((now - proven_at) / timedelta(days=1), 1 / 24)

@@ -37,7 +37,7 @@ ADDRESS = "https://acme.example"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Account's folder with every kind of file of the connector, and foreign files."""
+    """Settings of an account whose folder has every kind of connector file, and other files."""
     settings = load_settings({}, variables(ADDRESS, tmp_path / "data"), tmp_path)
     folder = settings.folder
     Warehouse(folder).prepare()
@@ -63,13 +63,13 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def make_backup_next_to_data(settings: Settings, hours: int = 0) -> BackupResult:
-    """Make a backup beside the data folder."""
+    """Back up to the folder `backups` next to the data folder, dated `hours` after `AT`."""
     to = settings.data_dir.value.parent / "backups"
     return make_backup(settings, to, now=lambda: AT + timedelta(hours=hours))
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of every file in a folder, except the log of the ledger."""
+    """Return the content of every file below a folder, except the ledger's write-ahead log."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -110,7 +110,7 @@ def test_a_backup_contains_every_file_of_the_connector_and_no_key(settings: Sett
     } == names
     assert KEY.encode() not in made.file.read_bytes()
     with Ledger(settings.folder) as ledger:
-        last = Backups(ledger).last()
+        last = Backups(ledger).latest_backup()
     assert last is not None
     assert (AT, made.file) == (last.made_at, last.file)
 
@@ -128,7 +128,7 @@ def test_keep_deletes_older_backups_and_no_other_file(settings: Settings) -> Non
 
 
 def damage_backup(content: bytes) -> dict[str, bytes]:
-    """Return damaged copies of a backup: truncated, with one byte changed, or another file."""
+    """Return damaged copies of a backup's bytes, by the name of the damage."""
     found = {
         "empty": b"",
         "no tar": b"work.duckdb" * 1000,
@@ -164,7 +164,7 @@ def test_a_damaged_backup_is_rejected_and_changes_nothing(
 
 
 def write_hostile_backup(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> None:
-    """Write a tar with a valid manifest and a member whose name points outside the folder."""
+    """Write a tar with a valid manifest and one empty member of this name and tar type."""
     manifest = {
         "made_at": AT.isoformat(),
         "account": None,

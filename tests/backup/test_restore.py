@@ -28,7 +28,7 @@ PERSON = {"first_name": "Olwen", "last_name": NAME, "email": EMAIL, "employment_
 
 @pytest.fixture
 def account(tmp_path: Path) -> Iterator[BackedUpAccount]:
-    """Account with one pull."""
+    """Account that has pulled once, with its running server."""
     with Sandbox(counts=COUNTS) as sandbox:
         account = BackedUpAccount(sandbox, tmp_path)
         sandbox.store.create("candidates", PERSON)
@@ -64,7 +64,7 @@ def test_a_restore_after_a_lost_work_file_and_a_pull_give_an_exact_copy(
     assert before == account.count_writes()
     with Ledger(account.data) as ledger:
         assert spent <= sum(use.requests for use in ledger.read_uses())
-        restored = Backups(ledger).last_restore()
+        restored = Backups(ledger).latest_restore()
     assert restored is not None
     assert (made.manifest.made_at, False) == (restored.made_at, restored.is_ledger_older)
     pushed = rows(published(account.folder), "SELECT count(*) AS n FROM push.rows")

@@ -15,7 +15,7 @@ from tests.lakehouse.server import PostgresServer, find_postgres_programs, run_p
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
-    """PostgreSQL server for all tests of this process."""
+    """PostgreSQL server, started once for all tests of this process."""
     programs = find_postgres_programs()
     if programs is None:
         pytest.skip("PostgreSQL is not installed: on Debian, apt-get install postgresql")
@@ -25,7 +25,7 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def pool() -> Iterator[ConnectionPool]:
-    """Pool of in-memory databases of this process."""
+    """Connections to in-memory databases, shared by all tests of this process."""
     made = ConnectionPool()
     yield made
     made.close()
@@ -33,11 +33,11 @@ def pool() -> Iterator[ConnectionPool]:
 
 @pytest.fixture(autouse=True)
 def _keep_extensions_loaded(pool: ConnectionPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep DuckDB extensions loaded in this process for all tests of this folder."""
+    """Let the connector take its DuckDB connections from the pool, whose extensions are loaded."""
     monkeypatch.setattr(lakehouse_connection, "connect_with_extensions", pool.connect)
 
 
 @pytest.fixture
 def group(server: PostgresServer, tmp_path: Path) -> AccountGroup:
-    """Group of accounts without publications, with a lakehouse of its own."""
+    """Accounts without publications that share a new, empty lakehouse."""
     return AccountGroup(server, tmp_path)

@@ -1,4 +1,4 @@
-"""Reusable in-memory databases with the DuckLake extension."""
+"""Reusable connections to in-memory databases with the DuckLake extension."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from connector.publishing import lakehouse_connection
 
 
 class ConnectionPool:
-    """Reusable in-memory databases with loaded extensions, because loading takes half a second. A
-    database keeps the storage settings of its first use.
+    """Reusable in-memory databases with loaded extensions, because loading takes half a second.
+
+    DuckDB keeps the first storage settings, so each storage endpoint gets its own databases.
     """
 
     connect_unpooled = staticmethod(lakehouse_connection.connect_with_extensions)
@@ -25,7 +26,7 @@ class ConnectionPool:
 
     @contextmanager
     def connect(self, extensions: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Return a connection to a database that is not in use."""
+        """Open a connection to a database with these extensions that no other connection uses."""
         free = self._free[frozenset(extensions), os.environ.get(lakehouse_connection.ENDPOINT)]
         found = free.pop() if free else self.connect_unpooled(extensions)
         try:

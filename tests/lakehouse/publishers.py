@@ -1,4 +1,4 @@
-"""Publishers in processes of their own, several at the same time."""
+"""Publishers in separate processes, several at the same time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DIES = "dies"
 
 
 class LakehouseForkServer(ForkServer):
-    """Fork server of publishers. An order lists the accounts that one process publishes."""
+    """Fork server for publishers. Each child publishes a list of accounts."""
 
     def __init__(self) -> None:
         super().__init__(__name__)
@@ -22,7 +22,7 @@ class LakehouseForkServer(ForkServer):
 
 
 def serve() -> None:
-    """Fork a publisher for each order."""
+    """Fork a publisher for each list of accounts that is read from the input."""
     # Imported before the first fork.
     import connector.publishing.lakehouse_erasure  # noqa: PLC0415
     import connector.publishing.publication  # noqa: F401, PLC0415
@@ -31,7 +31,7 @@ def serve() -> None:
 
 
 def _publish_accounts(turn: Sequence[Mapping[str, str]]) -> int:
-    """Publish each account, its local file and the lakehouse."""
+    """Publish each account to its local file and to the lakehouse, one after the other."""
     from connector.publishing import lakehouse_connection  # noqa: PLC0415
     from connector.publishing import lakehouse_publication as lake_publish  # noqa: PLC0415
     from connector.publishing.publication import publish  # noqa: PLC0415

@@ -39,6 +39,7 @@ class PostgresServer:
     password: str
 
     def connection_string(self, database: str = "postgres", password: str | None = None) -> str:
+        """Return the connection string of a database, with the valid password by default."""
         word = self.password if password is None else password
         return f"postgresql://{USER}:{word}@127.0.0.1:{self.port}/{database}"
 
@@ -49,7 +50,7 @@ class PostgresServer:
         return name
 
     def query(self, database: str, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; other statements return nothing."""
+        """Run a statement, and return the rows if it is a SELECT."""
         function, options = "postgres_query", ""
         if not sql.startswith("SELECT"):
             function, options = "postgres_execute", ", use_transaction => false"
@@ -76,7 +77,7 @@ def find_postgres_programs() -> Path | None:
 
 @contextmanager
 def run_postgres(programs: Path) -> Iterator[PostgresServer]:
-    """Run a server during the `with` block."""
+    """Run a new server in a temporary folder during the `with` block."""
     folder = Path(tempfile.mkdtemp(prefix="postgres-"))
     as_user: dict[str, Any] = {"cwd": folder}
     if os.geteuid() == 0:
@@ -110,6 +111,7 @@ def run_postgres(programs: Path) -> Iterator[PostgresServer]:
 
 
 def _find_user(name: str) -> pwd.struct_passwd | None:
+    """Return the system user of this name, or None if it does not exist."""
     try:
         return pwd.getpwnam(name)
     except KeyError:

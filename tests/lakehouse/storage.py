@@ -17,13 +17,13 @@ SECRET = "storage-secret-key"
 
 @dataclass(frozen=True)
 class ObjectStorage:
-    """Object storage at `host` (address and port) that accepts every key."""
+    """S3 storage at `host` (address and port) that accepts every key."""
 
     host: str
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return the environment variables that point to the storage."""
+        """Environment variables that make the connector use the storage."""
         return {
             "AWS_ACCESS_KEY_ID": "publisher",
             "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -44,7 +44,7 @@ class ObjectStorage:
         self._s3_client.put_object(Bucket=bucket, Key=name, Body=content)
 
     def read_objects(self, bucket: str) -> dict[str, bytes]:
-        """Return the objects of the bucket by name."""
+        """Return the content of each object in the bucket by name."""
         pages = self._s3_client.get_paginator("list_objects_v2").paginate(Bucket=bucket)
         names = [each["Key"] for page in pages for each in page.get("Contents", ())]
         return {
@@ -65,7 +65,7 @@ class ObjectStorage:
 
 @contextmanager
 def run_object_storage() -> Iterator[ObjectStorage]:
-    """Run the storage during the `with` block."""
+    """Run an empty storage in this process during the `with` block."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

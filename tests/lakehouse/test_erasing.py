@@ -31,14 +31,15 @@ OTHER = "bystander@mail.example"
 
 
 def load_lakehouse_settings(folder: Path, group: AccountGroup, **more: str) -> Settings:
-    """Return the agency's settings with the group's lakehouse."""
+    """Return the settings of the agency in the folder, with the group's lakehouse."""
     lake = {name: value for name, value in group.shared_environ.items() if "LAKEHOUSE" in name}
     return load_folder_settings(folder, **{**lake, **more})
 
 
 def find_traces(server: PostgresServer, group: AccountGroup) -> Iterator[str]:
-    """Return the places of the lakehouse whose bytes contain a text of the person: files, and the
-    database except its write-ahead log.
+    """Yield the files of the lakehouse and of its database whose bytes contain the person.
+
+    The write-ahead log of the database is excluded.
     """
     server.query(group.database, "CHECKPOINT")
     needles = [each.lower().encode() for each in TRACES]

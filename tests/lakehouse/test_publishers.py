@@ -37,13 +37,13 @@ PER_ACCOUNT = (
 
 @pytest.fixture(scope="module")
 def publishers() -> Iterator[LakehouseForkServer]:
-    """Fork server of publishers."""
+    """Running fork server of publishers."""
     with LakehouseForkServer() as running:
         yield running
 
 
 def replace_rows(group: AccountGroup, account: str, rows: int, title: str) -> None:
-    """Give an account so many jobs and content items, all with the same title."""
+    """Replace the account's jobs and content items with so many rows each, all with one title."""
     values = f"SELECT n::VARCHAR AS id, '{title}' AS title FROM range({rows}) AS t(n)"
     group.run_sql(
         account,
@@ -78,7 +78,9 @@ def test_simultaneous_publishers_lose_and_double_no_rows(
 
 
 def watch_titles(group: AccountGroup) -> Iterator[str]:
-    """Query all accounts until none has titles of the first round, and yield the titles seen."""
+    """Yield the titles of all accounts, query by query, until every account has those of round 1.
+    Assert that each query sees one title per account.
+    """
     with group.open_read_only() as lake:
         while True:
             lake.execute("BEGIN")
@@ -142,14 +144,14 @@ def test_a_conflict_with_another_process_is_retried(message: str) -> None:
 
 
 class ConflictingInsert:
-    """Changes the lakehouse just before a publication commits, as another process does."""
+    """Replaces the insert of a lakehouse entry, and lets another connection commit a conflict."""
 
     def __init__(self, group: AccountGroup, times: int) -> None:
         self._group, self.remaining = group, times
         self._set_entry = lake_publish._ENTRIES.insert
 
     def __call__(self, connection: duckdb.DuckDBPyConnection, *arguments: Any) -> None:
-        """Change the lake as often as `times` says."""
+        """Insert the entry. If conflicts remain, commit one from another connection."""
         self._set_entry(connection, *arguments)
         if self.remaining:
             self.remaining -= 1

@@ -32,7 +32,7 @@ FILLED = (
 def find_differing_tables(
     group: AccountGroup, lake: duckdb.DuckDBPyConnection, account: str
 ) -> list[str]:
-    """Return the shared tables of an account whose rows differ in the lakehouse."""
+    """Return the tables whose rows differ between an account's published file and the lakehouse."""
     tables = read_filled_tables(group.published_file(account))
     assert tables
     there = group.server.query(group.database, FILLED.format(account=account))
@@ -53,7 +53,7 @@ def find_differing_tables(
 
 
 def read_filled_tables(file: Path) -> dict[str, list[str]]:
-    """Return the shared tables of a file that have rows, with their columns."""
+    """Return the columns of each table with rows that the file shares with the lakehouse."""
     with duckdb.connect(str(file), read_only=True) as connection:
         rows = connection.execute(
             "SELECT schema_name || '.' || table_name, list(column_name) FROM duckdb_columns() "
@@ -102,6 +102,7 @@ def test_the_lakehouse_has_the_rows_of_the_published_files(group: AccountGroup) 
 
 
 def _get_outcome_and_counts(sent: object) -> tuple[object, ...]:
+    """Return outcome, inserted rows and removed rows of a publication to the lakehouse."""
     return tuple(getattr(sent, name) for name in ("outcome", "inserted", "removed"))
 
 

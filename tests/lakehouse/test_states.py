@@ -26,8 +26,9 @@ NOTHING_KEPT = {"CONNECTOR_LAKEHOUSE_KEEP_DAYS": "0"}
 
 
 def publish_three_snapshots(group: AccountGroup) -> list[int]:
-    """Publish three states of forty jobs, with some changed titles and one company more each.
-    Returns the snapshot numbers.
+    """Publish forty jobs three times, and return the snapshot numbers.
+
+    Each time, the jobs before `SAME` have another title, and one company is added.
     """
     jobs = ({"id": f"j{n:02}", "title": "as it was"} for n in range(40))
     group.insert_rows("acme", "jobs", *jobs)
@@ -41,7 +42,7 @@ def publish_three_snapshots(group: AccountGroup) -> list[int]:
 
 
 def read_title_at(lake: duckdb.DuckDBPyConnection, at: str) -> str:
-    """Return the title of the changing jobs in a snapshot."""
+    """Return the title of the jobs before `SAME`; `at` is an SQL AT clause, or empty for now."""
     rows: dict[str, str] = dict(lake.execute(TITLES.format(at=at)).fetchall())
     assert len(rows) == 40
     assert {"as it was"} == {title for id, title in rows.items() if id >= SAME}

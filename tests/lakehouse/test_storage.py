@@ -24,21 +24,21 @@ from tests.privacy.populated_agency import EMAIL, NOW, TRACES, copy_populated_ag
 
 @pytest.fixture
 def storage() -> Iterator[ObjectStorage]:
-    """Object storage at an address of its own."""
+    """Running object storage without buckets."""
     with run_object_storage() as running:
         yield running
 
 
 @dataclass
 class ObjectStorageGroup:
-    """Group whose lakehouse is in a bucket that does not exist yet."""
+    """Accounts whose lakehouse is in a bucket of object storage. The test creates the bucket."""
 
     group: AccountGroup
     storage: ObjectStorage
     bucket: str
 
     def read_objects(self) -> dict[str, bytes]:
-        """Return the objects in the bucket."""
+        """Return the content of each object in the bucket by name."""
         return self.storage.read_objects(self.bucket)
 
 
@@ -46,7 +46,7 @@ class ObjectStorageGroup:
 def stored_group(
     server: PostgresServer, tmp_path: Path, storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch
 ) -> ObjectStorageGroup:
-    """Group with a lakehouse in object storage, without publications."""
+    """Accounts without publications whose lakehouse is in object storage."""
     for name, value in storage.variables.items():
         monkeypatch.setenv(name, value)
     made = ObjectStorageGroup(AccountGroup(server, tmp_path), storage, storage.new_bucket_name())

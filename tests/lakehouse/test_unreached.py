@@ -27,13 +27,13 @@ WRONG = "wrong-pass-word"
 
 
 def find_lakehouse_alerts(settings: Settings) -> list[str]:
-    """Return the alerts on the lakehouse that are due."""
+    """Return the codes of the due alerts about the lakehouse."""
     alerts = due_alerts(settings, (), datetime.now(UTC))
     return [each.code for each in alerts if each.code == "lakehouse_behind"]
 
 
 def read_lakehouse_check_states(settings: Settings) -> list[str]:
-    """Return the checks of `doctor` for the lakehouse."""
+    """Return the states of the lakehouse checks of `doctor`: ok, warning or failed."""
     found = asyncio.run(diagnose(settings))
     return [each.state for each in found.checks if each.name == "lakehouse"]
 
@@ -86,7 +86,7 @@ def test_a_lakehouse_with_another_data_path_is_refused(group: AccountGroup) -> N
 
 
 def make_offline_settings(folder: Path, **more: str) -> Settings:
-    """Return settings with a lakehouse and additional variables."""
+    """Return settings with a lakehouse whose server refuses connections."""
     return load_settings(
         {},
         {
@@ -191,6 +191,6 @@ def test_lakehouse_paths_are_parsed_as_object_storage_or_folders(tmp_path: Path)
     assert str(tmp_path / "shared" / "lake") == settings.lakehouse_data.value
     assert settings.lakehouse.value is not None
     assert f"host=db password={WRONG}" == settings.lakehouse.value.get_secret_value()
-    shown = {name: value for name, value, _ in settings.rows()}
+    shown = {name: value for name, value, _ in settings.display_rows()}
     assert "set" == shown["lakehouse"]
     assert WRONG not in f"{shown} {settings!r}"

@@ -137,7 +137,7 @@ def test_a_running_run_keeps_its_lease(tmp_path: Path) -> None:
 
 
 def test_the_heartbeat_renews_the_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connector.ledger.request_budget.BEAT_SECONDS", 0.001)
+    monkeypatch.setattr("connector.ledger.request_budget.RENEWAL_SECONDS", 0.001)
     clock = Clock()
 
     async def act(ledger: Ledger) -> None:

@@ -188,7 +188,7 @@ class PopulatedAgency:
             self.batch = journal.create_batch(plan, PushPolicy())
             self._apply(journal, create, None)
             self._apply(journal, update, {**fields, "id": self.id, "phone": PHONE})
-            journal.end(self.batch, "partial", requests=2, seconds=1.0)
+            journal.record_run_end(self.batch, "partial", requests=2, seconds=1.0)
             ledger.release_lease(PUSH_LEASE, "r1")
         copy_journal(self.settings)
 

@@ -1,5 +1,5 @@
-"""A warehouse that was never pulled, with rows put straight into its landing, and a project of two
-models over them: all that publishing needs to go well, or to go wrong.
+"""A warehouse that was never pulled, with rows inserted into its landing, and a small project of
+models that read them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import duckdb
 import pytest
 
 from connector.publishing import publication as publishing
-from connector.publishing.project import Project
 from connector.publishing.project_loader import load_project
 from connector.publishing.publication import PublishResult, publish
 from connector.settings.model import Settings, load_settings
@@ -98,7 +97,7 @@ LONG = "Head of everything"
 
 
 class PublishingAccount:
-    """Account below `folder` with a work file and a small project of models."""
+    """Account below `folder` with a prepared work file and a small project of three models."""
 
     def __init__(self, folder: Path, **given: str) -> None:
         self.folder = folder
@@ -112,28 +111,27 @@ class PublishingAccount:
         self.warehouse.prepare()
 
     def use_project(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Make `publish` use this project instead of the shipped one."""
-        monkeypatch.setattr(publishing, "load_account_project", self.load_project)
-
-    def load_project(self, _: Settings | None = None) -> Project:
-        """Load the project."""
-        return load_project(self.project_folder)
+        """Make `publish` build this account's project instead of the shipped one."""
+        monkeypatch.setattr(
+            publishing, "load_account_project", lambda _: load_project(self.project_folder)
+        )
 
     def settings(self, **more: str) -> Settings:
-        """Return the settings, with additional environment variables if given."""
+        """Return the settings, with the environment variables in `more`."""
         return load_settings({}, {**self.environ, **more}, self.folder)
 
-    def insert_rows(self, table: str, *records: Mapping[str, Any]) -> None:
-        """Insert records into a landing table, or into another table if its schema is given."""
-        name = table if "." in table else f"landing.{table}"
+    def insert_rows(self, table: str, *rows: Mapping[str, Any]) -> None:
+        """Insert rows into a landing table of the work file, or into `schema.table`."""
+        insert_rows(self.warehouse.work, table, *rows)
+
+    def run_sql(self, *statements: str) -> None:
+        """Run SQL statements in the work file."""
         with open_file(self.warehouse.work) as connection:
-            for each in records:
-                marks = ", ".join("?" for _ in each)
-                connection.execute(
-                    f"INSERT INTO {name} ({', '.join(each)}) VALUES ({marks})", list(each.values())
-                )
+            for each in statements:
+                connection.execute(each)
 
     def publish(self, **options: Any) -> PublishResult:
+        """Publish the work file with these options of `publish`."""
         return publish(self.settings(), **options)
 
     @property
@@ -141,7 +139,7 @@ class PublishingAccount:
         return self.warehouse.published
 
     def query(self, sql: str) -> list[dict[str, Any]]:
-        """Query the published file."""
+        """Return the rows of a query on the published file."""
         return rows(self.published_file, sql)
 
     @property
@@ -150,9 +148,20 @@ class PublishingAccount:
         return self.warehouse.read(last_publications, 1)[0]
 
     def list_leftover_files(self) -> list[str]:
-        """Files that a publication must not leave behind."""
+        """Return names of files in the data folder that a publication must not leave behind."""
         kept = ("work.duckdb", "recruitment.duckdb", "publishing.lock")
         return sorted(p.name for p in self.warehouse.folder.iterdir() if p.name not in kept)
+
+
+def insert_rows(work_file: Path, table: str, *rows: Mapping[str, Any]) -> None:
+    """Insert rows into a landing table, or into `schema.table`, of a work file."""
+    name = table if "." in table else f"landing.{table}"
+    with open_file(work_file) as connection:
+        for each in rows:
+            marks = ", ".join("?" for _ in each)
+            connection.execute(
+                f"INSERT INTO {name} ({', '.join(each)}) VALUES ({marks})", list(each.values())
+            )
 
 
 def list_columns(file: Path) -> dict[str, list[str]]:

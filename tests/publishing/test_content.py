@@ -40,7 +40,7 @@ Field = tuple[str, str]
 
 
 class ContentWarehouse:
-    """A work file with content types and items, loaded as by a pull."""
+    """A work file with content types and items in its landing, without a pull."""
 
     checks: Mapping[str, CheckResult]
 
@@ -49,7 +49,7 @@ class ContentWarehouse:
         Warehouse(folder).prepare()
 
     def add_type(self, id: str, slug: str | None, *fields: Field) -> None:
-        """A content type with its fields, in that order."""
+        """Insert a content type with these fields, in this order."""
         with open_file(self.file) as connection:
             connection.execute(
                 "INSERT INTO landing.content_types (id, name, slug) VALUES (?, ?, ?)",
@@ -71,7 +71,7 @@ class ContentWarehouse:
             )
 
     def build_views(self) -> None:
-        """Create the views."""
+        """Build the view of each content type, and keep the results of the checks."""
         built = build(self.file, load_project(), select=SELECTED)
         self.checks = {each.name: each for each in built.checks}
 
@@ -82,7 +82,7 @@ class ContentWarehouse:
             return connection.execute(sql).fetchall()
 
     def read_field_columns(self) -> dict[str, list[str]]:
-        """Return the columns of each view that come from its fields."""
+        """Return for each content view the columns that show fields of its type."""
         found = self.query(
             "SELECT table_name, list(column_name ORDER BY column_index)[8:] "
             "FROM duckdb_columns() WHERE schema_name = 'marts' GROUP BY 1 ORDER BY 1"
@@ -90,7 +90,7 @@ class ContentWarehouse:
         return dict(found)
 
     def read_column(self, view: str, column: str, zone: str = "UTC") -> list[Any]:
-        """Return a column of a view, ordered by the items' ids."""
+        """Return the values of a view's column, ordered by the items' ids."""
         sql = f"SELECT {quoted(column)} FROM marts.{quoted(view)} ORDER BY id"
         return [value for (value,) in self.query(sql, zone)]
 

@@ -45,7 +45,7 @@ TYPES = {
 
 @pytest.fixture
 def extended_agency(agency: PublishingAccount) -> PublishingAccount:
-    """An agency whose API sends undocumented fields of candidates."""
+    """Account whose candidates have fields that the API does not document."""
     for number, fields in enumerate(SENT):
         record = {"id": f"c{number}", "city": "Leeds", **fields}
         agency.insert_rows(

@@ -26,7 +26,10 @@ _STATE = """
 
 
 def choose_kill_points(steps: int, share: int) -> list[int]:
-    """Return the kill points of one share: all steps, or one before and one during the swap."""
+    """Return steps at which to kill a publisher: two random ones, the second near the end.
+
+    With FAULTS=all, return every `SHARES`-th step, starting with this share.
+    """
     if IS_ALL:
         return [*range(1 + share, steps + 1, SHARES)]
     chance = random.Random(f"published {SEED}")
@@ -39,9 +42,8 @@ def choose_kill_points(steps: int, share: int) -> list[int]:
 def test_a_killed_publication_leaves_the_old_or_the_new_file_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, personal: str, share: int
 ) -> None:
-    """Wherever a publisher dies, analysts have the old file or the new one, with landing and marts
-    of one moment and no name that is to be masked; the next one publishes what has landed since,
-    whatever was left lying about, and leaves nothing.
+    """The file has landing and marts of one publication, and no name that must be masked. The next
+    publication succeeds and leaves no other file.
     """
     given = {"CONNECTOR_PUBLISH_PERSONAL": personal, "CONNECTOR_PUBLISH_HASH_KEY": KEY}
     agency = PublishingAccount(tmp_path, **given)
@@ -71,7 +73,7 @@ def test_a_killed_publication_leaves_the_old_or_the_new_file_whole(
 def assert_consistent_file(
     agency: PublishingAccount, personal: str, jobs: tuple[int, ...], message: str
 ) -> None:
-    """Assert that the published file is in one of these states and correctly masked."""
+    """Assert that landing and mart have one of these numbers of jobs, and no unmasked name."""
     (state,) = agency.query(_STATE)
     assert state["landed"] in jobs, message
     assert (state["landed"], 1) == (state["made"], state["people"]), message

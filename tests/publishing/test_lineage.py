@@ -48,7 +48,7 @@ QUERIES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def make_shapes(**more: tuple[str, ...]) -> Shapes:
-    """Return the columns of the small project's tables, all of type text."""
+    """Return the columns of the small project's tables (and `more`), all of type text."""
     names = {
         "landing.jobs": JOB_COLUMNS,
         "seeds.people": ("id", "name", "since"),

@@ -38,7 +38,7 @@ CANDIDATE = {
 
 @pytest.fixture
 def agency_with_person(agency: PublishingAccount) -> PublishingAccount:
-    """An agency with one person in every table that can contain a person."""
+    """Account with the texts of one person in every table that can contain them."""
     agency.insert_rows("candidates", CANDIDATE, {"id": "c2", "email": EMAIL, "first_name": ""})
     agency.insert_rows("history.candidates", {**CANDIDATE, "_version": 1})
     agency.insert_rows("leads", {"id": "l1", "email": EMAIL, "last_name": NAME})
@@ -54,13 +54,13 @@ def agency_with_person(agency: PublishingAccount) -> PublishingAccount:
 
 
 def find_planted_texts(file: Path) -> list[str]:
-    """Return the person's texts that occur in the bytes of a file."""
+    """Return the texts of `PLANTED` that occur in the bytes of a file."""
     held = file.read_bytes()
     return [each for each in PLANTED if each.encode() in held]
 
 
 def publish_masked(agency: PublishingAccount, personal: str, **more: str) -> None:
-    """Publish with a setting for personal fields."""
+    """Publish with a setting for personal fields: keep, hash or drop."""
     agency.environ |= {"CONNECTOR_PUBLISH_PERSONAL": personal, **more}
     agency.publish()
 

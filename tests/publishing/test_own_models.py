@@ -70,14 +70,14 @@ models:
 
 
 def load_own_project(agency: PublishingAccount, settings: Settings) -> Project:
-    """Load the agency's three models and those of its own folder."""
+    """Load the account's three models and those in its folder `my_models`."""
     own_agency = OwnModels(agency.folder / "my_models", settings.models_schema.value)
     return load_project(agency.project_folder, own=own_agency)
 
 
 @pytest.fixture
 def own_agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount:
-    """An agency with one candidate, three models, and a folder for its own models."""
+    """Account with one candidate, a project of three models, and an empty folder for own models."""
     (tmp_path / "my_models").mkdir()
     made = PublishingAccount(tmp_path)
     monkeypatch.setattr(publishing, "load_account_project", partial(load_own_project, made))
@@ -87,7 +87,7 @@ def own_agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAcc
 
 @pytest.fixture
 def shipped_agency(tmp_path: Path) -> PublishingAccount:
-    """An agency with one candidate, the shipped models, and a folder for its own models."""
+    """Account with one candidate, the shipped models, and an empty folder for own models."""
     (tmp_path / "my_models").mkdir()
     made = PublishingAccount(tmp_path, CONNECTOR_MODELS_FOLDER=str(tmp_path / "my_models"))
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
@@ -99,7 +99,7 @@ def shipped_agency(tmp_path: Path) -> PublishingAccount:
 
 
 def write_models(agency: PublishingAccount, **files: str) -> Path:
-    """Write files of own models and return the last path.
+    """Write files to the folder of own models, and return the last path.
 
     Keyword names end in `_yml` or `_sql`, which becomes the file's extension.
     """
@@ -323,7 +323,7 @@ def test_a_missing_models_folder_is_rejected(tmp_path: Path) -> None:
 
 
 def read_settings(folder: Path, text: str, **flags: Any) -> Any:
-    """Read the settings of a project file."""
+    """Load settings from a connector.toml with this text, and from command-line options."""
     (folder / "connector.toml").write_text(text, encoding="utf-8")
     return load_settings(flags, {}, folder)
 
@@ -396,6 +396,7 @@ PAGE = (ROOT / "docs" / "OWN_MODELS.md").read_text(encoding="utf-8")
 
 
 def read_code_blocks(language: str) -> list[str]:
+    """Return the code blocks of one language in docs/OWN_MODELS.md."""
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -28,7 +28,7 @@ KILLS = 20 if IS_ALL else 4
 
 
 def insert_into_two_tables(agency: PublishingAccount, number: int) -> None:
-    """Change two tables together; a file with only one of the changes mixes two states."""
+    """Insert the number into two tables in one transaction, so readers must see both or none."""
     with open_file(agency.warehouse.work) as connection, transaction(connection):
         connection.execute("INSERT INTO landing.jobs (id) VALUES (?)", [f"{number:04}"])
         connection.execute("INSERT INTO sync.events (detail) VALUES (?)", [f"{number:04}"])

@@ -1,8 +1,8 @@
-"""The referee: dbt itself, over the same folder and the same data, makes the same tables.
+"""dbt builds the same tables as the runner, from the same project and data.
 
-dbt has an environment of its own ('make referee'), since it excludes what the tests need. It takes
-its time, so it runs once here, over a few records; `FAULTS=all` takes the demonstration's. Its
-seeds are those that a person is given to fill in, so that its tests pass before anybody has.
+dbt has a separate environment ('make referee'), since its dependencies conflict with the tests'.
+Because dbt is slow, it runs once, with few records; `FAULTS=all` takes as many as the
+demonstration has. The seeds are the copies that a user gets to fill in.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class RunnerAndDbtBuilds:
-    """A file with models built by the runner, and an attached file with models built by dbt."""
+    """Two attached database files: models built by the runner, and the same models built by dbt."""
 
     connection: duckdb.DuckDBPyConnection
     runner: str
@@ -54,7 +54,7 @@ class RunnerAndDbtBuilds:
     folder: Path
 
     def list_tables(self, catalog: str) -> set[tuple[str, str, str]]:
-        """Return schema, name and kind of every table and view in a file."""
+        """Return schema, name and type (table or view) of everything that was built in a file."""
         found = self.connection.execute(
             "SELECT table_schema, table_name, table_type FROM information_schema.tables "
             "WHERE table_catalog = ? AND table_schema IN ('seeds', 'staging', 'marts')",
@@ -63,7 +63,7 @@ class RunnerAndDbtBuilds:
         return set(found)
 
     def list_columns(self, catalog: str) -> list[tuple[str, ...]]:
-        """Return every column in a file with its type."""
+        """Return schema, table, column and data type of every built column in a file."""
         return self.connection.execute(
             "SELECT table_schema, table_name, column_name, data_type "
             "FROM information_schema.columns WHERE table_catalog = ? "
@@ -84,7 +84,7 @@ class RunnerAndDbtBuilds:
 
 @pytest.fixture(scope="module")
 def both_builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerAndDbtBuilds]:
-    """The same loaded data with models built by the runner and by dbt."""
+    """One pulled agency with its models built by the runner and by dbt."""
     folder = tmp_path_factory.mktemp("referee")
     work = pull_agency(folder / "data")
     mine, other = folder / "mine.duckdb", folder / "other.duckdb"
@@ -105,7 +105,7 @@ def both_builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerAndD
 
 
 def pull_agency(folder: Path) -> Path:
-    """Pull a small agency once and return its work file."""
+    """Pull a generated agency into the folder, and return its work file."""
     with Sandbox(counts=COUNTS, rate_limit=60_000) as sandbox:
         settings = load_settings(
             {}, variables(sandbox.base_url, folder, sandbox.key), folder.parent
@@ -115,9 +115,9 @@ def pull_agency(folder: Path) -> Path:
 
 
 def _run_dbt(folder: Path, file: Path) -> None:
-    """Build and test a copy of the shipped folder with dbt in the file.
+    """Build and test a copy of the shipped project with dbt in the file.
 
-    The seeds are those written by `connector models seeds --write`, with rows to be filled in.
+    The seeds are the copies that `connector models seeds --write` makes, not filled in.
     """
     project = folder / "project"
     shutil.copytree(shipped_folder(), project)

@@ -17,7 +17,7 @@ ROWS = "SELECT id, name, since::VARCHAR FROM seeds.people ORDER BY id"
 
 @pytest.fixture
 def seeds_folder(tmp_path: Path) -> Path:
-    """The user's folder of seeds."""
+    """Empty folder for the user's seed files."""
     folder = tmp_path / "seeds"
     folder.mkdir()
     return folder
@@ -26,7 +26,7 @@ def seeds_folder(tmp_path: Path) -> Path:
 def build_with_seed(
     small: SmallProject, seeds_folder: Path, content: bytes
 ) -> list[tuple[object, ...]]:
-    """Build with this content of the user's seed file, and return the rows of the seed."""
+    """Build the seed `people` from a user's file with this content, and return its rows."""
     (seeds_folder / "people.csv").write_bytes(content)
     build(small.file, small.load_project(seeds=seeds_folder), select=["people"])
     return small.query(ROWS)
@@ -79,6 +79,7 @@ def test_an_invalid_seed_row_is_reported_with_its_line_but_no_value(
 def make_unmapped_values(
     small: SmallProject, seeds_folder: Path, *values: str
 ) -> list[UnmappedValues]:
+    """Return these values as ids that the seed `people` does not contain."""
     return [
         UnmappedValues(
             small.load_project(seeds=seeds_folder).seeds["people"], "unmapped_people", values

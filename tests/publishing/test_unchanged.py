@@ -11,7 +11,6 @@ import pytest
 from connector.errors import ModelFailed
 from connector.publishing import publication as publishing
 from connector.publishing.publication import prepare_draft, publish
-from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import last_publications
 from tests.publishing.agency import PublishingAccount
 from tests.tiers import first_fast
@@ -31,7 +30,7 @@ OUTCOME = {
 
 @pytest.fixture
 def agency(agency: PublishingAccount) -> PublishingAccount:
-    """The agency, verified up to noon, with a run, a past and a future booking, and published."""
+    """Published account that was verified at noon, with a run, a past and a future booking."""
     agency.insert_rows("sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": NOON})
     agency.insert_rows("sync.runs", {"run_id": "r1", "started_at": NOON, "outcome": "done"})
     agency.insert_rows("sync.run_resources", OUTCOME)
@@ -49,14 +48,8 @@ def agency(agency: PublishingAccount) -> PublishingAccount:
 
 
 def publish_if_changed(agency: PublishingAccount, **given: str) -> str | None:
-    """Publish if something has changed, and return the outcome."""
+    """Publish if something has changed, with these variables, and return the outcome."""
     return publish(agency.settings(**given), if_changed=True).publication.outcome
-
-
-def run_sql(agency: PublishingAccount, sql: str) -> None:
-    """Execute a statement in the work file."""
-    with open_file(agency.warehouse.work) as connection:
-        connection.execute(sql)
 
 
 def test_an_unchanged_account_is_not_published_again(agency: PublishingAccount) -> None:
@@ -96,7 +89,7 @@ def test_an_unchanged_account_is_not_published_again(agency: PublishingAccount) 
 def test_a_newer_verification_time_alone_is_not_published(
     agency: PublishingAccount, sql: str
 ) -> None:
-    run_sql(agency, sql)
+    agency.run_sql(sql)
 
     assert "unchanged" == publish_if_changed(agency)
 
@@ -130,7 +123,7 @@ def test_a_newer_verification_time_alone_is_not_published(
 def test_changed_records_or_sync_states_are_published_once(
     agency: PublishingAccount, sql: str
 ) -> None:
-    run_sql(agency, sql)
+    agency.run_sql(sql)
 
     assert "published" == publish_if_changed(agency)
     assert "unchanged" == publish_if_changed(agency)
@@ -141,17 +134,17 @@ def test_a_new_day_in_the_time_zone_of_the_account_is_published(agency: Publishi
     """Models compare dates with today: 23:30 in UTC is the next day in Berlin."""
     berlin = {"CONNECTOR_TIME_ZONE": "Europe/Berlin"}
     assert "published" == publish_if_changed(agency, **berlin)
-    run_sql(agency, "DELETE FROM landing.bookings")
+    agency.run_sql("DELETE FROM landing.bookings")
     assert "published" == publish_if_changed(agency, **berlin)
 
-    run_sql(agency, MOVE_PROOF.format("2026-03-04T22:30:00Z"))
+    agency.run_sql(MOVE_PROOF.format("2026-03-04T22:30:00Z"))
     assert "unchanged" == publish_if_changed(agency, **berlin)
-    run_sql(agency, MOVE_PROOF.format("2026-03-04T23:30:00Z"))
+    agency.run_sql(MOVE_PROOF.format("2026-03-04T23:30:00Z"))
     assert "published" == publish_if_changed(agency, **berlin)
 
 
 def test_an_interview_that_started_since_is_published(agency: PublishingAccount) -> None:
-    run_sql(agency, MOVE_PROOF.format("2026-03-04T15:01:00Z"))
+    agency.run_sql(MOVE_PROOF.format("2026-03-04T15:01:00Z"))
 
     assert "published" == publish_if_changed(agency)
 
@@ -231,12 +224,13 @@ def _damage_blocks(agency: PublishingAccount) -> None:
 
 
 def _restore_older_file(agency: PublishingAccount) -> None:
+    """Replace the published file by that of the publication before."""
     older = agency.folder / "older.duckdb"
     shutil.copy(agency.published_file, older)
     agency.publish()
     shutil.copy(older, agency.published_file)
     # Files of two publications often have the same size.
-    run_sql(agency, f"UPDATE sync.publications SET bytes = {agency.published_file.stat().st_size}")
+    agency.run_sql(f"UPDATE sync.publications SET bytes = {agency.published_file.stat().st_size}")
 
 
 def _publish_with_broken_model(agency: PublishingAccount) -> None:
@@ -249,6 +243,7 @@ def _publish_with_broken_model(agency: PublishingAccount) -> None:
 
 
 def _leave_unfinished_publication(agency: PublishingAccount) -> None:
+    """Record a publication that started and did not end."""
     agency.insert_rows(
         "sync.publications", {"publication": "p9", "started_at": "2099-01-01T00:00:00Z"}
     )

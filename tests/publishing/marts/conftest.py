@@ -40,7 +40,14 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedMonth]:
     found.world.connection.close()
 
 
+@pytest.fixture
+def world(tmp_path: Path) -> ModelWorld:
+    """An empty work file that the test fills and builds."""
+    return ModelWorld(tmp_path)
+
+
 def fill_and_build_world(folder: Path, fill: Callable[[ModelWorld], None]) -> Iterator[BuiltWorld]:
+    """Load records with `fill`, build all models, and yield the result until the session ends."""
     world = ModelWorld(folder)
     with world.warehouse.keep_open():
         fill(world)

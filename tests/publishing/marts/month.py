@@ -1,7 +1,7 @@
-"""A simulated month of an agency, which knows its own truth: what `test_month` recomputes from.
+"""A simulated month of an agency with its true records, which `test_month` compares with the marts.
 
-Records change, come back, are opened again and go, in several zones and currencies; the mirror
-looks at most once a day, and sees of all that what there is when it looks.
+Records are created, changed, reopened and deleted in several time zones and currencies. Pulls
+observe them at most once a day.
 """
 
 from __future__ import annotations
@@ -47,25 +47,28 @@ _KINDS = ("interview", "interview", "permanent", "contract", "consultation", "si
 
 
 def format_timestamp(moment: datetime) -> str:
-    """Format the timestamp as worlds write it."""
+    """Format a timestamp as `ModelWorld` reads it, for example "2026-01-12 09:00:00"."""
     return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
 def local_date(moment: datetime, zone: str | None = None) -> date:
-    """Return the date of a timestamp in the time zone, or in the account's if it is unknown."""
+    """Return the date of a timestamp in the time zone, or in the account's if it is not valid."""
     return moment.astimezone(ZoneInfo(zone if zone in _ZONES[1:4] else ZONE)).date()
 
 
 @dataclass
 class SimulatedRecord:
-    """True state of a record: its edits, their times, and when it was deleted."""
+    """A record with its edits (time and changed fields) and the time of its deletion."""
 
     id: str
     edits: list[tuple[datetime, dict[str, Any]]] = field(default_factory=list)
     deleted: datetime | None = None
 
     def state_at(self, moment: datetime) -> dict[str, Any] | None:
-        """Return all fields at the timestamp, with `created` and `updated`; None if absent."""
+        """Return all fields at a time, and when the record was `created` and last `updated`.
+
+        None before the creation and after the deletion.
+        """
         done = [(at, fields) for at, fields in self.edits if at <= moment]
         if not done or (self.deleted is not None and self.deleted <= moment):
             return None
@@ -80,7 +83,7 @@ Month = Mapping[str, list[SimulatedRecord]]
 
 
 def simulate_month(seed: int) -> Month:
-    """Return the true records of a month and of the two months before it."""
+    """Return random records of a month and of the two months before it, by resource."""
     draw = random.Random(seed)
     people = ("u1", "u2", "u3", None)
     companies = [draw_company(draw, n) for n in range(8)]
@@ -96,14 +99,14 @@ def simulate_month(seed: int) -> Month:
 
 
 def draw_pull_times(seed: int) -> list[datetime]:
-    """Return the timestamps of the pulls, which run on most nights."""
+    """Return the times of the pulls, which run in about four of five nights."""
     draw = random.Random(seed + 1)
     nights = [BEGAN + timedelta(days=n) for n in range(31)]
     return [at for at in nights if at == BEGAN or draw.random() < 0.8] + [NOW]
 
 
 def load_month(world: ModelWorld, month: Month, moments: list[datetime]) -> None:
-    """Load the state of the month that each pull observes."""
+    """Load the seeds, and the changes and deletions that each pull observes."""
     world.set_time_zone(ZONE)
     world.write_seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South", "u3,,")
     world.write_seed("holidays", "day,name", *(f"{day},A day" for day in HOLIDAYS))
@@ -137,7 +140,7 @@ def load_month(world: ModelWorld, month: Month, moments: list[datetime]) -> None
 
 
 def is_reread(id: str, place: int) -> bool:
-    """Return True if the pull reads the unchanged record again, as for some companies."""
+    """Return True if this pull reads the unchanged record again, which happens to companies."""
     kind, _, number = id.partition("-")
     return kind == "company" and (place + int(number)) % 3 == 0
 
@@ -146,23 +149,25 @@ def is_reread(id: str, place: int) -> bool:
 
 
 def draw_creation_time(draw: random.Random) -> datetime:
-    """Return a timestamp between 1 January and now, at any time of the day."""
+    """Return a random timestamp of the ninety days since 1 January."""
     return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=draw.randrange(90 * 86_400))
 
 
 def draw_later_times(draw: random.Random, at: datetime, days: float) -> Iterator[datetime]:
-    """Return timestamps after another one, on average so many days apart, until now."""
+    """Yield random timestamps after `at` and before `NOW`, on average so many days apart."""
     while (at := at + timedelta(seconds=60 + int(draw.expovariate(1 / (days * 86_400))))) < NOW:
         yield at
 
 
 def draw_deletion(draw: random.Random, truth: SimulatedRecord, share: float) -> SimulatedRecord:
+    """With this probability, delete the record after its last edit. Return the record."""
     if draw.random() < share:
         truth.deleted = next(draw_later_times(draw, truth.edits[-1][0], 10), None)
     return truth
 
 
 def draw_company(draw: random.Random, number: int) -> SimulatedRecord:
+    """Return a random company, which is deleted with a probability of 40%."""
     fields = {
         "name": f"Client {number}",
         "fee_type": draw.choice(("percentage", "retainer")),
@@ -178,6 +183,7 @@ def draw_company(draw: random.Random, number: int) -> SimulatedRecord:
 
 
 def draw_job(draw: random.Random, number: int, people: tuple[str | None, ...]) -> SimulatedRecord:
+    """Return a random job with changes of its status, assigned to one of `people`."""
     born = draw_creation_time(draw)
     published = born + timedelta(seconds=draw.randrange(3 * 86_400))
     fields = {
@@ -205,6 +211,7 @@ def draw_job(draw: random.Random, number: int, people: tuple[str | None, ...]) -
 def draw_candidate(
     draw: random.Random, number: int, people: tuple[str | None, ...]
 ) -> SimulatedRecord:
+    """Return a random candidate with changes of status and rating, assigned to one of `people`."""
     fields = {
         "status": "new_lead",
         "source": draw.choice(("LinkedIn ", "referral", "", None)),
@@ -225,6 +232,7 @@ def draw_candidate(
 def draw_booking(
     draw: random.Random, number: int, people: tuple[str | None, ...]
 ) -> SimulatedRecord:
+    """Return a random booking with changes of its status or end, assigned to one of `people`."""
     born = draw_creation_time(draw)
     kind = draw.choice(_KINDS)
     start = born + timedelta(seconds=draw.randrange(50 * 86_400))
@@ -264,6 +272,7 @@ def draw_booking(
 
 
 def draw_lead(draw: random.Random, number: int, people: tuple[str | None, ...]) -> SimulatedRecord:
+    """Return a random lead with changes of its status, assigned to one of `people`."""
     fields = {
         "status": draw.choice(("lead", "prospect")),
         "lead_status_id": draw.choice(("s1", "s1", "s2", "s3")),

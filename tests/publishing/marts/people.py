@@ -1,17 +1,15 @@
-"""A world of candidates in the pipeline, and of leads: what every test in `test_people` rests on.
+"""Records of candidates in the pipeline, and of leads, for `test_people`.
 
-The mirror's first look is on 5 January 2026 at 09:00; now is 6 March 2026 at 00:00.
+The first pull is on 5 January 2026 at 09:00; now is 6 March 2026 at 00:00.
 """
 
 from __future__ import annotations
 
-from tests.publishing.marts.world import ModelWorld
-
-NOW = "2026-03-06 00:00"
+from tests.publishing.marts.world import NOW, ModelWorld
 
 
 def load_people(world: ModelWorld) -> None:
-    """Load candidates, leads and content."""
+    """Load candidates, leads and content, pull by pull."""
     world.write_seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South")
     world.write_seed(
         "lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won", "s3,Lost,lost"
@@ -131,7 +129,7 @@ def load_february(world: ModelWorld) -> None:
 
 
 def load_content(world: ModelWorld) -> None:
-    """Load posts with a deleted one, pages without a name, and a deleted type with its item."""
+    """Load posts, one of them deleted, pages without a name, and a deleted type with its item."""
     world.run_sql(
         """
         INSERT INTO landing.content_types (id, name, slug, is_active, _deleted_at) VALUES

@@ -1,4 +1,4 @@
-"""The simulated month with its file, and what pandas makes of the simulation's own truth."""
+"""A simulated month with its marts, and the same figures computed with pandas from true records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STANDING = ("scheduled", "confirmed", "in_progress", "completed")
 
 
 class SimulatedMonth:
-    """A simulated month: its published file, and its true values computed with pandas."""
+    """A simulated month: its marts, and its true values computed with pandas."""
 
     def __init__(self, folder: Path) -> None:
         self.month, self.pull_times = made.simulate_month(SEED), made.draw_pull_times(SEED)
@@ -41,13 +41,13 @@ class SimulatedMonth:
         self.placements = self._placements_with_fees()
 
     def mart(self, name: str, where: str = "true") -> Frame:
-        """Return a mart with its date columns as dates."""
+        """Return the rows of a mart that meet an SQL condition."""
         found = self.world.connection.execute(f"FROM marts.{name} WHERE {where}")
         names = [each[0] for each in found.description or ()]
         return pd.DataFrame(found.fetchall(), columns=names, dtype=object)
 
     def existing_records(self, name: str) -> Frame:
-        """Return the resource's records that are not deleted, by id."""
+        """Return the records of a resource that are not deleted at the end of the month, by id."""
         rows = {each.id: each.state_at(NOW) for each in self.month[name]}
         return _make_frame({id: row for id, row in rows.items() if row})
 
@@ -61,6 +61,7 @@ class SimulatedMonth:
         return _make_frame(seen)
 
     def _classified_bookings(self) -> Frame:
+        """Return existing bookings with local dates, their consultant, and what each counts as."""
         frame = self.existing_records("bookings")
         for name in ("start", "end"):
             moments = [
@@ -99,7 +100,7 @@ class SimulatedMonth:
         return frame
 
     def _placements_with_fees(self) -> Frame:
-        """Return placements with their day, client, currency and fee."""
+        """Return the bookings that are placements, with day, client, currency and fee."""
         frame = self.bookings[self.bookings.counts_as == "placement"].copy()
         jobs = self.jobs.reindex(frame.job_id).set_index(frame.index)
         frame["client"] = frame.company_id.fillna(jobs.company_id)
@@ -132,7 +133,7 @@ class SimulatedMonth:
         return self._with_contract_states(frame)
 
     def _with_contract_states(self, frame: Frame) -> Frame:
-        """Return placements with the day each contract was seen completed, and its last day."""
+        """Add the state of each contract, its last day, and the day a pull saw it completed."""
         visits = self.observed_visits("bookings")
         done = visits[visits.left_by.isna() & (visits.status == "completed")].set_index("id")
         frame["completed_on"] = [
@@ -158,7 +159,7 @@ class SimulatedMonth:
         return frame
 
     def last_read_at(self, company: str) -> datetime:
-        """Return the time at which a pull last read the company."""
+        """Return the time of the last pull that read this company."""
         (truth,) = (each for each in self.month["companies"] if each.id == company)
         times = []
         before = None
@@ -172,7 +173,7 @@ class SimulatedMonth:
         return times[-1]
 
     def last_changed_at(self, company: str) -> datetime | None:
-        """Return when a job or booking of the company last changed or was found deleted."""
+        """Return when a job or booking of the company last changed or was found deleted, if any."""
         found = []
         for each in (*self.month["jobs"], *self.month["bookings"]):
             shown = [(at, each.state_at(at)) for at in self.pull_times]
@@ -184,7 +185,7 @@ class SimulatedMonth:
         return max(found, default=None)
 
     def observed_visits(self, resource: str) -> Frame:
-        """Return the visits to statuses that the pulls observed, of all observed records."""
+        """Return the records' stays in statuses, as far as the pulls observed them."""
         rows = [
             row for each in self.month[resource] for row in _observe_visits(each, self.pull_times)
         ]
@@ -192,12 +193,16 @@ class SimulatedMonth:
 
 
 def _make_frame(rows: dict[str, dict[str, Any]]) -> Frame:
-    """Return the records by id, with None for absent fields."""
+    """Return a frame of the records, with their ids as index."""
     return pd.DataFrame([*rows.values()], index=[*rows], dtype=object)
 
 
 def _is_placement(frame: Frame) -> Frame:
-    """Return placements that are not cancelled; of rescheduled ones the latest."""
+    """Return for each booking True if it counts as a placement.
+
+    Cancelled bookings do not count. Of rescheduled ones for the same candidate and job, the latest
+    counts if no other booking does.
+    """
     kinds = frame.booking_type.isin(("permanent", "contract"))
     stands = kinds & frame.status.isin(STANDING)
     key = frame.booking_type + frame.candidate_id + frame.job_id
@@ -207,7 +212,7 @@ def _is_placement(frame: Frame) -> Frame:
 
 
 def _observe_visits(truth: SimulatedRecord, looks: list[datetime]) -> Iterator[dict[str, Any]]:
-    """Return the visits to statuses that the pulls observed for one record."""
+    """Yield one record's stays in statuses, as far as the pulls observed them."""
     visit: dict[str, Any] | None = None
     number, seen, updated = 0, None, None
     for at in looks:
@@ -234,7 +239,7 @@ def _observe_visits(truth: SimulatedRecord, looks: list[datetime]) -> Iterator[d
 
 
 def normalize_value(value: Any) -> Any:
-    """Return the value in a comparable form: dates, booleans, rounded numbers, or None."""
+    """Convert missing values to None and numbers to floats of four decimals, for comparisons."""
     if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
         return None
     if isinstance(value, pd.Timestamp | datetime):
@@ -247,13 +252,13 @@ def normalize_value(value: Any) -> Any:
 
 
 def sorted_rows(frame: Frame, *columns: str) -> list[tuple[Any, ...]]:
-    """Return the rows of these columns, sorted."""
+    """Return the normalized values of these columns, row by row and sorted."""
     found = [tuple(map(normalize_value, row)) for row in frame[[*columns]].itertuples(index=False)]
     return sorted(found, key=repr)
 
 
 def assert_same_rows(mart: Frame, truth: Frame, *columns: str) -> None:
-    """Assert that the mart has the truth's rows in these columns, and at least one."""
+    """Assert that mart and truth have the same rows in these columns, and at least one."""
     assert len(truth)
     assert sorted_rows(truth, *columns) == sorted_rows(mart, *columns)
 
@@ -264,7 +269,7 @@ def first_of_month(day: Any) -> Any:
 
 
 def days_between(begins: Any, ends: Any) -> float:
-    """Return the days between two timestamps, at least 0."""
+    """Return the number of days between two timestamps as a fraction, at least 0."""
     return float(max(0.0, (ends - begins).total_seconds() / 86_400))
 
 

@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 
 from connector.publishing.project import shipped_folder
-from tests.publishing.marts.world import BuiltWorld, ModelWorld
+from tests.publishing.marts.world import BORN, ModelWorld, build_models, make_january_booking
 from tests.repository import ROOT
-
-NOW = "2026-03-06 00:00"
-BORN = {"created": "2025-06-01 09:00"}
 
 RULES: Mapping[str, tuple[str, str]] = {
     "held": ("is_held", r"status\s*=\s*'completed'\s*then\s*'held'"),
@@ -29,6 +26,7 @@ RULES: Mapping[str, tuple[str, str]] = {
 
 
 def _read_files(folder: Path, pattern: str) -> dict[str, str]:
+    """Return the text of each file below the folder that matches the pattern, by name."""
     return {path.name: path.read_text("utf-8") for path in sorted(folder.rglob(pattern))}
 
 
@@ -64,33 +62,15 @@ def test_staging_views_compute_shared_columns_with_the_same_expression() -> None
 # -- interviews and contracts ----------------------------------------------------------------------
 
 
-def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]:
-    """Return a booking created in January."""
-    shown = {"created": "2026-01-05 09:00", "booking_type": kind, "status": status}
-    return {**shown, "start_datetime": start, "end_datetime": None, **fields}
-
-
-def build_models(world: ModelWorld) -> BuiltWorld:
-    """Build the models as of `NOW` and assert that no check blocks publishing."""
-    world.mark_verified(NOW)
-    found = world.build()
-    assert () == found.built.blocking
-    return found
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> ModelWorld:
-    """A world without records."""
-    return ModelWorld(tmp_path)
-
-
 def test_a_future_interview_does_not_count_as_interviewed(world: ModelWorld) -> None:
     who = {"candidate_id": "ann", "job_id": "job"}
     world.load_details(
         "2026-03-01 09:00",
         candidates={"ann": {**BORN, "status": "interviewing", "source": "referral"}},
         jobs={"job": {**BORN, "status": "published"}},
-        bookings={"soon": booking("interview", "2026-03-20T09:00:00Z", "scheduled", **who)},
+        bookings={
+            "soon": make_january_booking("interview", "2026-03-20T09:00:00Z", "scheduled", **who)
+        },
     )
     shown = build_models(world)
 
@@ -114,7 +94,7 @@ def test_a_completed_contract_has_no_running_days_or_future_fees(world: ModelWor
     def contract(status: str, ends: str | None) -> dict[str, Any]:
         # Monday.
         start = "2026-02-02T09:00:00Z"
-        return booking("contract", start, status, end_datetime=ends, day_rate=100)
+        return make_january_booking("contract", start, status, end_datetime=ends, day_rate=100)
 
     future = "2026-06-30T17:00:00Z"
     world.load_details(
@@ -199,7 +179,9 @@ def test_a_client_without_filled_jobs_stays_in_the_ranking(world: ModelWorld) ->
         "2026-03-01 09:00",
         companies={id: {**BORN, "name": id} for id in ("none", "some")},
         jobs={"a": {**opened, "company_id": "none"}, "b": {**opened, "company_id": "some"}},
-        bookings={"p": booking("permanent", "2026-02-20T09:00:00Z", "confirmed", job_id="b")},
+        bookings={
+            "p": make_january_booking("permanent", "2026-02-20T09:00:00Z", "confirmed", job_id="b")
+        },
     )
     shown = build_models(world)
 
@@ -235,7 +217,9 @@ def test_counters_are_compared_only_if_read_after_the_last_change(world: ModelWo
     )
     # A placement whose booking names no company counts for no counter of the platform's.
     more = {**job, "created": "2026-02-19 09:00"}
-    placed = booking("permanent", "2026-02-10T09:00:00Z", "confirmed", job_id="job-read")
+    placed = make_january_booking(
+        "permanent", "2026-02-10T09:00:00Z", "confirmed", job_id="job-read"
+    )
     world.load_details(
         "2026-02-20 09:00",
         jobs={f"more-{id}": {**more, "company_id": id} for id in ("late", "read", "wrong")},

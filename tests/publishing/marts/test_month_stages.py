@@ -68,7 +68,10 @@ def test_true_days_in_stage_are_within_the_bounds(month: SimulatedMonth) -> None
 
 
 def observed_visits_with_days(month: SimulatedMonth) -> Frame:
-    """Return the visits with their days, rounded to two decimals as in the mart."""
+    """Return candidates' visits to stages with `days` in the stage and days until the `first` pull.
+
+    Days are rounded to two decimals, as in the mart.
+    """
     visits = month.observed_visits("candidates")
     ends = [
         left or max(NOW, at) for left, at in zip(visits.left_at, visits.entered_before, strict=True)
@@ -157,7 +160,7 @@ def test_stage_conversions_and_offers_equal_the_truth(month: SimulatedMonth) -> 
 
 
 def find_offers(group: Frame) -> Iterator[tuple[str, str]]:
-    """Return one candidate's offers, each with its month and outcome."""
+    """Yield month and outcome of each offer in one candidate's visits to stages."""
     steps: list[Any] = []
     for visit in group.itertuples():
         if visit.status != "on_hold" and (not steps or steps[-1].status != visit.status):
@@ -245,7 +248,10 @@ OVER = ("filled", "closed", "cancelled")
 def find_openings(
     group: Frame, published: datetime | None, created: datetime
 ) -> list[tuple[int, date, list[Any]]]:
-    """Return a job's openings with number, days and visits, without those that were only drafts."""
+    """Return number, first day and visits of each opening in one job's visits to statuses.
+
+    A job that was never published has no opening.
+    """
     parts: list[list[Any]] = [[]]
     for visit in group.sort_values("number").itertuples():
         if parts[-1] and parts[-1][-1].status in OVER and visit.status not in OVER:

@@ -41,17 +41,17 @@ NAMED = {
 
 
 def sum_of(column: str) -> Aggregate:
-    """Return a function that sums the column."""
+    """Return an aggregate: the sum of a column."""
     return lambda rows: int(rows[column].sum())
 
 
 def ratio_of(part: str, whole: str) -> Aggregate:
-    """Return a function that divides one column's sum by another's; None for zero rows."""
+    """Return an aggregate: the sum of `part` divided by that of `whole`, None if it is zero."""
     return lambda rows: rows[part].sum() / rows[whole].sum() if rows[whole].sum() else None
 
 
 def quantiles_of(column: str) -> dict[str, Aggregate]:
-    """Return a function that computes the quantiles of the known days and their number."""
+    """Return the aggregates of a column of days by their names in the mart."""
 
     def quantile(part: float) -> Aggregate:
         def found(rows: Frame) -> Any:
@@ -67,7 +67,7 @@ def quantiles_of(column: str) -> dict[str, Aggregate]:
 def aggregate_facts(
     facts: Frame, dimensions: tuple[str, ...], sums: Mapping[str, Aggregate]
 ) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
-    """Return the sums of the facts for each dimension and member."""
+    """Yield (dimension, id, name) and the aggregates of each group of facts."""
     for group_by in dimensions:
         columns = NAMED.get(group_by, (group_by,))
         groups = facts.groupby([*columns], dropna=False) if columns else [((), facts)]
@@ -86,7 +86,7 @@ def assert_sums(
     dimensions: tuple[str, ...],
     sums: Mapping[str, Aggregate],
 ) -> None:
-    """Assert that the mart has exactly the members and values of the facts, to two decimals."""
+    """Assert that the mart has one row per group of facts, with its aggregates to two decimals."""
     has_id = "group_id" in month.mart(mart).columns
     shown = {
         (row.group_by, normalize_value(row.group_id) if has_id else None, row.group_name): [
@@ -104,7 +104,7 @@ def assert_sums(
 
 
 def with_month_of(facts: Frame, column: str) -> Frame:
-    """Return the facts with the month of the column as text."""
+    """Return the facts with a column `month`, for example "2026-03", of the dates in a column."""
     named = [f"{day:%Y-%m}" if isinstance(day, date) else "unknown" for day in facts[column]]
     return facts.assign(month=named)
 

@@ -76,7 +76,7 @@ def test_candidate_journeys_equal_the_truth(month: SimulatedMonth) -> None:
 
 
 def list_open_work(month: SimulatedMonth) -> Iterator[tuple[Any, str, int]]:
-    """Return all open work as rows of consultant, kind and number of positions."""
+    """Yield consultant, kind and number of open positions for each item of open work."""
     for id, job in month.jobs.iterrows():
         if job.status in ("published", "on_hold"):
             number = sum(month.placements.job_id == id)
@@ -116,7 +116,7 @@ def test_consultant_loads_equal_the_truth(month: SimulatedMonth) -> None:
 
 @pytest.fixture(scope="module")
 def placement_outcomes(month: SimulatedMonth) -> Frame:
-    """Every placement that was observed as agreed, with its outcome."""
+    """Every placement that a pull observed as agreed, and what became of it."""
     visits = month.observed_visits("bookings")
     agreed_ids = set(visits[visits.status.isin(STANDING)].id)
     last = visits[visits.left_by.isna()].set_index("id")

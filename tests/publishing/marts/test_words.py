@@ -5,46 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from connector.publishing.build import build
 from connector.publishing.project_loader import load_project
 from connector.publishing.publication import publish
 from connector.settings.model import load_settings
 from tests.catalog.document import list_quoted_words, read_tables
-from tests.publishing.marts.world import BuiltWorld, ModelWorld
+from tests.publishing.marts.world import (
+    BORN,
+    BuiltWorld,
+    ModelWorld,
+    build_models,
+    make_january_booking,
+)
 from tests.support.agency import rows
 
-NOW = "2026-03-06 00:00"
 PAGE = Path(__file__).parents[3] / "docs" / "MARTS.md"
-BORN = {"created": "2025-06-01 09:00"}
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> ModelWorld:
-    """A world without records."""
-    return ModelWorld(tmp_path)
-
-
-def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]:
-    """Return a booking, created in January, of its own candidate and job."""
-    shown = {"created": "2026-01-05 09:00", "booking_type": kind, "status": status}
-    return {**shown, "start_datetime": start, "end_datetime": None, **fields}
-
-
-def build_models(world: ModelWorld, *models: str) -> BuiltWorld:
-    """Build models and their parents as of `NOW` and assert that no check blocks publishing."""
-    world.mark_verified(NOW)
-    found = world.build(*models)
-    assert () == found.built.blocking
-    return found
 
 
 # -- days ------------------------------------------------------------------------------------------
 
 
 def load_late_evening_records(world: ModelWorld) -> None:
-    """Load records of an evening that is the next day in UTC."""
+    """Load records whose date differs between UTC and their own time zone."""
     contract: dict[str, Any] = {
         "all_day": True,
         "placement_fee": 100,
@@ -55,17 +37,23 @@ def load_late_evening_records(world: ModelWorld) -> None:
     world.load_details(
         "2026-03-01 09:00",
         bookings={
-            "berlin": booking("contract", eve, "confirmed", timezone="Europe/Berlin", **contract),
-            "unsaid": booking("contract", eve, "confirmed", **contract),
-            "nowhere": booking("contract", eve, "confirmed", timezone="Mars/Olympus", **contract),
-            "london": booking("contract", eve, "confirmed", timezone="Europe/London", **contract),
-            "york": booking(
+            "berlin": make_january_booking(
+                "contract", eve, "confirmed", timezone="Europe/Berlin", **contract
+            ),
+            "unsaid": make_january_booking("contract", eve, "confirmed", **contract),
+            "nowhere": make_january_booking(
+                "contract", eve, "confirmed", timezone="Mars/Olympus", **contract
+            ),
+            "london": make_january_booking(
+                "contract", eve, "confirmed", timezone="Europe/London", **contract
+            ),
+            "york": make_january_booking(
                 *("contract", "2026-01-01T00:00:00Z", "confirmed"),
                 timezone="America/New_York",
                 **contract,
             ),
             # Half past eleven in the evening of the last of February, in New York.
-            "met": booking(
+            "met": make_january_booking(
                 *("interview", "2026-03-01T04:30:00Z", "completed"), timezone="America/New_York"
             ),
         },
@@ -229,13 +217,15 @@ def load_bookings(world: ModelWorld, status: str) -> None:
         jobs={id: {**BORN, "status": "published"} for id in (f"j-{status}", f"k-{status}")},
         leads={f"l-{status}": {**BORN, "status": "lead"}},
         bookings={
-            f"soon-{status}": booking("interview", soon, status, **parties),
-            f"past-{status}": booking("interview", past, status, **other),
-            f"p-{status}": booking(
+            f"soon-{status}": make_january_booking("interview", soon, status, **parties),
+            f"past-{status}": make_january_booking("interview", past, status, **other),
+            f"p-{status}": make_january_booking(
                 "permanent", "2025-12-01T09:00:00Z", status, placement_fee=100, **parties
             ),
-            f"contract-{status}": booking("contract", past, status, **ends, **other),
-            f"talk-{status}": booking("consultation", past, status, lead_id=f"l-{status}"),
+            f"contract-{status}": make_january_booking("contract", past, status, **ends, **other),
+            f"talk-{status}": make_january_booking(
+                "consultation", past, status, lead_id=f"l-{status}"
+            ),
         },
     )
 
@@ -290,7 +280,7 @@ def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
 
 def test_a_parallel_contract_is_not_the_next_booking(world: ModelWorld) -> None:
     def contract(who: str, job: str, start: str, end: str) -> dict[str, Any]:
-        return booking(
+        return make_january_booking(
             *("contract", f"{start}T09:00:00Z", "confirmed"),
             candidate_id=who,
             job_id=job,
@@ -337,8 +327,12 @@ def test_deleted_clients_api_counters_and_currencies_are_shown(world: ModelWorld
             "j4": {**BORN, "status": "closed", "company_id": "never landed"},
         },
         bookings={
-            "p1": booking("permanent", "2026-02-02T09:00:00Z", "confirmed", job_id="j1"),
-            "p2": booking("permanent", "2026-02-02T09:00:00Z", "scheduled", job_id="j3"),
+            "p1": make_january_booking(
+                "permanent", "2026-02-02T09:00:00Z", "confirmed", job_id="j1"
+            ),
+            "p2": make_january_booking(
+                "permanent", "2026-02-02T09:00:00Z", "scheduled", job_id="j3"
+            ),
         },
     )
     world.load_deletions("2026-03-01 09:00", companies=("gone",))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -79,8 +79,5 @@ def test_a_fault_in_the_history_rules_is_detected(
 ) -> None:
     ablation(monkeypatch)
 
-    assert any(_has_history_error(run(name + SMALL, seed).wrong) for seed in range(20))
-
-
-def _has_history_error(wrong: Iterable[str]) -> bool:
-    return any(each.startswith("history") for each in wrong)
+    found = (wrong for seed in range(20) for wrong in run(name + SMALL, seed).wrong)
+    assert any(each.startswith("history") for each in found)

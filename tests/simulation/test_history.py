@@ -27,7 +27,7 @@ clock that steps.
 
 @pytest.mark.parametrize("name", first_fast(LANDED, 3))
 def test_the_history_of_a_warehouse_follows_the_rules(name: str) -> None:
-    verdicts = [run(name + SMALL, seed, lands=True) for seed in seeds(8 if IS_ALL else 1)]
+    verdicts = [run(name + SMALL, seed, with_warehouse=True) for seed in seeds(8 if IS_ALL else 1)]
 
     assert [] == [str(each) for each in verdicts if each.wrong]
 

@@ -63,7 +63,7 @@ def _key(resource: Declaration) -> str:
 
 def _passed_on(fields: Iterable[Field], key: str) -> Iterator[str]:
     for each in fields:
-        if each.kind is not Kind.PARTS:
+        if each.kind is not Kind.ARRAY:
             yield f"id as {key}_id" if each.name == "id" else each.name
 
 

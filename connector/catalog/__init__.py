@@ -51,7 +51,7 @@ def references(resource: Declaration) -> dict[str, str]:
     return {name: REFERENCES[name] for name in resource.fields if name in REFERENCES}
 
 
-def _parents_first() -> Iterator[str]:
+def _sort_parents_first() -> Iterator[str]:
     listed: set[str] = set()
 
     def parents_first(name: str) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _parents_first() -> Iterator[str]:
         yield from parents_first(name)
 
 
-REFERRED_FIRST = tuple(_parents_first())
+REFERRED_FIRST = tuple(_sort_parents_first())
 """Names of all resources. A resource comes after the resources that it refers to."""
 
 

@@ -46,8 +46,8 @@ class Kind(StrEnum):
     BOOL = "bool"
     DATE = "date"
     DATETIME = "datetime"
-    PARTS = "array"
-    VALUES = "object"
+    ARRAY = "array"
+    OBJECT = "object"
 
 
 KINDS: Mapping[Any, Kind] = {
@@ -82,7 +82,7 @@ def is_redacted(value: Any) -> bool:
     return isinstance(value, list | tuple) and any(map(is_redacted, value))
 
 
-def read_datetime(value: Any) -> datetime:
+def parse_datetime(value: Any) -> datetime:
     """Return an ISO 8601 timestamp as an aware datetime; UTC if it has no offset (API).
 
     Raises `ValueError` or `TypeError`.
@@ -93,11 +93,11 @@ def read_datetime(value: Any) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _read_string(value: Any) -> str:
+def _parse_string(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _read_number(value: Any) -> float:
+def _parse_number(value: Any) -> float:
     if isinstance(value, bool):
         raise TypeError
     number = float(value)
@@ -106,7 +106,7 @@ def _read_number(value: Any) -> float:
     return number
 
 
-def _read_integer(value: Any) -> int:
+def _parse_integer(value: Any) -> int:
     if isinstance(value, bool):
         raise TypeError
     # Only fractions are converted through float: a large integer would lose its last digits.
@@ -118,26 +118,26 @@ def _read_integer(value: Any) -> int:
     return whole
 
 
-def _read_bool(value: Any) -> bool:
+def _parse_bool(value: Any) -> bool:
     if value in (True, False):
         return bool(value)
     raise ValueError
 
 
-def _read_date(value: Any) -> date:
+def _parse_date(value: Any) -> date:
     if not isinstance(value, str):
         raise TypeError
     # A datetime is cut to its date because some serialisers add midnight.
     return date.fromisoformat(value[:10])
 
 
-def _read_parts(value: Any) -> list[dict[str, Any]]:
+def _parse_array(value: Any) -> list[dict[str, Any]]:
     if isinstance(value, list) and all(isinstance(v, dict) for v in value):
         return value
     raise TypeError
 
 
-def _read_values(value: Any) -> dict[str, Any]:
+def _parse_object(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
     # Some serialisers write an empty map as an empty array.
@@ -147,15 +147,15 @@ def _read_values(value: Any) -> dict[str, Any]:
 
 
 _READERS: Mapping[Kind, Callable[[Any], Any]] = {
-    Kind.STRING: _read_string,
-    Kind.UUID: _read_string,
-    Kind.NUMBER: _read_number,
-    Kind.INTEGER: _read_integer,
-    Kind.BOOL: _read_bool,
-    Kind.DATE: _read_date,
-    Kind.DATETIME: read_datetime,
-    Kind.PARTS: _read_parts,
-    Kind.VALUES: _read_values,
+    Kind.STRING: _parse_string,
+    Kind.UUID: _parse_string,
+    Kind.NUMBER: _parse_number,
+    Kind.INTEGER: _parse_integer,
+    Kind.BOOL: _parse_bool,
+    Kind.DATE: _parse_date,
+    Kind.DATETIME: parse_datetime,
+    Kind.ARRAY: _parse_array,
+    Kind.OBJECT: _parse_object,
 }
 
 
@@ -199,11 +199,11 @@ class DataSubject:
     emails: tuple[str, ...] = ()
     phones: tuple[str, ...] = ()
     names: tuple[tuple[str, ...], ...] = ()
-    is_whole: bool = False
+    is_record: bool = False
     is_office: bool = False
 
     @property
-    def is_elsewhere(self) -> bool:
+    def is_other_person(self) -> bool:
         """Return True if the person is not the record but its contact or a referenced record."""
         return not self.is_office and self.ids != ("id",)
 
@@ -216,7 +216,7 @@ def person_subject(about: str) -> DataSubject:
         emails=("email",),
         phones=("phone", "mobile"),
         names=(("first_name", "last_name"),),
-        is_whole=True,
+        is_record=True,
     )
 
 
@@ -303,7 +303,7 @@ class Field:
     personal: Personal | None
     prose: bool
     lines: Lines | None
-    part: type[Record] | None
+    element_type: type[Record] | None
 
     @property
     def is_prose(self) -> bool:
@@ -329,7 +329,7 @@ class Field:
         """Return True if the API computes the value for each response, such as a count."""
         return self.kind is Kind.INTEGER and not self.create.accepted
 
-    def read(self, value: Any) -> tuple[Any, str | None]:
+    def parse(self, value: Any) -> tuple[Any, str | None]:
         """Read one value of a response: return the value and a problem or None. Never raises.
 
         A value that cannot be read as the kind of the field results in `(None, problem)`; the raw
@@ -341,15 +341,15 @@ class Field:
             read = parse_value(self.kind, value)
         except (ValueError, TypeError, OverflowError):
             return None, f"is not of the type {self.kind}"
-        if self.part is not None:
-            return tuple(self.part(each) for each in read), None
+        if self.element_type is not None:
+            return tuple(self.element_type(each) for each in read), None
         if self.values and read not in self.values:
             return read, "is not a documented value"
         return read, None
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class FieldDescriptor:
     """Descriptor of a field: the value on a record, the field on its class."""
 
     field: Field
@@ -366,7 +366,7 @@ class Attribute:
             raise AttributeError(f"{name!r} is taken by requests and never shown by the API")
         if record.is_item and not self.field.listed:
             raise AttributeError(f"{name!r} is not in a list item; get the record by id to see it")
-        return self.field.read(record.raw.get(name))[0]
+        return self.field.parse(record.raw.get(name))[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,9 +466,9 @@ def make_field(name: str, draft: FieldArguments, annotation: Any) -> Field:
     if origin is Literal:
         kind, choices = Kind.STRING, get_args(annotation)
     elif origin is tuple:
-        kind, part = Kind.PARTS, get_args(annotation)[0]
+        kind, part = Kind.ARRAY, get_args(annotation)[0]
     elif origin is not None and issubclass(origin, Mapping):
-        kind = Kind.VALUES
+        kind = Kind.OBJECT
     else:
         kind = KINDS[annotation]
     return Field(
@@ -488,5 +488,5 @@ def make_field(name: str, draft: FieldArguments, annotation: Any) -> Field:
         personal=draft.personal,
         prose=draft.prose,
         lines=draft.lines,
-        part=part,
+        element_type=part,
     )

@@ -32,10 +32,10 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_type_hints
 
 from connector.catalog.aliases import SHARED_ALIASES
 from connector.catalog.field import (
-    Attribute,
     DataSubject,
     Field,
     FieldArguments,
+    FieldDescriptor,
     FieldInput,
     Filter,
     Rule,
@@ -90,14 +90,14 @@ class Page(Generic[I_co]):
     received_at: datetime | None = None
 
     @property
-    def dated_at(self) -> datetime:
+    def timestamp(self) -> datetime:
         """Time of the page by the server clock, or by the local clock if that is unknown."""
         moment = self.served_at or self.received_at
         assert moment is not None, "nobody noted when the page came"
         return moment
 
     @property
-    def ahead_seconds(self) -> float | None:
+    def server_ahead_seconds(self) -> float | None:
         """Seconds by which the server clock is ahead; None if one of the clocks is unknown."""
         if self.received_at is None or self.served_at is None:
             return None
@@ -113,19 +113,19 @@ class Page(Generic[I_co]):
         """Return True if no page follows, by the rows and the total of this response."""
         return self.ends_list(0)
 
-    def ends_list(self, offset: int) -> bool:
-        """Return True if no page follows in a list that has `offset` more rows than its total."""
-        return not self.is_full or self.page * self.per_page >= self.length(offset)
+    def ends_list(self, total_error: int) -> bool:
+        """Return True if no page follows in a list of `total` plus `total_error` records."""
+        return not self.is_full or self.page * self.per_page >= self.record_count(total_error)
 
-    def length(self, offset: int) -> int:
+    def record_count(self, total_error: int) -> int:
         """Return the number of records in the list: by its rows if it ends here, else by its total
-        plus `offset`.
+        plus `total_error`.
 
-        An offset that results in fewer records than the pages show is outdated and ignored.
+        A `total_error` that results in fewer records than the pages show is outdated and ignored.
         """
         if not self.is_full:
             return self.count
-        length = self.total + offset
+        length = self.total + total_error
         return length if length >= self.page * self.per_page else self.total
 
     @property
@@ -136,7 +136,7 @@ class Page(Generic[I_co]):
         return (self.page - 1) * self.per_page + len(self.items)
 
     @property
-    def offset(self) -> int | None:
+    def total_error(self) -> int | None:
         """Rows of the list beyond its total; None if the page does not show them.
 
         A full page does not show the end of the list. An empty page does not show how many rows
@@ -180,7 +180,7 @@ class Record:
         drafts = {n: d for n, d in vars(cls).items() if isinstance(d, FieldArguments)}
         for name, draft in drafts.items():
             fields[name] = make_field(name, draft, hints[name])
-            setattr(cls, name, Attribute(fields[name]))
+            setattr(cls, name, FieldDescriptor(fields[name]))
         cls.fields_declared = types.MappingProxyType(fields)
 
     def __repr__(self) -> str:
@@ -254,7 +254,7 @@ class Declaration:
         return tuple(f for f in self.fields.values() if not f.write_only)
 
     @property
-    def lists_cursor(self) -> bool:
+    def lists_updated_at(self) -> bool:
         """Return True if list items show `updated_at`, so that a comparison needs no detail."""
         return self.fields["updated_at"].listed
 
@@ -317,7 +317,9 @@ class Resource(Record):
     ) -> None:
         super().__init_subclass__()
         fields = cls.fields_declared
-        _check_names(name, fields, *natural_keys, found_by, aliases, *(o.fields for o in subjects))
+        _check_field_names(
+            name, fields, *natural_keys, found_by, aliases, *(o.fields for o in subjects)
+        )
         cls.declaration = Declaration(
             name=name,
             section=section,
@@ -344,7 +346,7 @@ class Resource(Record):
         )
 
 
-def _check_names(resource: str, fields: Mapping[str, Field], *groups: Iterable[str]) -> None:
+def _check_field_names(resource: str, fields: Mapping[str, Field], *groups: Iterable[str]) -> None:
     for name in {name for group in groups for name in group} - fields.keys():
         raise UnknownName(f"field of {resource}", name, fields)
 

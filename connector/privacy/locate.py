@@ -126,7 +126,7 @@ def _check_one(whole: Iterable[Record]) -> None:
 
 
 def _is_about_person(resource: str, record: Mapping[str, Any], person: Person) -> bool:
-    return any(group.is_whole for group in owned_groups(resource, record, person))
+    return any(group.is_record for group in owned_groups(resource, record, person))
 
 
 def _is_theirs(resource: str, record: Mapping[str, Any], person: Person) -> bool:
@@ -139,7 +139,7 @@ def _is_theirs(resource: str, record: Mapping[str, Any], person: Person) -> bool
 def _identifiers_of(resource: str, record: Mapping[str, Any], group: DataSubject) -> Person:
     """Return identifiers and full names of the person in a group of a record's fields."""
     names = frozenset(each for each in _full_names(record, group) if " " in each)
-    if group.is_whole:
+    if group.is_record:
         return replace(identifiers_of(CATALOG[resource], record), names=names)
     numbers = (normalize("phone", _as_text(record.get(name))) for name in group.phones)
     return Person(phones=frozenset(numbers) - {""}, names=names)

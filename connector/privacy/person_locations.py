@@ -25,7 +25,7 @@ from connector.privacy.locate import LocatedPerson, find_named, find_person, may
 from connector.privacy.receipt import FoundRecord, PersonLocations, PersonPlace
 from connector.publishing.lakehouse_erasure import LakehouseMatches, find_in_lakehouse
 from connector.settings.model import Settings
-from connector.spreadsheet.persons import rows_about
+from connector.spreadsheet.persons import count_rows_about
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.persons import PersonRows, all_versions, count_person_rows, remove_person
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
@@ -147,7 +147,7 @@ def find_returned(settings: Settings) -> list[Person]:
     for path in table_files_in(settings.folder):
         noticing = SuppressionFilter(suppressed)
         try:
-            if rows_about(path, noticing):
+            if count_rows_about(path, noticing):
                 found |= noticing.met
         except SpreadsheetError:
             continue  # Not a table: it is searched like any other file.

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from connector.errors import count_noun
-from connector.report.published import PublishedFile, Row, total
+from connector.report.published import PublishedFile, Row, sum_column
 
 Number = float | Decimal
 
@@ -134,7 +134,7 @@ class FigureTable:
     rows: Sequence[Row]
     is_open: bool = False
 
-    def writer(self, column: str) -> Callable[[Any], str]:
+    def formatter(self, column: str) -> Callable[[Any], str]:
         """Return the format function of a column, by the type of its values and its name."""
         kinds = [type(row[column]) for row in self.rows if row[column] is not None]
         if kinds and kinds[0] in _BY_TYPE:
@@ -145,11 +145,11 @@ class FigureTable:
 
     def is_numeric_column(self, column: str) -> bool:
         """Return True if the values of the column are aligned as numbers."""
-        return self.writer(column) in _FIGURES
+        return self.formatter(column) in _FIGURES
 
     def cells(self) -> list[list[tuple[str, str]]]:
         """Return the formatted rows, each value with its column; a dash for a missing value."""
-        writers = {column: self.writer(column) for column in self.headings}
+        writers = {column: self.formatter(column) for column in self.headings}
         return [
             [
                 (column, NOTHING if row[column] in (None, "") else write(row[column]))
@@ -167,7 +167,7 @@ class Chart:
     """
 
     specification: Mapping[str, Any]
-    alternative: str
+    alternative_text: str
     legend: tuple[tuple[str, str], ...] = ()
 
 
@@ -177,7 +177,7 @@ _MART = re.compile(r"\bmarts\.(\w+)")
 _FIELD = re.compile(r"(?P<part>\w+)(?:(?P<sign>[/@*])(?P<other>\w+))?(?: (?P<noun>.+))?")
 
 
-class Sentence:
+class SentenceFields:
     """Fields of a sentence, by the rows of a figure.
 
     `{a}` is the total of a column, `{a job}` counts a noun, `{a/b job}` is a part of a whole.
@@ -188,19 +188,19 @@ class Sentence:
     def __init__(self, rows: Sequence[Row], totals: Sequence[Row]) -> None:
         self._rows, self._totals, self.is_complete = rows, totals, True
 
-    def number(self, column: str) -> Any:
+    def column_value(self, column: str) -> Any:
         """Return the column's total, or its only value."""
         if column == "rows":
             return len(self._rows)
         if column.startswith("the_"):
             return self._rows[0][column]
-        return total(self._totals, column)
+        return sum_column(self._totals, column)
 
     def __getitem__(self, field: str) -> str:
         match = _FIELD.fullmatch(field)
         assert match is not None, field
         part, sign, other, noun = match.group("part", "sign", "other", "noun")
-        value = self._amounts(part, other) if sign == "*" else self.number(part)
+        value = self._amounts_by_currency(part, other) if sign == "*" else self.column_value(part)
         self.is_complete &= value is not None and bool(value or part.endswith("_days"))
         if isinstance(value, str):
             return value
@@ -209,12 +209,12 @@ class Sentence:
             codes = [row[other] for row in self._totals if row[part]]
             return format_money(codes[0], number) if codes else ""
         if sign == "/":
-            return part_of_whole(int(number), int(self.number(other) or 0), noun or "")
+            return part_of_whole(int(number), int(self.column_value(other) or 0), noun or "")
         if noun:
             return count_noun(int(number), noun)
         return format_days(number) if part.endswith("_days") else format_count(number)
 
-    def _amounts(self, part: str, currency: str) -> str:
+    def _amounts_by_currency(self, part: str, currency: str) -> str:
         sums: dict[str, Number] = {}
         for row in self._totals:
             if row[part] and row[currency]:
@@ -224,7 +224,7 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class MoreTable:
+class ExtraTable:
     """Another table of a figure, from a query or function. `caption` may have fields."""
 
     caption: str
@@ -240,7 +240,7 @@ class Drawing:
 
     finding: str
     charts: Sequence[Chart] = ()
-    coverage: Sequence[str] = ()
+    notes: Sequence[str] = ()
     tables: Sequence[FigureTable] = ()
 
 
@@ -269,8 +269,8 @@ class Figure:
     chart: Callable[[PublishedFile, Sequence[Row]], Sequence[Chart]] | None = None
     counted: str = ""
     has_total: bool = False
-    also: Sequence[str] = ()
-    more: Sequence[MoreTable] = ()
+    further_marts: Sequence[str] = ()
+    more: Sequence[ExtraTable] = ()
     rows: Callable[[PublishedFile, Sequence[Row]], Sequence[Row]] | None = None
     is_open: bool = False
     is_wide: bool = False
@@ -279,35 +279,39 @@ class Figure:
     def marts(self) -> Sequence[str]:
         """Marts that the figure reads; its definition is the first one's."""
         queries = " ".join((self.sql, *(f"marts.{each.mart}" for each in self.more)))
-        return list(dict.fromkeys((self.mart, *self.also, *_MART.findall(queries))))
+        return list(dict.fromkeys((self.mart, *self.further_marts, *_MART.findall(queries))))
 
     def draw(self, published: PublishedFile) -> Drawing | None:
         """Return the drawing for the file; None if there is no data. Raises `PartMissing`."""
-        rows: Sequence[Row] = published.rows(self.sql)
+        rows: Sequence[Row] = published.query_rows(self.sql)
         if self.rows and rows:
             rows = self.rows(published, rows)
         totals = rows[-1:] if self.has_total else rows
-        if not rows or (self.counted and not total(totals, self.counted)):
+        if not rows or (self.counted and not sum_column(totals, self.counted)):
             return None
         notes = [text for each in self.notes if (text := fill_sentence(each, rows, totals))]
         found = (text for each in self.findings if (text := fill_sentence(each, rows, totals)))
-        finding = next(found, "") or self.findings[-1].format_map(Sentence(rows, totals))
-        caption = self.caption.format_map(Sentence(rows, rows))
+        finding = next(found, "") or self.findings[-1].format_map(SentenceFields(rows, totals))
+        caption = self.caption.format_map(SentenceFields(rows, rows))
         tables = [FigureTable(caption, self.mart, self.headings, rows, self.is_open)]
         for each in self.more:
             source = each.source
-            if shown := published.rows(source) if isinstance(source, str) else source(published):
-                caption = each.caption.format_map(Sentence(shown, shown))
+            if (
+                shown := published.query_rows(source)
+                if isinstance(source, str)
+                else source(published)
+            ):
+                caption = each.caption.format_map(SentenceFields(shown, shown))
                 tables.append(FigureTable(caption, each.mart, each.headings, shown, each.is_open))
         for table in tables:
-            published.require(table.mart, table.headings, table.rows)
+            published.require_columns(table.mart, table.headings, table.rows)
         charts = self.chart(published, rows) if self.chart else ()
         return Drawing(capitalize(finding), charts, [capitalize(each) for each in notes], tables)
 
 
 def fill_sentence(template: str, rows: Sequence[Row], totals: Sequence[Row]) -> str:
     """Return the sentence with its numbers; "" if one of them is zero or unknown."""
-    fields = Sentence(rows, totals)
+    fields = SentenceFields(rows, totals)
     text = template.format_map(fields)
     return text if fields.is_complete else ""
 
@@ -331,6 +335,6 @@ class FigureResult:
 
     figure: Figure
     contracts: Mapping[str, Mapping[str, str]]
-    shown: Drawing | None
-    words: str = ""
+    drawing: Drawing | None
+    reason: str = ""
     is_wide: bool = False

@@ -42,7 +42,7 @@ from connector.spreadsheet.texts import (
     is_plain_phone,
     phone_reader,
     read_code,
-    read_digits,
+    read_exact_text,
     read_id,
     read_text,
     typed_text,
@@ -126,10 +126,10 @@ def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRIT
     Raises `ValueError` for an invalid date format or time zone.
     """
     if column.reference is not None and column.reference.by is not None:
-        read = FORMATS["email"] if column.reference.by == "email" else read_digits
-        reader = _text_reader(read, True, options)
+        read = FORMATS["email"] if column.reference.by == "email" else read_exact_text
+        reader = _reader_from_text(read, True, options)
     elif column.field.values:
-        reader = _choice_reader(column.field.values, column.accepts(mode))
+        reader = _choice_reader(column.field.values, column.accepted_values(mode))
     else:
         reader = _reader_by_kind(column, options)
     if column.is_multiple:
@@ -215,7 +215,7 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
             return CellReader(read, typed_date)
         case Kind.DATETIME:
             return CellReader(timestamp_reader(form, zone, century), typed_timestamp(zone))
-    return _reader_of_text(column, options)
+    return _string_reader(column, options)
 
 
 def _immediately_reader(read: ReadText, now: Any, meaning: Immediately | None) -> ReadText:
@@ -231,13 +231,13 @@ def _immediately_reader(read: ReadText, now: Any, meaning: Immediately | None) -
     return read_or_now
 
 
-def _reader_of_text(column: TargetColumn, options: CellOptions) -> CellReader:
+def _string_reader(column: TargetColumn, options: CellOptions) -> CellReader:
     if column.field.kind is Kind.UUID:
         return CellReader(read_id, typed_text(keeps_digits=True, whole_numbers=True))
     if column.field.format is not None:
-        return _text_reader(FORMATS[column.field.format], column.keeps_digits, options)
+        return _reader_from_text(FORMATS[column.field.format], column.keeps_digits, options)
     if column.is_phone:
-        return _text_reader(_phone_text_reader(options.region), True, options)
+        return _reader_from_text(_phone_text_reader(options.region), True, options)
     typed = typed_text(column.keeps_digits, options.whole_numbers)
     return CellReader(read_code if column.keeps_digits else read_text, typed)
 
@@ -247,13 +247,13 @@ def _phone_text_reader(region: str | None) -> ReadText:
 
     def read(text: str) -> str:
         if not is_plain_phone(text):
-            return str(read_phone(read_digits(text)))
+            return str(read_phone(read_exact_text(text)))
         return text if region is None else text.replace(" ", "")
 
     return read
 
 
-def _text_reader(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:
+def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:
     """Return the reader of texts of a format, which also applies to typed cells."""
     typed = typed_text(keeps_digits, options.whole_numbers)
     return CellReader(read, lambda cell: read(typed(cell)))

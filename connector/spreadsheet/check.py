@@ -25,7 +25,7 @@ from connector.spreadsheet.matching import (
     Difference,
     LandedComparison,
     RecordFinder,
-    References,
+    ReferenceResolver,
     comparison_key,
     join_ids,
     with_article,
@@ -77,7 +77,7 @@ class CheckedRow:
     warnings: tuple[Problem, ...] = ()
 
 
-def check(
+def check_rows(
     rows: Iterable[SheetRow],
     columns: ColumnMap,
     target: PushTarget,
@@ -93,13 +93,13 @@ def check(
 
     Raises `WarehouseError` if the local copy cannot be read, and the errors of reading the file.
     """
-    checking = _FileCheck(target, columns, lookups, suppressed, meanings)
+    checking = _RowChecker(target, columns, lookups, suppressed, meanings)
     rows = iter(rows)
     while batch := list(islice(rows, BATCH_ROWS)):
         yield from checking.check_batch(batch)
 
 
-class _FileCheck:
+class _RowChecker:
     """Check of one file in progress."""
 
     def __init__(
@@ -113,11 +113,11 @@ class _FileCheck:
         self._target, self._columns, self._lookups = target, columns, lookups
         self._suppressed = suppressed
         self._reader = RowReader(target, columns, meanings)
-        self._ranges, self._amounts = _ranges(columns), _amounts(columns)
+        self._ranges, self._amounts = _range_fields(columns), _pay_fields(columns)
         self._has_birth = "date_of_birth" in columns.targets
         self._today = date.today().isoformat()
         self._century_ago = f"{int(self._today[:4]) - 100}{self._today[4:]}"
-        self._references = References(columns, lookups)
+        self._references = ReferenceResolver(columns, lookups)
         self._finder = RecordFinder(target, columns, lookups)
         self._comparison = LandedComparison(target, columns, self._finder.by)
         self._create = OperationRules(target, columns, "create")
@@ -132,25 +132,25 @@ class _FileCheck:
         drafts = [d for d in map(self._reader.read, batch) if d.problems or not d.row.is_left_out]
         if self._example:
             for draft in drafts:
-                if self._is_example(draft.row.cells):
+                if self._is_example_row(draft.row.cells):
                     draft.add(problem_of("example_row"))
         self._references.resolve(drafts)
-        self._finder.find(drafts)
+        self._finder.find_records(drafts)
         if self._suppressed is not None:
             _refuse_erased(self._resource, drafts, self._suppressed)
         self._refuse_existing(drafts)
-        return [self._apply_rules(draft) for draft in drafts]
+        return [self._check_row(draft) for draft in drafts]
 
-    def _is_example(self, cells: Sequence[Cell]) -> bool:
+    def _is_example_row(self, cells: Sequence[Cell]) -> bool:
         """Return True if the row is the example row of the template."""
         for index, text in self._example:
             if index >= len(cells) or cells[index] != text:
                 return False
         return True
 
-    def _apply_rules(self, draft: RowDraft) -> CheckedRow:
+    def _check_row(self, draft: RowDraft) -> CheckedRow:
         if draft.is_misshapen or draft.operation is None:
-            return _checked_row(draft, "invalid")
+            return _unsent_row(draft, "invalid")
         if draft.operation == "create":
             return self._check_create(draft)
         return (
@@ -164,8 +164,8 @@ class _FileCheck:
         # A row with problems claims no key: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in draft.problems):
             self._warn_of_odd_values(draft, values)
-            return _checked_row(draft, "invalid")
-        self._claim_keys(draft, self._keys_of_row(draft, values))
+            return _unsent_row(draft, "invalid")
+        self._claim_keys(draft, self._duplicate_keys(draft, values))
         number, parent, identity = draft.row.number, self._target.parent, draft.identity
         fields = _as_body(values) if parent else values
         task = Task(number, "create", self._resource, fields, parent, afterwards, identity=identity)
@@ -173,24 +173,24 @@ class _FileCheck:
         if not draft.problems:
             return CheckedRow(draft.row, None, (), task, warnings=draft.warnings)
         is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
-        return replace(_checked_row(draft, "duplicate"), task=task if is_first else None)
+        return replace(_unsent_row(draft, "duplicate"), task=task if is_first else None)
 
     def _check_update(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
         values, _ = self._update.apply(draft, _NOTHING if landed is None else landed.record)
         if landed is None or draft.problems:
             self._warn_of_odd_values(draft, values)
-            return _checked_row(draft, "invalid")
+            return _unsent_row(draft, "invalid")
         difference = self._comparison.difference(values, landed)
         if difference.unread is not None:
-            draft.add(self._unread_problem(difference.unread))
-            return _checked_row(draft, "invalid")
+            draft.add(self._record_not_read_problem(difference.unread))
+            return _unsent_row(draft, "invalid")
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
-            return _checked_row(draft, "duplicate")
+            return _unsent_row(draft, "duplicate")
         if not difference.wanted:
-            return _checked_row(draft, "unchanged")
-        task = self._task(draft, landed, difference)
+            return _unsent_row(draft, "unchanged")
+        task = self._change_task(draft, landed, difference)
         self._warn_of_odd_values(draft, values)
         changes = difference.changes()
         return CheckedRow(draft.row, None, (), task, draft.record_id, changes, draft.warnings)
@@ -205,35 +205,35 @@ class _FileCheck:
             is_known = minimum and values.get("salary_type") not in (None, "annual")
             if amount and not minimum <= amount <= maximum and not is_known:
                 message = f"The value is unusually {'low' if amount < minimum else 'high'}."
-                draft.warn("odd_amount", message, self._columns.column_of(key), str(amount))
+                draft.warn("odd_amount", message, self._columns.heading_of(key), str(amount))
         for code, low, high in self._ranges:
             first, last = values.get(low), values.get(high)
             if first is not None and last is not None and first > last:
-                names = [self._columns.name_of(key) for key in (low, high)]
+                names = [self._columns.display_name(key) for key in (low, high)]
                 message = f"{names[0]} is {first}, but {names[1]} is {last}."
-                draft.warn(code, message, self._columns.column_of(low), str(first))
+                draft.warn(code, message, self._columns.heading_of(low), str(first))
         born = values.get("date_of_birth")
         if born is not None and not self._century_ago < born <= self._today:
             reason = "in the future" if born > self._today else "more than 100 years ago"
-            column = self._columns.column_of("date_of_birth")
+            column = self._columns.heading_of("date_of_birth")
             draft.warn("born_later", f"The value is {reason}.", column, born)
 
     def _check_convert(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
         if landed is None or draft.problems:
-            return _checked_row(draft, "invalid")
+            return _unsent_row(draft, "invalid")
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
-            return _checked_row(draft, "duplicate")
+            return _unsent_row(draft, "duplicate")
         # The API does not show the lead after its conversion (API 3.5); these fields indicate it.
         record = landed.record
         if record.get("converted_at") is not None or record.get("status") == "active":
             draft.add(problem_of("converted_already"))
-            return _checked_row(draft, "unchanged")
-        task = self._task(draft, landed, Difference())
+            return _unsent_row(draft, "unchanged")
+        task = self._change_task(draft, landed, Difference())
         return CheckedRow(draft.row, None, (), task, draft.record_id)
 
-    def _task(self, draft: RowDraft, landed: LandedRecord, difference: Difference) -> Task:
+    def _change_task(self, draft: RowDraft, landed: LandedRecord, difference: Difference) -> Task:
         """Return the task of a row that changes or converts its record."""
         assert draft.operation is not None
         fields, base = difference.wanted, difference.base
@@ -251,18 +251,18 @@ class _FileCheck:
             identity=natural_key(self._resource, landed.record),
         )
 
-    def _unread_problem(self, key: str) -> Problem:
+    def _record_not_read_problem(self, key: str) -> Problem:
         resource = self._target.resource
         return problem_of(
             "record_not_read",
             f"The local copy does not have the whole {resource.singular}, so the current value is "
             f"not known.",
-            self._columns.column_of(key),
+            self._columns.heading_of(key),
         )
 
     # -- duplicates -------------------------------------------------------------------------------
 
-    def _keys_of_row(self, draft: RowDraft, values: Mapping[str, Any]) -> list[str]:
+    def _duplicate_keys(self, draft: RowDraft, values: Mapping[str, Any]) -> list[str]:
         """Return the keys that this row's new record claims in the file."""
         identity, match = draft.identity, self._target.match
         keys = []
@@ -282,7 +282,7 @@ class _FileCheck:
             twin = problem_of(
                 "duplicate_in_file",
                 f"The row is a duplicate of row {first}.",
-                self._columns.column_of(fields[0]) if fields else None,
+                self._columns.heading_of(fields[0]) if fields else None,
             )
             draft.add(replace(twin, found=str(first)))
 
@@ -297,7 +297,7 @@ class _FileCheck:
         for fields in by_fields.keys() - {(), self._target.match}:
             keyed = by_fields[fields]
             keys = [tuple(draft.identity.values()) for draft in keyed]
-            found = self._lookups.ids(self._resource, fields, keys, self._target.parent)
+            found = self._lookups.find_ids(self._resource, fields, keys, self._target.parent)
             for draft, values, ids in zip(keyed, keys, found, strict=True):
                 if ids:
                     draft.record_id = ids[0] if len(ids) == 1 else None
@@ -307,18 +307,18 @@ class _FileCheck:
         self, fields: Sequence[str], values: Sequence[Any], ids: Sequence[str]
     ) -> Problem:
         singular = self._target.resource.singular
-        names = " and ".join(map(self._columns.name_of, fields))
+        names = " and ".join(map(self._columns.display_name, fields))
         return problem_of(
             "duplicate_in_warehouse",
             f"{with_article(singular).capitalize()} with this {names} already exists"
             f" (ID {join_ids(ids)}).",
-            self._columns.column_of(fields[0]),
+            self._columns.heading_of(fields[0]),
             received=" · ".join(map(str, values)),
             fix=f"Update the {singular} instead, or delete the row.",
         )
 
 
-def _ranges(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
+def _range_fields(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
     """Return pairs of fields whose first value must not exceed the second, with an error code."""
     keys = columns.targets.keys()
     words = (("range_reversed", "min", "max"), ("ends_before_start", "start", "end"))
@@ -330,14 +330,14 @@ def _ranges(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
     )
 
 
-def _amounts(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
+def _pay_fields(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
     """Return fields for pay, each with the usual minimum and maximum."""
     pay = (("salary", 1_000, math.inf), ("day_rate", 0, 10_000))
     numbers = [k for k, each in columns.targets.items() if each.field.kind is Kind.NUMBER]
     return tuple((k, low, high) for k in numbers for word, low, high in pay if word in k)
 
 
-def _checked_row(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
+def _unsent_row(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
     # A row that is corrected, or chosen among several, is sent with its warnings.
     warnings = draft.warnings if outcome in UNSENT else ()
     return CheckedRow(draft.row, outcome, draft.problems, None, draft.record_id, warnings=warnings)
@@ -404,7 +404,7 @@ class OperationRules:
         filled = columns.targets
         self._filled = filled.keys()
         # Only these columns are checked in each row; the others accept every value that was read.
-        self._special = [column for column in filled.values() if self._needs_check(column)]
+        self._special = [column for column in filled.values() if self._restricts_values(column)]
         # A field that no row can fill is an error of the file, reported once for each create.
         self._absent = ", ".join(columns.missing) if self._is_create else ""
         self._required = tuple(
@@ -434,28 +434,30 @@ class OperationRules:
             values = values.copy()
             for column in self._special:
                 if values.get(column.key) is not None:
-                    self._place_value(draft, column, values, afterwards)
+                    self._accept_or_defer(draft, column, values, afterwards)
         if self._is_create:
             if self._may_clear and None in values.values():
                 values = {key: value for key, value in values.items() if value is not None}
             if self._absent:
-                draft.add(self._missing_fields())
+                draft.add(self._missing_columns_problem())
             if not self._required_set <= values.keys():
                 for key in self._required:
-                    self._require(draft, "required", key, values, f"{self._record} needs a value")
-            self._check_needs(draft, values)
+                    self._require_value(
+                        draft, "required", key, values, f"{self._record} needs a value"
+                    )
+            self._check_conditionally_required(draft, values)
         for rule in self._conditions:
-            self._check_condition(rule, draft, {**values, **afterwards}, landed)
+            self._check_conditionally_accepted(rule, draft, {**values, **afterwards}, landed)
         return values, afterwards
 
     def _field_input(self, column: TargetColumn) -> FieldInput:
         return column.create if self._is_create else column.update
 
-    def _needs_check(self, column: TargetColumn) -> bool:
+    def _restricts_values(self, column: TargetColumn) -> bool:
         field_input = self._field_input(column)
         return not field_input.accepted or field_input.values not in (None, column.field.values)
 
-    def _place_value(
+    def _accept_or_defer(
         self,
         draft: RowDraft,
         column: TargetColumn,
@@ -475,25 +477,25 @@ class OperationRules:
             problem_of(
                 "value_not_accepted",
                 f"The value is not allowed when {_DOING[self._operation]} {self._record}.",
-                self._columns.column_of(key),
+                self._columns.heading_of(key),
                 received=str(value),
-                allowed=", ".join(column.accepts(self._operation)),
+                allowed=", ".join(column.accepted_values(self._operation)),
             ),
         )
 
-    def _missing_fields(self) -> Problem:
+    def _missing_columns_problem(self) -> Problem:
         return problem_of(
             COLUMN_MISSING,
             f"The file has no column for {self._absent}, but {self._record} needs it.",
             fix=f"Add a column for {self._absent}.",
         )
 
-    def _require(
+    def _require_value(
         self, draft: RowDraft, code: str, key: str, values: Mapping[str, Any], why: str
     ) -> None:
         if key in values or key in draft.failed:
             return
-        column = self._columns.column_of(key)
+        column = self._columns.heading_of(key)
         for each in draft.warnings:
             if each.code == "says_nothing" and each.column == column:
                 word = problem_of("word_for_nothing", None, column, received=each.received)
@@ -501,25 +503,25 @@ class OperationRules:
                 return
         empty = "The cell is empty" if column else f"The file has no column {key}"
         fix = None if column else f"Add a column {key}."
-        allowed = ", ".join(self._targets[key].accepts(self._operation)) or None
+        allowed = ", ".join(self._targets[key].accepted_values(self._operation)) or None
         message = f"{empty}, but {why}."
         draft.fail(key, problem_of(code, message, column, allowed=allowed, fix=fix))
 
-    def _check_needs(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
+    def _check_conditionally_required(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
         """Check the fields that a create requires because of other fields."""
         for rule in self._needs:
             if values.get(rule.on) in rule.values:
                 for key in rule.fields:
-                    other = self._columns.name_of(rule.on)
+                    other = self._columns.display_name(rule.on)
                     why = f"a value is required when {other} is {values[rule.on]}"
-                    self._require(draft, "required_when", key, values, why)
+                    self._require_value(draft, "required_when", key, values, why)
         for fields in self._groups:
             if not any(key in values or key in draft.failed for key in fields):
-                names = " and ".join(map(self._columns.name_of, fields))
+                names = " and ".join(map(self._columns.display_name, fields))
                 message = f"{names} are empty, but one of them is required."
                 draft.add(problem_of("one_of_required", message))
 
-    def _check_condition(
+    def _check_conditionally_accepted(
         self,
         rule: AcceptedWhen,
         draft: RowDraft,
@@ -530,13 +532,13 @@ class OperationRules:
         if values.get(key) is None or on in draft.failed:
             return
         if values.get(on, landed.get(on)) not in rule.values:
-            other = self._columns.name_of(on)
+            other = self._columns.display_name(on)
             draft.fail(
                 key,
                 problem_of(
                     "only_with",
                     f"The value is allowed only when {other} is {states}.",
-                    self._columns.column_of(key),
+                    self._columns.heading_of(key),
                     received=str(values[key]),
                     fix=f"Change {other}, or clear the cell.",
                 ),

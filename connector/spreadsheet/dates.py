@@ -79,14 +79,14 @@ ORDERS: Mapping[str, str] = {
 """Orders of a numeric date that the user can declare with one word."""
 
 
-def declared_format(declared: str | None) -> DateFormat | None:
+def parse_declared_format(declared: str | None) -> DateFormat | None:
     """Return the format that the user declared; None if none or only the order was declared."""
     return None if not declared or declared.lower() in ORDERS else DateFormat(declared)
 
 
 def check_date_format(declared: str) -> None:
     """Raise `ValueError` unless the text is an order of day, month and year, or a date format."""
-    declared_format(declared)
+    parse_declared_format(declared)
 
 
 class DateFormat:
@@ -160,7 +160,7 @@ class DateMeanings:
     def __init__(self, dates: Mapping[str, date], rest: str | None, *, is_short: bool) -> None:
         self.dates, self.is_short = dates, is_short
         self.has_time = bool(rest)
-        self.time = _time_of(rest) if rest else time()
+        self.time = _parse_time(rest) if rest else time()
 
     @property
     def is_ambiguous(self) -> bool:
@@ -177,17 +177,17 @@ def date_meanings(text: str, century: int | None = None) -> DateMeanings | None:
         if found[2].strip() == ".":
             # Dots separate a date that begins with the day, in all countries that use dots.
             del orders["mdy"]
-        return _possible_dates(
+        return _existing_dates(
             {order: (year, *pair) for order, pair in orders.items()}, rest, is_short
         )
     if found := _YEAR_FIRST(text):
-        return _possible_dates(
+        return _existing_dates(
             {"ymd": (int(found[1]), int(found[2]), int(found[3]))}, found[4], False
         )
     for pattern, day, month, year in ((_DAY_IN_LETTERS, 1, 2, 3), (_LETTERS_BEFORE_DAY, 2, 1, 3)):
         if (found := pattern(text)) and (number := MONTHS.get(normalized_words(found[month]))):
             full, is_short = _full_year(found[year], century)
-            return _possible_dates({"": (full, number, int(found[day]))}, found[4], is_short)
+            return _existing_dates({"": (full, number, int(found[day]))}, found[4], is_short)
     return None
 
 
@@ -201,7 +201,7 @@ def _full_year(text: str, century: int | None) -> tuple[int, bool]:
     return year, century is None
 
 
-def _possible_dates(
+def _existing_dates(
     orders: Mapping[str, tuple[int, int, int]], rest: str | None, is_short: bool
 ) -> DateMeanings | None:
     dates = {}
@@ -218,7 +218,7 @@ def _possible_dates(
         return None
 
 
-def _time_of(text: str) -> time:
+def _parse_time(text: str) -> time:
     """Return the time after a date. Raises `ValueError`."""
     found = _TIME(text.strip())
     if found is None:
@@ -257,12 +257,12 @@ def _single_date(
     return datetime.combine(day, found.time), found.has_time
 
 
-def _finder(
-    form: str | None, century: int | None, allowed: str
+def _date_finder(
+    date_format: str | None, century: int | None, allowed: str
 ) -> Callable[[str], _ParsedDate | None]:
     """Return a function that finds the date of a text in the declared or in any format."""
-    declared = declared_format(form)
-    order = form.lower() if form and declared is None else None
+    declared = parse_declared_format(date_format)
+    order = date_format.lower() if date_format and declared is None else None
 
     def find(text: str) -> _ParsedDate | None:
         if declared is not None:
@@ -276,15 +276,15 @@ def _finder(
 # -- Dates -----------------------------------------------------------------------------------------
 
 
-def date_reader(form: str | None, century: int | None = None) -> ReadText:
+def date_reader(date_format: str | None, century: int | None = None) -> ReadText:
     """Return the reader of texts in a date column. ISO dates are always accepted."""
-    find = _finder(form, century, _DATE)
+    find = _date_finder(date_format, century, _DATE)
 
     def read(text: str) -> str:
         day, rest = text[:10], text[10:]
         if _ISO_DATE(day) is not None:
             try:
-                day = _format_plausible_day(date.fromisoformat(day))
+                day = _format_day(date.fromisoformat(day))
             except ValueError:
                 raise _no_such_date_error() from None
             if rest and _MIDNIGHT(rest) is None:
@@ -292,8 +292,8 @@ def date_reader(form: str | None, century: int | None = None) -> ReadText:
             return day
         found = find(text)
         if found is None:
-            raise _not_a_date_error(form, _DATE)
-        return _typed_day(found[0])
+            raise _not_a_date_error(date_format, _DATE)
+        return _format_day_without_time(found[0])
 
     return read
 
@@ -302,7 +302,7 @@ def typed_date(cell: Any) -> Any:
     """Return a date typed by a spreadsheet program, with a note if the cell hides the year."""
     match cell:
         case PartlyVisibleCell(value=date() as hidden_year):
-            day = _typed_day(hidden_year)
+            day = _format_day_without_time(hidden_year)
             return with_note(day, "partly_shown")
         case time() if cell == time():
             raise CellError(
@@ -311,19 +311,19 @@ def typed_date(cell: Any) -> Any:
                 fix="Clear the cell, or enter a date.",
             )
         case date():
-            return _typed_day(cell)
+            return _format_day_without_time(cell)
     raise CellError("date_format", fix="Format the column as a date and enter the value again.")
 
 
-def _typed_day(cell: date) -> str:
+def _format_day_without_time(cell: date) -> str:
     if not isinstance(cell, datetime):
-        return _format_plausible_day(cell)
+        return _format_day(cell)
     if cell.time() != time():
         raise _time_in_date_error(cell.date().isoformat())
-    return _format_plausible_day(cell.date())
+    return _format_day(cell.date())
 
 
-def _format_plausible_day(day: date) -> str:
+def _format_day(day: date) -> str:
     if day.year in _YEARS:
         return day.isoformat()
     raise CellError(
@@ -333,9 +333,9 @@ def _format_plausible_day(day: date) -> str:
     )
 
 
-def _not_a_date_error(form: str | None, allowed: str) -> CellError:
-    if form is not None:
-        allowed = f"{allowed}, or in the form {ORDERS.get(form.lower(), form)}"
+def _not_a_date_error(date_format: str | None, allowed: str) -> CellError:
+    if date_format is not None:
+        allowed = f"{allowed}, or in the form {ORDERS.get(date_format.lower(), date_format)}"
     return CellError("date_format", fix=f"Enter {allowed}.")
 
 
@@ -343,10 +343,10 @@ def _not_a_date_error(form: str | None, allowed: str) -> CellError:
 
 
 def timestamp_reader(
-    form: str | None, zone: ZoneInfo | None, century: int | None = None
+    date_format: str | None, zone: ZoneInfo | None, century: int | None = None
 ) -> ReadText:
     """Return the reader of texts in a timestamp column; `zone` is the default time zone."""
-    find = _finder(form, century, _MOMENT)
+    find = _date_finder(date_format, century, _MOMENT)
 
     def read(text: str) -> str:
         if _ISO_MOMENT(text) is not None:
@@ -359,7 +359,7 @@ def timestamp_reader(
             raise _time_missing_error(text)
         found = find(text)
         if found is None:
-            raise _not_a_date_error(form, _MOMENT)
+            raise _not_a_date_error(date_format, _MOMENT)
         moment, has_time = found
         if not has_time:
             raise _time_missing_error(moment.date().isoformat())
@@ -398,5 +398,5 @@ def _format_utc(moment: datetime, zone: ZoneInfo | None) -> str:
                 f"The clocks of {zone.key} change at that time, so the time occurs twice "
                 "or not at all.",
             )
-    _format_plausible_day(moment.date())
+    _format_day(moment.date())
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -63,7 +63,7 @@ class LegacySheet:
 
     def rows(self) -> Iterator[ReadRow]:
         """Yield all rows, including blank ones, as wide as the sheet."""
-        self.source.check()
+        self.source.check_unchanged()
         for index, cells in enumerate(self.values):
             padded = [*cells, *[""] * (self.outline.columns - len(cells))]
             yield index, padded, self.flaws.get(index, _NO_FLAWS)
@@ -73,8 +73,8 @@ def find_ods(source: SourceFile, name: str | None) -> LegacySheet:
     """Return the sheet of an OpenDocument file. Raises as `find_sheet` does."""
     measure_archive(source)
     scan = _OdsScan(source)
-    with open_archive(source) as opened:
-        for _ in parse_member(source, opened, "content.xml", scan.parser):
+    with open_archive(source) as archive:
+        for _ in parse_member(source, archive, "content.xml", scan.parser):
             pass
     return _choose_sheet(source, name, scan.sheets)
 
@@ -153,7 +153,7 @@ def _read_xls_sheet(source: SourceFile, book: Any, sheet: Any) -> LegacySheet:
                 cells.append(flaw[1])
         values.append(cells)
     outline = SheetOutline()
-    _note_extent(outline, values)
+    _set_extent(outline, values)
     rows = sheet.rowinfo_map.items()
     outline.hidden = {number for number, info in rows if info.hidden}
     outline.hidden_columns = {n for n, info in sheet.colinfo_map.items() if info.hidden}
@@ -174,19 +174,19 @@ def _xls_value(book: Any, cell: Any) -> Cell:
     return ""
 
 
-def _xls_date(days: float, form: str, mode: Literal[0, 1]) -> Cell:
+def _xls_date(days: float, number_format: str, mode: Literal[0, 1]) -> Cell:
     """Return the date, time or duration of this number of days, as the format shows it.
 
     Raises `XLDateError` if the calendar has no such date.
     """
-    if shows_duration(form):
+    if shows_duration(number_format):
         return format_duration(days * 86_400)
-    if days > 1 and shows_time_alone(form):
+    if days > 1 and shows_time_alone(number_format):
         days %= 1
     parts = xlrd.xldate_as_tuple(days, mode)
     if not any(parts[:3]):
         return time(*parts[3:])
-    return apply_format(datetime(*parts) if any(parts[3:]) else date(*parts[:3]), form)
+    return apply_format(datetime(*parts) if any(parts[3:]) else date(*parts[:3]), number_format)
 
 
 def _number_format_of(book: Any, cell: Any) -> str:
@@ -198,7 +198,7 @@ def _range_reference(first_row: int, row: int, first_column: int, column: int) -
     return f"{first[0]}{first_row + 1}:{first[1]}{row}"
 
 
-def _note_extent(outline: SheetOutline, values: list[list[Cell]]) -> None:
+def _set_extent(outline: SheetOutline, values: list[list[Cell]]) -> None:
     """Record the last row and column of the sheet."""
     for index, cells in enumerate(values):
         width = max((n for n, cell in enumerate(cells, 1) if cell != ""), default=0)
@@ -271,15 +271,15 @@ class _OdsScan:
             case "office:annotation":
                 self._notes -= 1
             case "table:table-cell" | "table:covered-table-cell":
-                self._end_cell()
+                self._add_cell()
             case "table:table-row":
-                self._end_row()
+                self._add_row()
             case "table:table":
-                _note_extent(self._outline, self._values)
+                _set_extent(self._outline, self._values)
                 sheet = LegacySheet(self._source, self._name, self._outline, self._values)
                 self.sheets.setdefault(self._name, sheet)
 
-    def _end_cell(self) -> None:
+    def _add_cell(self) -> None:
         value = _ods_value(self._attributes, "\n".join(self._lines or ()))
         if self._lines == [""] and isinstance(value, int | float):
             value = PartlyVisibleCell(value, "", ";;;")
@@ -287,20 +287,20 @@ class _OdsScan:
         if value == "":
             self._empty_cells += self._cell_times
             return
-        self._grow(self._empty_cells + self._cell_times)
+        self._count_created_cells(self._empty_cells + self._cell_times)
         self._row += [""] * self._empty_cells + [value] * self._cell_times
         self._empty_cells = 0
 
-    def _end_row(self) -> None:
+    def _add_row(self) -> None:
         if not self._row:
             self._empty_rows += self._row_times
             return
-        self._grow(self._empty_rows + len(self._row) * (self._row_times - 1))
+        self._count_created_cells(self._empty_rows + len(self._row) * (self._row_times - 1))
         self._values += [[] for _ in range(self._empty_rows)]
         self._values += [list(self._row) for _ in range(self._row_times)]
         self._empty_rows = 0
 
-    def _grow(self, cells: int) -> None:
+    def _count_created_cells(self, cells: int) -> None:
         self._area += cells
         if self._area > AREA_MAX:
             raise SpreadsheetError(
@@ -349,7 +349,7 @@ def _ods_number(kind: str, attributes: Mapping[str, str], text: str) -> Cell:
         return as_typed(value)
     value = round(value * 100, 10) if kind == "percentage" else value
     unit = "%" if kind == "percentage" else attributes.get("office:currency", "")
-    form = "0.00%" if unit == "%" else "0.00" if unit else "General"
+    number_format = "0.00%" if unit == "%" else "0.00" if unit else "General"
     figure = as_integer_if_whole(value)
     meanings = number_meanings(text)
     if text and meanings is None and kind == "float":
@@ -359,7 +359,7 @@ def _ods_number(kind: str, attributes: Mapping[str, str], text: str) -> Cell:
     if text.startswith("0") and text.isdecimal() and int(text) == figure:
         return text
     return (
-        Amount(figure, "%" if unit == "%" else unit_of(unit) or unit, form, shown)
+        Amount(figure, "%" if unit == "%" else unit_of(unit) or unit, number_format, shown)
         if unit or shown
         else figure
     )

@@ -98,15 +98,15 @@ class ColumnMap:
             filled |= {each.key: each for each in self.name_parts}
         return {**filled, **{column.key: column for column, _, _ in self.constants}}
 
-    def column_of(self, key: str) -> str | None:
+    def heading_of(self, key: str) -> str | None:
         """Return the heading of the column that fills the field; None if there is none."""
         keys = (key, WHOLE_NAME) if key in _NAME_PARTS else (key,)
         found = (each.heading for name in keys for each in self.columns if each.target.key == name)
         return next(found, None)
 
-    def name_of(self, key: str) -> str:
+    def display_name(self, key: str) -> str:
         """Return the heading of the column that fills the field, or the field's name in words."""
-        return self.column_of(key) or key.replace("_", " ")
+        return self.heading_of(key) or key.replace("_", " ")
 
 
 def map_headings(
@@ -138,9 +138,11 @@ def map_headings(
             f"the mapping is for {saved.resource}, not for {resource}",
             action=f"Give a mapping for {resource}.",
         )
-    by_plain = {normalized_heading(each): each for each in headings}
-    decided = _saved_columns(saved, headings, by_plain)
-    skipped = {by_plain.get(normalized_heading(each), each) for each in (*saved.ignored, *ignored)}
+    by_normalized = {normalized_heading(each): each for each in headings}
+    decided = _saved_decisions(saved, headings, by_normalized)
+    skipped = {
+        by_normalized.get(normalized_heading(each), each) for each in (*saved.ignored, *ignored)
+    }
     matching = _HeadingMatcher(target, headings)
     columns: list[MappedColumn] = []
     unmapped: list[UnmappedColumn] = []
@@ -173,7 +175,7 @@ def map_headings(
         tuple(each for each in headings if each in skipped),
         name_parts=matching.name_parts,
     )
-    return replace(found, missing=_missing_fields(target, found.targets.keys()))
+    return replace(found, missing=_unfilled_required_fields(target, found.targets.keys()))
 
 
 def to_saved_map(columns: ColumnMap) -> SavedMap:
@@ -199,7 +201,7 @@ def without_column(columns: ColumnMap, heading: str) -> SavedMap:
     return replace(saved, columns=columns_left, ignored=(*saved.ignored, heading))
 
 
-def _missing_fields(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
+def _unfilled_required_fields(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
     if target.mode not in ("create", "upsert"):
         return ()
     needed = (each.key for each in target.columns if each.create.required)
@@ -258,7 +260,7 @@ class _HeadingMatcher:
             if target.resource.name == "candidates" and signs <= plains
             for heading, name in meanings.items()
         }
-        filled = {each.key for each in map(self._find_by_words, plains) if each}
+        filled = {each.key for each in map(self._find_by_name_or_alias, plains) if each}
         self._lacks_last = "first_name" in filled and "last_name" not in filled
         self._lacks_both = filled.isdisjoint(_NAME_PARTS)
 
@@ -280,9 +282,9 @@ class _HeadingMatcher:
             return self.name_parts[1], "alias"
         if self.name_parts and self._lacks_both and normalized in _WHOLE_NAMES:
             return self._whole_name_column(), "alias"
-        return self._find_by_words(normalized), "alias"
+        return self._find_by_name_or_alias(normalized), "alias"
 
-    def _find_by_words(self, normalized: str) -> TargetColumn | None:
+    def _find_by_name_or_alias(self, normalized: str) -> TargetColumn | None:
         return self._names.get(normalized) or self._aliases.get(normalized)
 
     def _whole_name_column(self) -> TargetColumn:
@@ -292,12 +294,12 @@ class _HeadingMatcher:
 # -- Decisions -------------------------------------------------------------------------------------
 
 
-def _saved_columns(
-    saved: SavedMap, headings: Sequence[str], by_plain: Mapping[str, str]
+def _saved_decisions(
+    saved: SavedMap, headings: Sequence[str], by_normalized: Mapping[str, str]
 ) -> dict[str, tuple[str, CellOptions]]:
     decided: dict[str, tuple[str, CellOptions]] = {}
     for name, decision in saved.columns.items():
-        heading = name if name in headings else by_plain.get(normalized_heading(name))
+        heading = name if name in headings else by_normalized.get(normalized_heading(name))
         if heading is None:
             raise UnknownName("column of the file, as the mapping says", name, headings)
         if heading in decided:
@@ -321,12 +323,14 @@ def _check_options(options: CellOptions, column: TargetColumn, target: PushTarge
             action="Use 'overwrite', 'fill' or 'never'.",
         )
     for cell, text in options.values.items():
-        _parse_value(
+        _parse_mapped_text(
             text, column, target, f"the value {cell!r} of {column.name} is mapped to {text!r}"
         )
 
 
-def _parse_value(text: str, column: TargetColumn, target: PushTarget, description: str) -> Any:
+def _parse_mapped_text(
+    text: str, column: TargetColumn, target: PushTarget, description: str
+) -> Any:
     """Return the JSON value of a text in a mapping. Raises `Misused`."""
     if not text.strip():
         return None
@@ -379,7 +383,7 @@ def _constant_values(
                 action="Ignore the column, or remove the constant.",
             )
         filled[column.key] = f"the constant {name}"
-        value = _parse_value(text, column, target, f"the constant {name} is {text!r}")
+        value = _parse_mapped_text(text, column, target, f"the constant {name} is {text!r}")
         constants.append((column, text, value))
     return tuple(constants)
 

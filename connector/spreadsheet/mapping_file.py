@@ -96,12 +96,12 @@ def save_map(path: Path, saved: SavedMap) -> None:
     """
     try:
         with replacing(path) as file:
-            file.write(("\n".join(_file_lines(saved)) + "\n").encode())
+            file.write(("\n".join(_toml_lines(saved)) + "\n").encode())
     except OSError as error:
         raise naming(path, error) from error
 
 
-def _file_lines(saved: SavedMap) -> Iterator[str]:
+def _toml_lines(saved: SavedMap) -> Iterator[str]:
     yield "# The field of each column of the file."
     yield f"resource = {_toml_string(saved.resource)}"
     if saved.header_row is not None:
@@ -119,7 +119,7 @@ def _file_lines(saved: SavedMap) -> Iterator[str]:
         )
     yield "\n[columns]"
     for heading, (column, options) in saved.columns.items():
-        written = ", ".join(_option_lines(options, saved.options))
+        written = ", ".join(_changed_options(options, saved.options))
         field_name = _toml_string(column)
         yield f"{_toml_key(heading)} = " + (
             f"{{ field = {field_name}, {written} }}" if written else field_name
@@ -134,7 +134,7 @@ def _one_line(text: str) -> str:
     return "".join(each if each.isprintable() else " " for each in text)
 
 
-def _option_lines(options: CellOptions, defaults: CellOptions) -> Iterator[str]:
+def _changed_options(options: CellOptions, defaults: CellOptions) -> Iterator[str]:
     for name in _OPTIONS:
         value = getattr(options, name)
         expected = getattr(defaults if name in _FILE_WIDE else AS_WRITTEN, name)
@@ -212,7 +212,7 @@ class _MapReader:
         self._path = path
 
     def read_map(self, document: dict[str, Any]) -> SavedMap:
-        self._check_names("", document, _TOP)
+        self._check_keys("", document, _TOP)
         for key, value in document.items():
             if is_redacted(value):
                 raise Misused(
@@ -232,7 +232,7 @@ class _MapReader:
         ignored = document.get("ignored", [])
         if not isinstance(ignored, list) or not all(isinstance(each, str) for each in ignored):
             raise self._invalid_value("ignored", ignored, "a list of headings")
-        columns = self._check_table("columns", document.get("columns", {}))
+        columns = self._require_table("columns", document.get("columns", {}))
         return SavedMap(
             resource,
             {
@@ -248,8 +248,8 @@ class _MapReader:
     def _read_column(self, key: str, value: Any, defaults: CellOptions) -> tuple[str, CellOptions]:
         if isinstance(value, str):
             return value, defaults
-        table = self._check_table(key, value)
-        self._check_names(f"{key}.", table, ("field", *_OPTIONS))
+        table = self._require_table(key, value)
+        self._check_keys(f"{key}.", table, ("field", *_OPTIONS))
         column = table.pop("field", None)
         if not isinstance(column, str):
             raise self._invalid_value(f"{key}.field", column, _QUOTED)
@@ -269,18 +269,18 @@ class _MapReader:
     def _read_texts(self, key: str, value: Any) -> dict[str, str]:
         """Return a table of texts; numbers and booleans are accepted as written."""
         texts = {}
-        for name, each in self._check_table(key, value).items():
+        for name, each in self._require_table(key, value).items():
             if not isinstance(each, str | bool | int | float):
                 raise self._invalid_value(f"{key}.{name}", each, _QUOTED)
             texts[name] = str(each).lower() if isinstance(each, bool) else str(each)
         return texts
 
-    def _check_table(self, key: str, value: Any) -> dict[str, Any]:
+    def _require_table(self, key: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise self._invalid_value(key, value, "a table")
         return value
 
-    def _check_names(self, prefix: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+    def _check_keys(self, prefix: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
         for name in table:
             if name not in allowed:
                 raise Misused(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.catalog.field_comparison import is_same, normalize_text
+from connector.catalog.field_comparison import is_same_value, normalize_text
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord
 from connector.spreadsheet.cells import ColumnPolicy
@@ -36,20 +36,20 @@ def join_ids(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_IDS_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
-def _words(name: str) -> str:
+def _in_words(name: str) -> str:
     """Return the name in words, for example "reference code" for `reference_code`."""
     return "ID" if name == "id" else name.replace("_", " ")
 
 
 def with_article(singular: str) -> str:
     """Return a resource's singular with "a" or "an" before it."""
-    return f"{'an' if singular[0] in 'aeiou' else 'a'} {_words(singular)}"
+    return f"{'an' if singular[0] in 'aeiou' else 'a'} {_in_words(singular)}"
 
 
 # -- References ------------------------------------------------------------------------------------
 
 
-class References:
+class ReferenceResolver:
     """Resolver that replaces names, emails and codes in rows by ids."""
 
     def __init__(self, columns: ColumnMap, lookups: Lookups) -> None:
@@ -69,53 +69,55 @@ class References:
             if not pending:
                 continue
             resource, by = reference.resource, reference.by
-            has_any = self._lookups.has_records(resource)
+            is_pulled = self._lookups.has_records(resource)
             # An id of a resource that was never pulled cannot be checked here; the API checks it.
-            if not has_any and by is None:
+            if not is_pulled and by is None:
                 continue
             # Ids are compared exactly; other texts without regard to letter case.
             word = str if by is None else comparison_text
             texts = dict.fromkeys(word(draft.values[key]) for draft in pending)
             found: Mapping[str, tuple[str, ...]] = {}
-            if has_any:
+            if is_pulled:
                 values = [(text,) for text in texts]
-                ids = self._lookups.ids(resource, (by or "id",), values)
+                ids = self._lookups.find_ids(resource, (by or "id",), values)
                 found = dict(zip(texts, ids, strict=True))
                 if by is not None:
-                    found |= self._by_id(resource, [t for t, ids in found.items() if not ids])
+                    found |= self._find_by_id(resource, [t for t, ids in found.items() if not ids])
             for draft in pending:
                 text = draft.values[key]
                 match = found.get(word(text), ())
                 if len(match) == 1:
                     draft.values[key] = match[0]
                 else:
-                    draft.fail(key, _unresolved_problem(heading, text, reference, match, has_any))
+                    draft.fail(key, _unresolved_problem(heading, text, reference, match, is_pulled))
 
-    def _by_id(self, resource: str, texts: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    def _find_by_id(self, resource: str, texts: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Return records of texts that are ids, because the user chose one of several records."""
-        ids = self._lookups.ids(resource, ("id",), [(text,) for text in texts]) if texts else ()
+        ids = (
+            self._lookups.find_ids(resource, ("id",), [(text,) for text in texts]) if texts else ()
+        )
         return {text: found for text, found in zip(texts, ids, strict=True) if found}
 
 
 def _unresolved_problem(
-    heading: str | None, text: str, reference: Reference, ids: Sequence[str], has_any: bool
+    heading: str | None, text: str, reference: Reference, ids: Sequence[str], is_pulled: bool
 ) -> Problem:
     resource, by = reference.resource, reference.by or "id"
     singular = CATALOG[resource].singular
     if ids:
         ambiguous = problem_of(
             "reference_ambiguous",
-            f"The value is the {_words(by)} of several {_words(resource)}: {join_ids(ids)}.",
+            f"The value is the {_in_words(by)} of several {_in_words(resource)}: {join_ids(ids)}.",
             heading,
             received=text,
-            fix=f"Enter the ID of one {_words(singular)}.",
+            fix=f"Enter the ID of one {_in_words(singular)}.",
         )
         return replace(ambiguous, found=" ".join(ids[:_FOUND_MAX]))
-    if has_any:
-        message = f"The value is not the {_words(by)} of a known {_words(singular)}."
-        fix = f"Correct the value, or import the {_words(singular)} first."
+    if is_pulled:
+        message = f"The value is not the {_in_words(by)} of a known {_in_words(singular)}."
+        fix = f"Correct the value, or import the {_in_words(singular)} first."
     else:
-        message = f"The local copy has no {_words(resource)}, so the value cannot be found."
+        message = f"The local copy has no {_in_words(resource)}, so the value cannot be found."
         fix = "Ask an administrator to update the local copy."
     return problem_of("reference_unknown", message, heading, received=text, fix=fix)
 
@@ -133,7 +135,7 @@ class RecordFinder:
         if not target.match and target.mode == "convert" and "id" not in columns.targets:
             self.by = ("email",)
 
-    def find(self, drafts: Sequence[RowDraft]) -> None:
+    def find_records(self, drafts: Sequence[RowDraft]) -> None:
         """Set the operation of each row and, if it exists, its loaded record."""
         mode = self._target.mode
         if mode == "create":
@@ -159,27 +161,29 @@ class RecordFinder:
             return False
         blank = next((key for key in self.by if draft.values.get(key) is None), None)
         if blank is not None and blank not in draft.failed:
-            message = f"The cell is empty, but it is needed to find the {_words(self._singular)}."
-            column = self._columns.column_of(blank)
+            message = (
+                f"The cell is empty, but it is needed to find the {_in_words(self._singular)}."
+            )
+            column = self._columns.heading_of(blank)
             draft.fail(blank, problem_of("match_missing", message, column))
         return blank is None
 
     def _match_by_fields(self, drafts: Sequence[RowDraft]) -> None:
         keys = [tuple(draft.values[key] for key in self.by) for draft in drafts]
         resource = self._target.resource.name
-        found = self._lookups.ids(resource, self.by, keys, self._target.parent)
+        found = self._lookups.find_ids(resource, self.by, keys, self._target.parent)
         for draft, key, ids in zip(drafts, keys, found, strict=True):
             if len(ids) == 1:
                 draft.record_id = ids[0]
-            elif draft.row.record in ids:
-                draft.record_id = draft.row.record
+            elif draft.row.record_id in ids:
+                draft.record_id = draft.row.record_id
             elif ids:
                 ambiguous = problem_of(
                     "record_ambiguous",
-                    f"The value belongs to several {_words(resource)}: {join_ids(ids)}.",
-                    self._columns.column_of(self.by[0]),
+                    f"The value belongs to several {_in_words(resource)}: {join_ids(ids)}.",
+                    self._columns.heading_of(self.by[0]),
                     received=" · ".join(map(str, key)),
-                    fix=f"Use the ID of one {_words(self._singular)}.",
+                    fix=f"Use the ID of one {_in_words(self._singular)}.",
                 )
                 draft.add(replace(ambiguous, found=" ".join(ids)))
             elif self._target.mode == "upsert":
@@ -191,7 +195,7 @@ class RecordFinder:
         if not drafts:
             return
         ids = {draft.record_id for draft in drafts if draft.record_id}
-        landed = self._lookups.landed(self._target.resource.name, ids)
+        landed = self._lookups.landed_records(self._target.resource.name, ids)
         for draft in drafts:
             assert draft.record_id is not None
             draft.landed = landed.get(draft.record_id)
@@ -202,8 +206,8 @@ class RecordFinder:
                 draft.add(
                     problem_of(
                         "record_deleted",
-                        f"The {_words(self._singular)} was deleted{perhaps}.",
-                        self._columns.column_of(self.by[0]),
+                        f"The {_in_words(self._singular)} was deleted{perhaps}.",
+                        self._columns.heading_of(self.by[0]),
                         received=draft.record_id,
                     )
                 )
@@ -211,10 +215,10 @@ class RecordFinder:
     def _unknown_record_problem(self, text: str, key: str) -> Problem:
         return problem_of(
             "record_unknown",
-            f"The value is not the {_words(key)} of a known {_words(self._singular)}.",
-            self._columns.column_of(key),
+            f"The value is not the {_in_words(key)} of a known {_in_words(self._singular)}.",
+            self._columns.heading_of(key),
             received=text,
-            fix=f"Correct the value, or add the {_words(self._singular)} instead.",
+            fix=f"Correct the value, or add the {_in_words(self._singular)} instead.",
         )
 
 
@@ -319,7 +323,7 @@ def _is_equal_value(column: TargetColumn, current: Any, wanted: Any) -> bool:
     """Return True if two values are equal by the rules of the push."""
     if current == wanted or (_is_empty(current) and _is_empty(wanted)):
         return True
-    return is_same(column.field, wanted, current)
+    return is_same_value(column.field, wanted, current)
 
 
 def _is_empty(value: Any) -> bool:
@@ -357,11 +361,11 @@ class ClaimedKeys:
         owner = self._parts[digest & (_PARTS - 1)].claim(digest, row)
         return owner if owner != row else None
 
-    def first(self, key: str) -> int | None:
+    def first_row(self, key: str) -> int | None:
         """Return the row that has claimed the key; None if there is none."""
         digest = _digest(key)
         part = self._parts[digest & (_PARTS - 1)]
-        place = part.place_of(digest)
+        place = part.slot_of(digest)
         return part.rows[place] if part.digests[place] else None
 
 
@@ -375,7 +379,7 @@ class _KeyTable:
         self.rows = array("I", bytes(4 * _PLACES_FIRST))
         self.count = 0
 
-    def place_of(self, digest: int) -> int:
+    def slot_of(self, digest: int) -> int:
         """Return the index of the digest, or of a free slot for it."""
         digests = self.digests
         mask = len(digests) - 1
@@ -386,22 +390,22 @@ class _KeyTable:
 
     def claim(self, digest: int, row: int) -> int:
         """Return the first row that claimed the digest."""
-        place = self.place_of(digest)
+        place = self.slot_of(digest)
         if self.digests[place]:
             return self.rows[place]
         self.digests[place], self.rows[place] = digest, row
         self.count += 1
         if self.count * 2 >= len(self.digests):
-            self._grow()
+            self._double_size()
         return row
 
-    def _grow(self) -> None:
+    def _double_size(self) -> None:
         before = zip(self.digests, self.rows, strict=True)
         size = len(self.digests) * 2
         self.digests, self.rows = array("q", bytes(8 * size)), array("I", bytes(4 * size))
         for digest, row in before:
             if digest:
-                place = self.place_of(digest)
+                place = self.slot_of(digest)
                 self.digests[place], self.rows[place] = digest, row
 
 

@@ -54,16 +54,16 @@ class TableMatches:
     mentions: tuple[tuple[str, str], ...] = ()
 
 
-def rows_about(path: Path, owner: RowOwner) -> int:
+def count_rows_about(path: Path, owner: RowOwner) -> int:
     """Return the number of rows that belong to `owner`. Raises a `SpreadsheetError`."""
-    return sum(owner.is_in_row(cells) for _, cells in _rows(path))
+    return sum(owner.is_in_row(cells) for _, cells in _positioned_rows(path))
 
 
 def search_table(path: Path, person: NamedPerson) -> TableMatches:
     """Search every row of a table. Raises a `SpreadsheetError` if the file is no table."""
     count = 0
     mentions = []
-    for place, cells in _rows(path):
+    for place, cells in _positioned_rows(path):
         if person.is_in_row(cells):
             count += 1
         else:
@@ -83,7 +83,7 @@ def remove_rows(path: Path, owner: RowOwner) -> None:
     The file keeps its path, its permissions and every byte of the other rows. Raises a
     `SpreadsheetError` or a `WarehouseError`.
     """
-    encoding, lines, rows = _lines(path)
+    encoding, lines, rows = _read_text_file(path)
     kept_lines = []
     start = 0
     for end, cells in rows:
@@ -97,16 +97,16 @@ def remove_rows(path: Path, owner: RowOwner) -> None:
         raise naming(path, error) from error
 
 
-def _rows(path: Path) -> Iterator[tuple[str, Sequence[str]]]:
+def _positioned_rows(path: Path) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield every row of the table with its position."""
     if path.suffix.lower() == WORKBOOK_SUFFIX:
         yield from _workbook_rows(path)
     else:
-        for number, (_, cells) in enumerate(_lines(path)[2], 1):
+        for number, (_, cells) in enumerate(_read_text_file(path)[2], 1):
             yield f"row {number}", cells
 
 
-def _lines(path: Path) -> tuple[str, list[str], list[tuple[int, list[str]]]]:
+def _read_text_file(path: Path) -> tuple[str, list[str], list[tuple[int, list[str]]]]:
     """Return the encoding and lines of a text file, and its rows with their last line numbers."""
     table = open_table(path)
     assert table.encoding is not None, path

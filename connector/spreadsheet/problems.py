@@ -26,7 +26,7 @@ class Amount:
 
     value: float
     unit: str
-    form: str = "General"
+    number_format: str = "General"
     shown: str = ""
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class PartlyVisibleCell:
 
     value: str | int | float | date
     shown: str
-    form: str
+    number_format: str
 
     def __str__(self) -> str:
         return text_of(self.value)
@@ -80,11 +80,11 @@ class SheetRow:
     cells: tuple[Cell, ...]
     problems: tuple[Problem, ...] = ()
     flaws: Mapping[int, Flaw] = field(default_factory=dict)
-    missing: int = 0
+    missing_cells: int = 0
     is_outside: bool = False
     is_hidden: bool = False
     may_be_split: bool = False
-    record: str = ""
+    record_id: str = ""
 
     @property
     def is_left_out(self) -> bool:

@@ -112,17 +112,17 @@ class ProblemGroup:
             self.examples.append((number, problem))
 
     @property
-    def rows(self) -> str:
+    def rows_text(self) -> str:
         """Return the numbers of the first rows, for example "rows 2, 5, 9 and 4 more"."""
-        return PLAIN_WORDS.rows(self.numbers, self.more)
+        return PLAIN_WORDS.rows(self.row_numbers, self.further_rows)
 
     @property
-    def numbers(self) -> list[int]:
+    def row_numbers(self) -> list[int]:
         """Return the numbers of the first rows."""
         return [number for number, _ in self.examples]
 
     @property
-    def more(self) -> int:
+    def further_rows(self) -> int:
         """Number of rows after the first ones."""
         return self.count - len(self.examples)
 
@@ -143,9 +143,9 @@ class ProblemGroup:
         """Return one sentence if it is the same in all rows, else one for each row."""
         texts = {text(problem) for _, problem in self.examples}
         if len(texts) == 1:
-            return [f"{rows(self.numbers, self.more)}: {texts.pop()}"]
+            return [f"{rows(self.row_numbers, self.further_rows)}: {texts.pop()}"]
         lines = [f"{rows([number], 0)}: {text(problem)}" for number, problem in self.examples]
-        return [*lines, rows([], self.more)] if self.more else lines
+        return [*lines, rows([], self.further_rows)] if self.further_rows else lines
 
     def describe_fix(self, words: ReportWords) -> str:
         """Return the action in these words."""
@@ -179,8 +179,8 @@ class Summary:
 
     counts: Counter[PreviewOutcome] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
-    troubled: int = 0
-    warned: int = 0
+    rows_with_problems: int = 0
+    rows_with_warnings: int = 0
     first: list[RowResult] = field(default_factory=list)
     problems: dict[GroupKey, ProblemGroup] = field(default_factory=dict)
     warnings: dict[GroupKey, ProblemGroup] = field(default_factory=dict)
@@ -203,10 +203,10 @@ class Summary:
         self.counts[result.outcome] += 1
         # Warnings only matter for rows that are sent.
         if result.warnings and result.outcome not in UNSENT:
-            self.warned += 1
+            self.rows_with_warnings += 1
             _add_to_groups(self.warnings, result.number, result.warnings)
         if result.problems:
-            self.troubled += 1
+            self.rows_with_problems += 1
             self.codes.update(problem.code for problem in result.problems)
             _add_to_groups(self.problems, result.number, result.problems)
             if len(self.first) < REMEMBERED_MAX:
@@ -251,7 +251,7 @@ def _in_one_line(problem: Problem, words: ReportWords) -> str:
 
 def placeholder(row: SheetRow, index: int, width: int) -> str | None:
     """Return the text for a cell that is missing or has no visible value; None otherwise."""
-    if index >= len(row.cells) - row.missing:
+    if index >= len(row.cells) - row.missing_cells:
         return MISSING
     kind, formula = row.flaws.get(index, ("", ""))
     if kind == "not_calculated":
@@ -259,7 +259,7 @@ def placeholder(row: SheetRow, index: int, width: int) -> str | None:
     return EMPTY if index >= width and row.cells[index] == "" else None
 
 
-Pairs = Iterator[tuple[SheetRow, RowResult]] | Iterator[tuple[SheetRow, RowResult | None]]
+RowsWithResults = Iterator[tuple[SheetRow, RowResult]] | Iterator[tuple[SheetRow, RowResult | None]]
 """Each row with its result; None for a blank row."""
 
 # -- Writing ---------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def new_table(path: Path, description: str) -> Iterator[IO[bytes]]:
+def open_new_file(path: Path, description: str) -> Iterator[IO[bytes]]:
     """Open a new table file for writing. The file gets its name when it is complete.
 
     Only the owner can read it. Raises `SpreadsheetError`, also for an unsupported suffix, or
@@ -292,7 +292,7 @@ def new_table(path: Path, description: str) -> Iterator[IO[bytes]]:
         raise SpreadsheetError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def write_rows(file: IO[bytes], delimiter: str, rows: Iterable[Sequence[Any]]) -> None:
+def write_delimited(file: IO[bytes], delimiter: str, rows: Iterable[Sequence[Any]]) -> None:
     """Write delimited text in UTF-8, with a byte order mark for spreadsheet programs."""
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
@@ -326,9 +326,9 @@ def write_report(
     `results` must be in the order of the rows, one for each row that is not blank. A csv has the
     delimiter of the input. Only the owner can read the file, which appears when it is complete.
     Raises `ReportRefused` if results and rows do not match, `SpreadsheetChanged`, and the errors of
-    `new_table`.
+    `open_new_file`.
     """
-    _write(path, table, _pairs(table, results), None, words)
+    _write_file(path, table, _match_results(table, results), None, words)
 
 
 def write_some_rows(
@@ -351,11 +351,15 @@ def write_some_rows(
         ReportRefused: The path is the input itself.
         WarehouseError: The disk is full.
     """
-    _write(path, table, iter(rows), summary, words)
+    _write_file(path, table, iter(rows), summary, words)
 
 
-def _write(
-    path: Path, table: Spreadsheet, pairs: Pairs, summary: Summary | None, words: ReportWords
+def _write_file(
+    path: Path,
+    table: Spreadsheet,
+    pairs: RowsWithResults,
+    summary: Summary | None,
+    words: ReportWords,
 ) -> None:
     if path.exists() and path.samefile(table.path):
         raise ReportRefused(
@@ -364,21 +368,21 @@ def _write(
         )
     suffix = path.suffix.lower()
     try:
-        with new_table(path, "a report") as file:
+        with open_new_file(path, "a report") as file:
             if suffix == WORKBOOK_SUFFIX:
                 # Importing the library takes time, and a csv does not need it.
-                from connector.spreadsheet.workbook_writer import write_sheet  # noqa: PLC0415
+                from connector.spreadsheet.workbook_writer import write_report_workbook  # noqa: PLC0415
 
-                write_sheet(file, path, table, pairs, words=words, summary=summary)
+                write_report_workbook(file, path, table, pairs, words=words, summary=summary)
             else:
                 delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
-                write_rows(file, delimiter, _text_rows(table.headings, pairs, words))
+                write_delimited(file, delimiter, _delimited_rows(table.headings, pairs, words))
     finally:
         # The report is the last reader of the table.
         table.release()
 
 
-def _pairs(table: Spreadsheet, results: Iterable[RowResult]) -> Pairs:
+def _match_results(table: Spreadsheet, results: Iterable[RowResult]) -> RowsWithResults:
     """Yield each row with its result. Raises an error if results and rows do not match."""
     next_results = iter(results)
     for row in table.rows():
@@ -398,26 +402,28 @@ def _pairs(table: Spreadsheet, results: Iterable[RowResult]) -> Pairs:
         )
 
 
-def _text_rows(
-    headings: tuple[str, ...], pairs: Pairs, words: ReportWords
+def _delimited_rows(
+    headings: tuple[str, ...], pairs: RowsWithResults, words: ReportWords
 ) -> Iterator[Sequence[Any]]:
     width = len(headings)
     yield [*map(escape_cell, headings), *words.headings]
     for row, result in pairs:
         if result is None:
-            own = list(map(_text_cell, row.cells)) if row.is_outside else [""] * width
+            own = list(map(_delimited_cell, row.cells)) if row.is_outside else [""] * width
             yield [*own[:width], *[""] * len(words.headings), *own[width:]]
             continue
-        if row.flaws or row.missing or len(row.cells) != width:
-            own = [placeholder(row, i, width) or _text_cell(c) for i, c in enumerate(row.cells)]
+        if row.flaws or row.missing_cells or len(row.cells) != width:
+            own = [
+                placeholder(row, i, width) or _delimited_cell(c) for i, c in enumerate(row.cells)
+            ]
         else:
             # The plain case must be fast: there may be a million rows.
-            own = list(map(_text_cell, row.cells))
+            own = list(map(_delimited_cell, row.cells))
         number, *rest = report_cells(result, words)
         # Cells without a heading follow at the end.
         yield [*own[:width], number, *map(escape_cell, rest), *own[width:]]
 
 
-def _text_cell(cell: Cell) -> str:
+def _delimited_cell(cell: Cell) -> str:
     # A number cannot be mistaken for a formula.
     return escape_cell(cell) if isinstance(cell, str) else text_of(cell)

@@ -43,15 +43,15 @@ from connector.spreadsheet.word_lists import DEGREES, PARTICLES, TITLES
 UNSETTLED = frozenset(("ambiguous_date", "ambiguous_number"))
 """Codes of problems that other cells may resolve."""
 
-Sort = Literal["date", "number"]
-_SORTS: dict[Kind, Sort] = {
+AmbiguousKind = Literal["date", "number"]
+_SORTS: dict[Kind, AmbiguousKind] = {
     Kind.DATE: "date",
     Kind.DATETIME: "date",
     Kind.NUMBER: "number",
     Kind.INTEGER: "number",
 }
 _WORDS = {"dmy": "dmy", "mdy": "mdy", ".": "dot", ",": "comma"}
-_OPTION: dict[Sort, str] = {"date": "--date-format", "number": "--decimal"}
+_OPTION: dict[AmbiguousKind, str] = {"date": "--date-format", "number": "--decimal"}
 _SHOWN = {**ORDERS, ".": "a dot before the fraction", ",": "a comma before the fraction"}
 
 
@@ -59,14 +59,14 @@ _SHOWN = {**ORDERS, ".": "a dot before the fraction", ",": "a comma before the f
 class _ColumnProofs:
     """Proofs of one column: for each reading, a cell that allows no other reading."""
 
-    sort: Sort
+    sort: AmbiguousKind
     proofs: dict[str, str] = field(default_factory=dict)
     ambiguous_count: int = 0
     example: str = ""
 
-    def add(self, text: str) -> None:
+    def add_cell(self, text: str) -> None:
         """Add a cell."""
-        meanings = _meanings_of(self.sort, text)
+        meanings = _values_by_reading(self.sort, text)
         if len(meanings) > 1 and len(set(meanings.values())) > 1:
             self.ambiguous_count += 1
             self.example = self.example or text
@@ -74,7 +74,7 @@ class _ColumnProofs:
             self.proofs.setdefault(next(iter(meanings)), text)
 
 
-def _meanings_of(sort: Sort, text: str) -> dict[str, object]:
+def _values_by_reading(sort: AmbiguousKind, text: str) -> dict[str, object]:
     """Return the values of the cell by reading."""
     if sort == "number":
         number = number_meanings(text)
@@ -90,7 +90,7 @@ _DAYS_EITHER = 12
 
 
 @dataclass(slots=True)
-class _DateMix:
+class _MixedDates:
     """Dates and texts of one column, in which a program may have swapped day and month.
 
     A program that reads dates month first converts 3/4/2026 to 4 March, and leaves 25/12/2026 a
@@ -102,7 +102,7 @@ class _DateMix:
     text: str = ""
     is_proven: bool = False
 
-    def add(self, cell: Cell) -> None:
+    def add_cell(self, cell: Cell) -> None:
         """Add a cell."""
         day = _day_of(cell)
         if day is not None:
@@ -110,7 +110,9 @@ class _DateMix:
             if day.day != day.month:
                 self.date = self.date or day.isoformat()
         elif isinstance(cell, str) and (text := cell.strip()):
-            read = [each for each in _meanings_of("date", text).values() if isinstance(each, date)]
+            read = [
+                each for each in _values_by_reading("date", text).values() if isinstance(each, date)
+            ]
             self.is_proven |= any(each.day <= _DAYS_EITHER for each in read)
             if read:
                 self.text = self.text or text
@@ -151,15 +153,15 @@ class ColumnMeanings:
         self, rows: Callable[[], Iterator[SheetRow]], columns: Sequence[MappedColumn]
     ) -> None:
         self._rows, self._columns = rows, columns
-        self._mixes: dict[str, _DateMix] = {}
+        self._mixes: dict[str, _MixedDates] = {}
         self.inferred: list[str] = []
         self.questions: list[FileQuestion] = []
 
-    def watch(self, column: MappedColumn) -> Callable[[Cell], None] | None:
+    def date_observer(self, column: MappedColumn) -> Callable[[Cell], None] | None:
         """Return a function to call with each cell of a date column; None for another column."""
         if _SORTS.get(column.target.field.kind) != "date":
             return None
-        return self._mixes.setdefault(column.heading, _DateMix()).add
+        return self._mixes.setdefault(column.heading, _MixedDates()).add_cell
 
     def mixed_dates(self) -> Iterator[FileQuestion]:
         """Yield the columns of which a program may have swapped day and month."""
@@ -176,7 +178,7 @@ class ColumnMeanings:
                     received=mix.date,
                 )
 
-    def infer_options(self) -> tuple[MappedColumn, ...]:
+    def infer_columns(self) -> tuple[MappedColumn, ...]:
         """Return the columns with the inferred meanings as their options."""
         proofs = {
             column.index: _ColumnProofs(sort)
@@ -187,7 +189,7 @@ class ColumnMeanings:
             for index, found in proofs.items():
                 cell = row.cells[index] if index < len(row.cells) else ""
                 if isinstance(cell, str) and (text := cell.strip()):
-                    found.add(text)
+                    found.add_cell(text)
         return tuple(self._infer_column(column, proofs) for column in self._columns)
 
     def _infer_column(
@@ -202,7 +204,7 @@ class ColumnMeanings:
             proofs = {key: text for each in same_sort for key, text in each.proofs.items()}
             whose = "another column"
         if len(proofs) != 1:
-            self.questions.append(_question(column, own, is_mixed=bool(proofs)))
+            self.questions.append(_reading_question(column, own, is_mixed=bool(proofs)))
             return column
         ((reading, proof),) = proofs.items()
         self.inferred.append(
@@ -217,7 +219,7 @@ class ColumnMeanings:
         )
 
 
-def _ambiguity_of(column: MappedColumn) -> Sort | None:
+def _ambiguity_of(column: MappedColumn) -> AmbiguousKind | None:
     """Return the kind of ambiguity of the column; None if it has none."""
     sort = _SORTS.get(column.target.field.kind)
     if column.target.field.values or column.target.reference is not None:
@@ -226,8 +228,8 @@ def _ambiguity_of(column: MappedColumn) -> Sort | None:
     return sort if declared is None else None
 
 
-def _question(column: MappedColumn, own: _ColumnProofs, *, is_mixed: bool) -> FileQuestion:
-    meanings = _meanings_of(own.sort, own.example).items()
+def _reading_question(column: MappedColumn, own: _ColumnProofs, *, is_mixed: bool) -> FileQuestion:
+    meanings = _values_by_reading(own.sort, own.example).items()
     choices = " or ".join(f"{value} ({_OPTION[own.sort]} {_WORDS[key]})" for key, value in meanings)
     why = "its other cells do not agree" if is_mixed else "no other cell shows which one is right"
     return FileQuestion(
@@ -304,18 +306,23 @@ class RowReader:
         self, target: PushTarget, columns: ColumnMap, meanings: ColumnMeanings | None = None
     ) -> None:
         self._target, self._meanings = target, meanings
-        self._watch = meanings.watch if meanings is not None else _watch_none
+        self._watch = meanings.date_observer if meanings is not None else _watch_none
         self._drops_cleared = target.mode == "create"
-        self._set_columns(columns.columns)
+        self._prepare_readers(columns.columns)
         self._currencies = _currency_by_amount(target)
         self._has_whole_name = WHOLE_NAME in columns.targets
         self._constants = {
             column.key: value for column, _, value in columns.constants if value is not None
         }
 
-    def _set_columns(self, columns: Sequence[MappedColumn]) -> None:
+    def _prepare_readers(self, columns: Sequence[MappedColumn]) -> None:
         self._columns = [
-            (each.index, each.target.key, _cell_reader(each, self._target, self._watch(each)), each)
+            (
+                each.index,
+                each.target.key,
+                _cached_cell_reader(each, self._target, self._watch(each)),
+                each,
+            )
             for each in columns
         ]
 
@@ -327,7 +334,7 @@ class RowReader:
         """
         values = self._constants.copy()
         draft = RowDraft(row, values)
-        if row.is_outside or (row.problems and self._add_form_problems(draft)):
+        if row.is_outside or (row.problems and self._add_shape_problems(draft)):
             return draft
         if row.is_hidden:
             draft.warn("hidden_row", None, None)
@@ -341,37 +348,37 @@ class RowReader:
                 value = read(cells[index])
             except CellError as error:
                 if error.code in UNSETTLED and self._meanings is not None:
-                    return self._read_with_meanings(row)
+                    return self._reread_with_inferred_meanings(row)
                 draft.fail(key, error.problem(column.heading, cells[index]))
                 continue
             if value.__class__ in _PLAIN:
                 values[key] = value
                 continue
             if value is not None:
-                self._add_value(draft, column, value)
+                self._add_annotated_value(draft, column, value)
         if draft.amounts:
             self._fill_currencies(draft)
         if self._has_whole_name and WHOLE_NAME in values:
             self._split_name(draft)
         return draft
 
-    def _read_with_meanings(self, row: SheetRow) -> RowDraft:
+    def _reread_with_inferred_meanings(self, row: SheetRow) -> RowDraft:
         """Return the row read again, after the first ambiguous cell."""
         assert self._meanings is not None
-        settled, self._meanings = self._meanings.infer_options(), None
-        self._set_columns(settled)
+        settled, self._meanings = self._meanings.infer_columns(), None
+        self._prepare_readers(settled)
         return self.read(row)
 
-    def _add_value(self, draft: RowDraft, column: MappedColumn, value: Any) -> None:
+    def _add_annotated_value(self, draft: RowDraft, column: MappedColumn, value: Any) -> None:
         """Add a value that has notes or a unit."""
         if isinstance(value, _WITH_MORE):
-            value = self._value_with_notes(draft, column, value)
+            value = self._add_notes(draft, column, value)
         if value is _CLEARED:
-            self._empty_value(draft, column, draft.row.cells[column.index])
+            self._clear_field(draft, column, draft.row.cells[column.index])
         elif value is not None:
             draft.values[column.target.key] = value
 
-    def _value_with_notes(
+    def _add_notes(
         self, draft: RowDraft, column: MappedColumn, value: ValueWithNotes | Amount
     ) -> Any:
         """Return the value alone, after adding its notes to the draft."""
@@ -432,7 +439,7 @@ class RowReader:
             "name_split", f'The value is imported as "{first}" and "{last}".', column.heading, whole
         )
 
-    def _add_form_problems(self, draft: RowDraft) -> bool:
+    def _add_shape_problems(self, draft: RowDraft) -> bool:
         """Add the problems of the row's shape; return True if it is misshapen.
 
         A problem in a column without a field is ignored.
@@ -446,7 +453,7 @@ class RowReader:
                 draft.fail(mapped[problem.column], problem)
         return draft.is_misshapen
 
-    def _empty_value(self, draft: RowDraft, column: MappedColumn, cell: Cell) -> None:
+    def _clear_field(self, draft: RowDraft, column: MappedColumn, cell: Cell) -> None:
         key, received = column.target.key, str(cell).strip()
         if not column.target.can_be_cleared:
             problem = problem_of("cannot_clear", None, column.heading, received=received)
@@ -460,7 +467,7 @@ def _watch_none(column: MappedColumn) -> None:
     """Return None: watch no column."""
 
 
-def _cell_reader(
+def _cached_cell_reader(
     column: MappedColumn, target: PushTarget, watch: Callable[[Cell], None] | None
 ) -> Callable[[Cell], Any]:
     """Return the reader of a column's cells, which reads repeated cells only once.
@@ -505,7 +512,7 @@ def split_name(name: str) -> tuple[str, str] | None:
     """
     if _IS_UNCLEAR(name):
         return None
-    parts = [_without_titles(part) for part in name.split(",")]
+    parts = [_words_without_titles(part) for part in name.split(",")]
     parts = [part for part in parts if part and not {*map(normalized_heading, part)} <= DEGREES]
     if len(parts) != 1:
         return (" ".join(parts[1]), " ".join(parts[0])) if len(parts) == 2 else None
@@ -524,7 +531,7 @@ def split_name(name: str) -> tuple[str, str] | None:
     return (" ".join(words[:split_at]), " ".join(words[split_at:])) if split_at > 0 else None
 
 
-def _without_titles(part: str) -> list[str]:
+def _words_without_titles(part: str) -> list[str]:
     words = part.split()
     while words and normalized_heading(words[0]) in TITLES:
         del words[0]

@@ -60,7 +60,7 @@ class SourceFile:
         with self.open() as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
-    def check(self) -> None:
+    def check_unchanged(self) -> None:
         """Raise `SpreadsheetChanged` if the file has changed since it was opened first."""
         self.open().close()
 
@@ -164,8 +164,8 @@ def detect_kind(source: SourceFile) -> Literal["text"] | BookKind:
     with source.open() as file:
         start = file.read(_START_BYTES)
     if start.startswith(_ZIP_MAGIC):
-        with open_archive(source) as opened:
-            return _workbook_kind(source, opened.namelist())
+        with open_archive(source) as archive:
+            return _workbook_kind(source, archive.namelist())
     if start.startswith(_OLE_MAGIC):
         _refuse_encrypted(source)
         return "xls"
@@ -199,13 +199,13 @@ def measure_archive(source: SourceFile) -> None:
     Raises `SpreadsheetError` for excessive sizes and for declared entities, and
     `DamagedSpreadsheet`.
     """
-    with open_archive(source) as opened:
-        members = opened.infolist()
-        _check_declared(source, members)
+    with open_archive(source) as archive:
+        members = archive.infolist()
+        _check_members(source, members)
         total = 0
         for member in members:
             prolog = _PrologParser(source, member.filename)
-            for piece in _read_member(source, opened, member):
+            for piece in _read_member(source, archive, member):
                 prolog.feed(piece)
                 total += len(piece)
                 if total > INFLATED_BYTES_MAX:
@@ -227,13 +227,13 @@ def _refuse_encrypted(source: SourceFile) -> None:
 def open_archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
     """Open the zip. Errors of its structure are raised as `DamagedSpreadsheet`."""
     with source.open() as file:
-        _check_directory(source, file)
-        with _convert_errors(source), zipfile.ZipFile(file) as opened:
+        _check_zip_directory(source, file)
+        with _convert_errors(source), zipfile.ZipFile(file) as archive:
             # Some Windows programs write backslashes into the names of members.
-            for member in opened.infolist():
+            for member in archive.infolist():
                 member.filename = member.filename.replace("\\", "/")
-            opened.NameToInfo = {member.filename: member for member in opened.infolist()}
-            yield opened
+            archive.NameToInfo = {member.filename: member for member in archive.infolist()}
+            yield archive
 
 
 @contextmanager
@@ -247,7 +247,7 @@ def _convert_errors(source: SourceFile) -> Iterator[None]:
         raise DamagedSpreadsheet(f"{source.path} contains damaged XML: {error}") from error
 
 
-def _check_directory(source: SourceFile, file: BinaryIO) -> None:
+def _check_zip_directory(source: SourceFile, file: BinaryIO) -> None:
     """Refuse a list of members that is too long or ambiguous."""
     file.seek(max(0, source.size - _END.size))
     end = file.read()
@@ -269,7 +269,7 @@ def _check_directory(source: SourceFile, file: BinaryIO) -> None:
         raise DamagedSpreadsheet(f"{source.path} has extra data before or between its parts")
 
 
-def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
+def _check_members(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
     # Readers differ in whether letter case distinguishes names.
     names = [member.filename.lower() for member in members]
     if len(names) > _MEMBERS_MAX or len(set(names)) != len(names):
@@ -305,7 +305,7 @@ def _too_large_error(source: SourceFile) -> SpreadsheetError:
 
 
 def _read_member(
-    source: SourceFile, opened: zipfile.ZipFile, member: zipfile.ZipInfo
+    source: SourceFile, archive: zipfile.ZipFile, member: zipfile.ZipInfo
 ) -> Iterator[bytes]:
     """Yield the bytes of a member, never more than its declared size.
 
@@ -315,7 +315,7 @@ def _read_member(
     unlimited = copy.copy(member)
     unlimited.file_size = INFLATED_BYTES_MAX + 1
     size = 0
-    with opened.open(unlimited) as file:
+    with archive.open(unlimited) as file:
         while piece := file.read(_PIECE_BYTES):
             size += len(piece)
             if size > member.file_size:
@@ -382,17 +382,17 @@ def safe_parser(source: SourceFile, name: str) -> expat.XMLParserType:
 
 def parse_member(
     source: SourceFile,
-    opened: zipfile.ZipFile,
+    archive: zipfile.ZipFile,
     part: str,
-    reading: expat.XMLParserType,
-    through: Callable[[Iterator[bytes]], Iterator[bytes]] = iter,
+    parser: expat.XMLParserType,
+    filter_pieces: Callable[[Iterator[bytes]], Iterator[bytes]] = iter,
 ) -> Iterator[None]:
-    """Parse a member's XML, one piece per step, after `through` has filtered the pieces.
+    """Parse a member's XML, one piece per step, after `filter_pieces` has filtered the pieces.
 
     Raises `DamagedSpreadsheet`, `SpreadsheetError`.
     """
     with _convert_errors(source):
-        for piece in through(_read_member(source, opened, opened.getinfo(part))):
-            reading.Parse(piece)
+        for piece in filter_pieces(_read_member(source, archive, archive.getinfo(part))):
+            parser.Parse(piece)
             yield
-        reading.Parse(b"", True)
+        parser.Parse(b"", True)

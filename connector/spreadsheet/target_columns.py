@@ -26,7 +26,7 @@ class Lookups(Protocol):
     Every method raises a `WarehouseError` if the file cannot be read.
     """
 
-    def ids(
+    def find_ids(
         self,
         resource: str,
         fields: Sequence[str],
@@ -39,7 +39,7 @@ class Lookups(Protocol):
         compared by `comparison_text`. `parent` is the slug or id of a content type.
         """
 
-    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
+    def landed_records(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """Return the loaded state of the records with these ids, including deleted ones."""
 
     def has_records(self, resource: str) -> bool:
@@ -155,7 +155,7 @@ class TargetColumn:
         """Return True if the value may be null: an update cannot clear what a create requires."""
         return self.field.nullable and not self.create.required
 
-    def accepts(self, mode: Mode) -> tuple[str, ...]:
+    def accepted_values(self, mode: Mode) -> tuple[str, ...]:
         """Return the values of a choice that the mode can set; empty for any value.
 
         A value that only updates accept is set by a create and an update after it, unless a create
@@ -191,18 +191,18 @@ def target_columns(
     for each in declared.fields.values():
         if mode == "convert":
             if each.name == "email":
-                columns.append(_column_of(declared, each))
+                columns.append(_target_column(declared, each))
             continue
         is_taken = each.update.accepted or (mode != "update" and each.create.accepted)
-        if is_taken and each.kind not in (Kind.VALUES, Kind.PARTS):
-            columns.append(_column_of(declared, each))
-            columns += _by_other_names(declared, each)
+        if is_taken and each.kind not in (Kind.OBJECT, Kind.ARRAY):
+            columns.append(_target_column(declared, each))
+            columns += _reference_columns(declared, each)
     names = {each.name for each in columns}
     columns += [_content_column(each, names) for each in content_fields if each.field_key]
     return tuple(columns)
 
 
-def _column_of(declared: Declaration, field: Field) -> TargetColumn:
+def _target_column(declared: Declaration, field: Field) -> TargetColumn:
     resource = REFERENCES.get(field.name)
     return TargetColumn(
         name=field.name,
@@ -216,7 +216,7 @@ def _column_of(declared: Declaration, field: Field) -> TargetColumn:
     )
 
 
-def _by_other_names(declared: Declaration, field: Field) -> Iterator[TargetColumn]:
+def _reference_columns(declared: Declaration, field: Field) -> Iterator[TargetColumn]:
     """Yield other columns for a reference: the singular, and fields that identify the record."""
     resource = REFERENCES.get(field.name)
     if resource is None:
@@ -226,7 +226,7 @@ def _by_other_names(declared: Declaration, field: Field) -> Iterator[TargetColum
         # A field with that name is the resource's own: a lead's `company_name` is no reference.
         if name not in declared.fields:
             yield replace(
-                _column_of(declared, field),
+                _target_column(declared, field),
                 name=name,
                 reference=Reference(resource, by),
                 aliases=aliases,
@@ -237,7 +237,7 @@ def _by_other_names(declared: Declaration, field: Field) -> Iterator[TargetColum
 def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn:
     key = str(declared.field_key)
     kind, format = _CONTENT_KINDS.get(declared.field_type or "", (Kind.STRING, None))
-    values = _options(declared)
+    values = _choices_of(declared)
     create = FieldInput(required=bool(declared.is_required), values=values or None)
     field = Field(
         name=key,
@@ -256,7 +256,7 @@ def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn
         personal="text",
         prose=False,
         lines="many" if declared.field_type in _MANY_LINES else "one",
-        part=None,
+        element_type=None,
     )
     path = f"{CONTENT_PREFIX}{key}"
     return TargetColumn(
@@ -271,7 +271,7 @@ def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn
     )
 
 
-def _options(declared: ContentTypeField) -> tuple[str, ...]:
+def _choices_of(declared: ContentTypeField) -> tuple[str, ...]:
     """Return the choices of a select; the API does not document `config` (API 2.6)."""
     if declared.field_type not in ("select", "multi_select"):
         return ()
@@ -346,7 +346,7 @@ def push_target(
             action="Leave out --match, or use --mode update or upsert.",
         )
     for name in match:
-        _check_match(declared, name)
+        _check_match_field(declared, name)
     if clear is not None and not clear.strip():
         raise Misused(
             "--clear is blank, but blank cells do not change fields",
@@ -374,7 +374,7 @@ def _content_fields(
     return fields
 
 
-def _check_match(declared: Declaration, name: str) -> None:
+def _check_match_field(declared: Declaration, name: str) -> None:
     allowed = [
         each.name
         for each in declared.detail_fields

@@ -140,7 +140,7 @@ def _read_phone(region: str | None, text: str) -> str:
             f"The cell contains {len(parts)} phone numbers, but only one is allowed.",
             fix=f"Keep one number, for example {parts[0].strip()}",
         )
-    if _PHONE(tidy) is None or not _is_possible(tidy, region):
+    if _PHONE(tidy) is None or not _is_possible_phone(tidy, region):
         raise CellError("phone_format")
     return tidy if region is None else _to_e164(tidy, region)
 
@@ -183,7 +183,7 @@ def is_plain_phone(text: str) -> bool:
     return False
 
 
-def _is_possible(text: str, region: str | None) -> bool:
+def _is_possible_phone(text: str, region: str | None) -> bool:
     """Return True if a number of this length is possible."""
     digits = _DIGIT.findall(text)
     # A repeated single digit is not a number but a filler of a required field.
@@ -226,10 +226,10 @@ def read_text(text: str) -> str | ValueWithNotes:
 def _read_text(text: str) -> str:
     if text.isprintable() and text[0] != "#" and _SCIENTIFIC(text) is None:
         return text
-    _refuse_damage(text)
+    _refuse_shortened_number(text)
     if "\u202d" in text or "\u202e" in text:
         # Text after such a mark is displayed in another order than it is sent.
-        _refuse_hidden(text)
+        _refuse_invisible_characters(text)
     for character in text:
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
             raise CellError(
@@ -239,20 +239,20 @@ def _read_text(text: str) -> str:
     return text
 
 
-def read_digits(text: str) -> str:
+def read_exact_text(text: str) -> str:
     """Return a code: all of its digits, without invisible characters."""
-    _refuse_damage(text)
-    _refuse_hidden(text)
+    _refuse_shortened_number(text)
+    _refuse_invisible_characters(text)
     return without_text_marks(text)
 
 
 def read_code(text: str) -> str | ValueWithNotes:
     """Return a code, with a warning if it may have been cut."""
-    code = read_digits(text)
+    code = read_exact_text(text)
     return with_note(code, "maybe_cut", _cut_warning(code)) if may_be_cut(code) else code
 
 
-def _refuse_damage(text: str) -> None:
+def _refuse_shortened_number(text: str) -> None:
     if _SCIENTIFIC(text) is not None:
         raise CellError("scientific")
     if _TOO_NARROW(text) is not None:
@@ -263,7 +263,7 @@ def _refuse_damage(text: str) -> None:
         )
 
 
-def _refuse_hidden(text: str) -> None:
+def _refuse_invisible_characters(text: str) -> None:
     """Refuse invisible characters: zero-width, directional and control characters."""
     if text.isprintable():
         return
@@ -398,12 +398,12 @@ def _cut_warning(text: str) -> str:
 
 
 def _read_email(text: str) -> str:
-    _refuse_hidden(text)
+    _refuse_invisible_characters(text)
     return read_email(text)
 
 
 def _read_url(text: str) -> str | ValueWithNotes:
-    _refuse_hidden(text)
+    _refuse_invisible_characters(text)
     if _URL(text) is not None:
         return text
     if _HOST(text) is not None and text.lower().startswith("www."):
@@ -450,7 +450,7 @@ def read_id(text: str) -> str:
     """Return an id. Its format is not documented (API, conventions), but it is one word."""
     if _ID(text) is not None:
         return text
-    _refuse_hidden(text)
+    _refuse_invisible_characters(text)
     raise CellError("id_format")
 
 
@@ -545,7 +545,7 @@ def escape_cell(text: str) -> str:
     return f"'{text}" if _PERHAPS_MARKED.match(text) else text
 
 
-def escape_text_cell(text: str) -> str:
+def escape_workbook_cell(text: str) -> str:
     """Return the cell for a report in a workbook, in a cell of type text."""
     if _MARKED.match(text) or text in (MISSING, EMPTY) or text.startswith(NOT_CALCULATED):
         return f"'{text}"

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from connector.catalog import declaration
 from connector.catalog.content import ContentTypeField
-from connector.catalog.field import Field, Kind, read_datetime
+from connector.catalog.field import Field, Kind, parse_datetime
 from connector.ledger.push_states import LandedRecord
 from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, to_microseconds
 from connector.warehouse.runs import PROVEN_AT
@@ -62,7 +62,7 @@ class WarehouseLookups:
         """Close the file if it is open; the next query opens it again."""
         self._warehouse.release()
 
-    def ids(
+    def find_ids(
         self,
         resource: str,
         fields: Sequence[str],
@@ -79,7 +79,7 @@ class WarehouseLookups:
         self._warehouse.release_if_requested()
         return [index.ids(each) for each in values]
 
-    def landed(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
+    def landed_records(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
         """Return the loaded records with these ids, including deleted ones."""
         name, id_list = quoted(declaration(resource).name), ", ".join(map(literal, ids))
         if not id_list:
@@ -234,7 +234,7 @@ class _ValueIndex:
 
 
 def _timestamp_text(value: Any) -> str:
-    moment = read_datetime(value) if isinstance(value, str) else value
+    moment = parse_datetime(value) if isinstance(value, str) else value
     return str(to_microseconds(moment.astimezone(UTC)))
 
 

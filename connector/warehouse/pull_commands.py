@@ -119,7 +119,7 @@ def future_of(now: datetime, bookmark: Bookmark) -> datetime:
 
 def pass_start(page: Page[Resource]) -> datetime:
     """Return T0 of a pass by its first list: the server time before it, truncated to the second."""
-    before = page.dated_at - timedelta(seconds=page.round_trip_seconds) - SECOND
+    before = page.timestamp - timedelta(seconds=page.round_trip_seconds) - SECOND
     return before.replace(microsecond=0)
 
 
@@ -147,7 +147,7 @@ def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     Records written since then may be dated before R by the same amount, so the next scan reaches
     down that far.
     """
-    before, ahead = bookmark.clock_ahead_seconds, page.ahead_seconds
+    before, ahead = bookmark.clock_ahead_seconds, page.server_ahead_seconds
     if ahead is None:
         return bookmark
     if before is None:
@@ -167,9 +167,9 @@ def with_total_offset(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     unknown until every page was compared.
     """
     bookmark = with_clock_change(page, bookmark)
-    if page.offset is None or page.offset == bookmark.total_offset:
+    if page.total_error is None or page.total_error == bookmark.total_offset:
         return bookmark
-    agrees = page.offset == 0 and bookmark.total_offset is None
+    agrees = page.total_error == 0 and bookmark.total_offset is None
     return replace(bookmark, total_offset=0 if agrees else None)
 
 

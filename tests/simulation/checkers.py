@@ -113,8 +113,8 @@ def the_bookmark_moves_only_with_evidence(
 def _openings(mirror: Mirror) -> list[tuple[datetime, datetime]]:
     return [
         (
-            page.dated_at - timedelta(seconds=page.round_trip_seconds + OPENING_SECONDS),
-            page.dated_at - timedelta(seconds=page.round_trip_seconds),
+            page.timestamp - timedelta(seconds=page.round_trip_seconds + OPENING_SECONDS),
+            page.timestamp - timedelta(seconds=page.round_trip_seconds),
         )
         for page in mirror.seen.pages
     ]
@@ -161,7 +161,7 @@ def quiet_requests_due(mirror: Mirror) -> int:
     Records whose dates can never be proven are read each time, and listed before all others.
     """
     server = mirror.world.server
-    if server.declaration.lists_cursor or not server.born:
+    if server.declaration.lists_updated_at or not server.born:
         return 1
     odd = sum(not dated or dated.startswith("2099") for dated in server.dated.values())
     has_far = mirror.world.scenario.odd_dates == "future"

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any
 
-from connector.catalog.field import read_datetime
+from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Page, Resource
 from connector.errors import ConnectorError
 from connector.errors_api import NoAnswer
@@ -42,7 +42,7 @@ class PullKilled(Exception):
 @lru_cache(maxsize=65536)
 def moment(text: str | None) -> datetime | None:
     """A timestamp as answers show it."""
-    return None if text is None else read_datetime(text)
+    return None if text is None else parse_datetime(text)
 
 
 @dataclass(slots=True)
@@ -309,7 +309,7 @@ def _told(value: object) -> str:
     match value:
         case Page():
             ids = " ".join(str(item.raw["id"]) for item in value.items)
-            return f"page {value.page}, {value.total} in all, {value.dated_at:%H:%M:%S}: {ids}"
+            return f"page {value.page}, {value.total} in all, {value.timestamp:%H:%M:%S}: {ids}"
         case FoundDetail(record, served_at):
             return f"found {record.raw['updated_at']} at {served_at:%H:%M:%S}"
         case dict():

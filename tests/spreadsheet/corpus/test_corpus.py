@@ -53,7 +53,7 @@ def test_title_lines_are_skipped_unless_the_user_sets_the_header_row(tmp_path: P
         ):
             (tmp_path / name).write_bytes(content)
             table = open_table(tmp_path / name)
-            assert (HEAD, count) == (table.headings, table.place.index)
+            assert (HEAD, count) == (table.headings, table.heading_rows.index)
             assert [make_person(0), make_person(1)] == list_cells(table)
             chosen = open_table(tmp_path / name, header_row=count + 2)
             assert (make_person(0), [make_person(1)]) == (chosen.headings, list_cells(chosen))

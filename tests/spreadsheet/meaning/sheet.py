@@ -13,7 +13,7 @@ from typing import Any
 
 from connector.catalog.content import ContentTypeField
 from connector.ledger.push_states import LandedRecord, Mode
-from connector.spreadsheet.check import CheckedRow, check
+from connector.spreadsheet.check import CheckedRow, check_rows
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell, SheetRow
@@ -59,7 +59,7 @@ class DeclaredLanding:
     fields: Sequence[ContentTypeField] | None = None
     queries: int = 0
 
-    def ids(
+    def find_ids(
         self,
         resource: str,
         fields: Sequence[str],
@@ -83,7 +83,7 @@ class DeclaredLanding:
             for wanted in values
         ]
 
-    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
+    def landed_records(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """Return the landed records of these ids."""
         self.queries += 1
         there = self.records.get(resource, ())
@@ -136,7 +136,7 @@ def check_table(
 ) -> list[CheckedRow]:
     """Return every row of the table after the check."""
     columns = map_headings(made.headings, wanted, saved=saved)
-    return list(check(made.rows(), columns, wanted, landing or DeclaredLanding()))
+    return list(check_rows(made.rows(), columns, wanted, landing or DeclaredLanding()))
 
 
 def list_problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, str]]:

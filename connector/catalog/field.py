@@ -63,7 +63,7 @@ KINDS: Mapping[Any, Kind] = {
 
 
 def parse_value(kind: Kind, value: Any) -> Any:
-    """Return a JSON value as its kind: `datetime` in UTC, `number` as float, `array` as list.
+    """Return a JSON value as a Python value: `datetime` in UTC, `number` as float, `array` as list.
 
     Raises `ValueError`, `TypeError` or `OverflowError` if the value is not of the kind.
     """
@@ -71,9 +71,9 @@ def parse_value(kind: Kind, value: Any) -> Any:
 
 
 def is_redacted(value: Any) -> bool:
-    """Return True if the value, or a part of it, was erased.
+    """Return True if the value, or a text or key in it, contains `MARK` because it was erased.
 
-    Such a value is never sent and does not count as proof. Texts and names are searched for `MARK`.
+    Such a value is never sent and does not count as proof.
     """
     if isinstance(value, str):
         return MARK in value
@@ -94,10 +94,12 @@ def parse_datetime(value: Any) -> datetime:
 
 
 def _parse_string(value: Any) -> str:
+    """Return a text unchanged, and any other value as JSON text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _parse_number(value: Any) -> float:
+    """Return a finite number. Raises for booleans, NaN, infinity and texts without a number."""
     if isinstance(value, bool):
         raise TypeError
     number = float(value)
@@ -107,6 +109,7 @@ def _parse_number(value: Any) -> float:
 
 
 def _parse_integer(value: Any) -> int:
+    """Return a whole number of at most 64 bits. Raises for booleans and fractions."""
     if isinstance(value, bool):
         raise TypeError
     # Only fractions are converted through float: a large integer would lose its last digits.
@@ -119,12 +122,14 @@ def _parse_integer(value: Any) -> int:
 
 
 def _parse_bool(value: Any) -> bool:
+    """Return True for true and 1, False for false and 0. Raises `ValueError` for other values."""
     if value in (True, False):
         return bool(value)
     raise ValueError
 
 
 def _parse_date(value: Any) -> date:
+    """Return the date of an ISO 8601 date or timestamp."""
     if not isinstance(value, str):
         raise TypeError
     # A datetime is cut to its date because some serialisers add midnight.
@@ -132,12 +137,14 @@ def _parse_date(value: Any) -> date:
 
 
 def _parse_array(value: Any) -> list[dict[str, Any]]:
+    """Return a list of objects unchanged. Raises `TypeError` for other values."""
     if isinstance(value, list) and all(isinstance(v, dict) for v in value):
         return value
     raise TypeError
 
 
 def _parse_object(value: Any) -> dict[str, Any]:
+    """Return an object; {} for an empty array. Raises `TypeError` for other values."""
     if isinstance(value, dict):
         return value
     # Some serialisers write an empty map as an empty array.
@@ -189,8 +196,8 @@ class DataSubject:
         emails: Fields whose email address identifies the person.
         phones: Fields with telephone numbers. Other people may share a number.
         names: Sets of fields that form a name. Other people may have the same name.
-        is_whole: True if the record is the person, so that undeclared fields belong to the person.
-        is_office: True if the address belongs to an office.
+        is_record: True if the record is the person, so that undeclared fields belong to the person.
+        is_office: True if the fields are contact data of an office, which several people may use.
     """
 
     about: str
@@ -204,12 +211,14 @@ class DataSubject:
 
     @property
     def is_other_person(self) -> bool:
-        """Return True if the person is not the record but its contact or a referenced record."""
+        """Return True if the person is a contact of the record, or another record that it refers
+        to.
+        """
         return not self.is_office and self.ids != ("id",)
 
 
 def person_subject(about: str) -> DataSubject:
-    """Return the only data subject of a resource whose records are people."""
+    """Return the data subject of a resource whose records are people, with the usual fields."""
     return DataSubject(
         about,
         ids=("id",),
@@ -222,7 +231,7 @@ def person_subject(about: str) -> DataSubject:
 
 @dataclass(frozen=True, slots=True)
 class FieldInput:
-    """Use of a field in a request body: whether it is accepted or required, and its values."""
+    """Whether a request body accepts or requires a field, and which `values` (None: any value)."""
 
     accepted: bool = True
     required: bool = False
@@ -257,7 +266,7 @@ class AtLeastOneOf:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedWhen:
-    """Rule: on update, `field` is only sent if the field `on` is sent with one of `values`."""
+    """Rule: the API accepts `field` only if the field `on` of the record has one of `values`."""
 
     field: str
     on: str
@@ -269,7 +278,7 @@ Rule = RequiredWhen | AtLeastOneOf | AcceptedWhen
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Query parameter that filters a list. Without `values`, any value of its kind is allowed."""
+    """Query parameter that filters a list; without `values`, any value of the kind is allowed."""
 
     name: str
     kind: Kind
@@ -330,7 +339,8 @@ class Field:
         return self.kind is Kind.INTEGER and not self.create.accepted
 
     def parse(self, value: Any) -> tuple[Any, str | None]:
-        """Read one value of a response: return the value and a problem or None. Never raises.
+        """Return the parsed value of a response and a description of its problem, or None. Never
+        raises.
 
         A value that cannot be read as the kind of the field results in `(None, problem)`; the raw
         response still contains it. An undocumented choice is kept and reported as a problem.
@@ -350,7 +360,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class FieldDescriptor:
-    """Descriptor of a field: the value on a record, the field on its class."""
+    """Descriptor of a declared field: on a record its value, on the class its declaration."""
 
     field: Field
 

@@ -20,7 +20,7 @@ _UNITS = (1_000, 1_000_000)
 
 
 def is_same_value(field: Field, sent: Any, returned: Any) -> bool:
-    """Return True if the returned value equals the sent value, regardless of its format."""
+    """Return True if both values are equal, apart from the API's own formatting."""
     if field.kind is Kind.OBJECT:
         return not differing_content_keys(sent, returned)
     if _is_null_or_blank(sent) or _is_null_or_blank(returned):
@@ -47,7 +47,7 @@ def normalize_text(text: str) -> str:
 def differing_fields(
     resource: Declaration, sent: Mapping[str, Any], returned: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Return the names of sent fields that a response shows with another value.
+    """Return the names of sent fields that the response contains with another value.
 
     Fields that the response does not contain are not included: an echo may have fewer (API 4.7).
     """
@@ -63,7 +63,7 @@ def unapplied_fields(
 ) -> tuple[str, ...]:
     """Return the names of fields whose value in a detail is not the wanted value.
 
-    A field that a detail does not contain is empty. Write-only fields are not included.
+    A field that the detail does not contain counts as empty. Write-only fields are not included.
     """
     return tuple(
         name
@@ -74,20 +74,22 @@ def unapplied_fields(
 
 
 def _is_null_or_blank(value: Any) -> bool:
+    """Return True for None and for a text of blanks."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _truncate_microseconds(timestamp: datetime, microseconds: int) -> datetime:
+    """Return the timestamp, rounded down to a multiple of this number of microseconds."""
     return timestamp.replace(microsecond=timestamp.microsecond // microseconds * microseconds)
 
 
 def values_by_key(value: Any) -> Mapping[str, Any]:
-    """Return the values of a content item by key; empty if there are none."""
+    """Return the `fields` object of a content item; {} if it is null or an empty array."""
     return value if isinstance(value, dict) else {}
 
 
 def differing_content_keys(sent: Any, returned: Any) -> list[str]:
-    """Return the keys of sent content values that are returned with another value."""
+    """Return the keys of a sent `fields` object whose values differ in the returned object."""
     return [
         key
         for key, value in values_by_key(sent).items()
@@ -96,6 +98,7 @@ def differing_content_keys(sent: Any, returned: Any) -> list[str]:
 
 
 def _is_same_content_value(value: Any, returned: Any, key: str) -> bool:
+    """Return True if the returned `fields` object has the sent value for this key."""
     other = values_by_key(returned).get(key)
     blanks = (_is_null_or_blank(value) or value == [], _is_null_or_blank(other) or other == [])
     if any(blanks):

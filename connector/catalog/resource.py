@@ -91,26 +91,26 @@ class Page(Generic[I_co]):
 
     @property
     def timestamp(self) -> datetime:
-        """Time of the page by the server clock, or by the local clock if that is unknown."""
+        """Server clock of the response, or the local clock if the response has no `Date`."""
         moment = self.served_at or self.received_at
         assert moment is not None, "nobody noted when the page came"
         return moment
 
     @property
     def server_ahead_seconds(self) -> float | None:
-        """Seconds by which the server clock is ahead; None if one of the clocks is unknown."""
+        """Seconds by which the server clock is ahead of the local clock; None if one is unknown."""
         if self.received_at is None or self.served_at is None:
             return None
         return (self.served_at - self.received_at).total_seconds()
 
     @property
     def is_full(self) -> bool:
-        """Return True if the page is full, so that it does not show where the list ends."""
+        """Return True if the page has `per_page` items, so that the list may continue."""
         return len(self.items) >= self.per_page
 
     @property
     def is_last(self) -> bool:
-        """Return True if no page follows, by the rows and the total of this response."""
+        """Return True if no page follows, by the number of items and the total of this response."""
         return self.ends_list(0)
 
     def ends_list(self, total_error: int) -> bool:
@@ -118,10 +118,11 @@ class Page(Generic[I_co]):
         return not self.is_full or self.page * self.per_page >= self.record_count(total_error)
 
     def record_count(self, total_error: int) -> int:
-        """Return the number of records in the list: by its rows if it ends here, else by its total
-        plus `total_error`.
+        """Return the number of records in the list.
 
-        A `total_error` that results in fewer records than the pages show is outdated and ignored.
+        If the page is not full, the list ends here and its rows are counted. Otherwise the result
+        is `total` plus `total_error`. An error that results in fewer records than the pages show is
+        outdated and ignored.
         """
         if not self.is_full:
             return self.count
@@ -130,14 +131,15 @@ class Page(Generic[I_co]):
 
     @property
     def count(self) -> int:
-        """Return the number of records: by the rows if the list ends here, else by the total."""
+        """Number of records: by the rows if the list ends here, else the total of the response."""
         if self.is_full:
             return self.total
         return (self.page - 1) * self.per_page + len(self.items)
 
     @property
     def total_error(self) -> int | None:
-        """Rows of the list beyond its total; None if the page does not show them.
+        """Number of records in the list minus the reported `total`; None if the page does not show
+        it.
 
         A full page does not show the end of the list. An empty page does not show how many rows
         precede it.
@@ -259,11 +261,11 @@ class Declaration:
         return self.fields["updated_at"].listed
 
     def read_scope(self) -> str:
-        """Scope that read requests need (API 5.4)."""
+        """Return the scope that read requests need (API 5.4)."""
         return f"{self.scope}.read"
 
     def write_scope(self) -> str:
-        """Scope that create, update and delete requests need (API 5.4)."""
+        """Return the scope that create, update and delete requests need (API 5.4)."""
         return f"{self.scope}.write"
 
     def field(self, name: str) -> Field:
@@ -347,6 +349,7 @@ class Resource(Record):
 
 
 def _check_field_names(resource: str, fields: Mapping[str, Field], *groups: Iterable[str]) -> None:
+    """Raise `UnknownName` if one of the groups contains a name that is no field of the resource."""
     for name in {name for group in groups for name in group} - fields.keys():
         raise UnknownName(f"field of {resource}", name, fields)
 

@@ -26,7 +26,7 @@ _ROWS_MAX = 20
 
 
 def _chart_fees_by_currency(_: PublishedFile, rows: Sequence[Row]) -> Sequence[Chart]:
-    """Return a chart for each currency with fees, because currencies cannot share an axis."""
+    """Return a chart of monthly fees for each currency, because currencies cannot share an axis."""
     starts = [row["month_start"] for row in rows]
     drawn = month_starts(min(starts), max(starts))[: _MONTHS_BEFORE + _MONTHS_AFTER]
     found = {(row["currency"], row["month_start"]): row for row in rows}
@@ -256,7 +256,7 @@ _LEAD_STATUSES = Figure(
 
 
 def _recent_activity_query(group_by: str, extra_columns: str, order_by: str) -> str:
-    """Return a query of the activity in the last twelve months, added up group_by columns."""
+    """Return the SQL that adds up the activity of the last twelve months by `group_by`."""
     sums = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in _ACTIVITY)
     month = "date_trunc('month', {today})"
     return (
@@ -295,7 +295,7 @@ _CONSULTANTS = Figure(
 
 
 def _add_empty_months(published: PublishedFile, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows, including months without activity."""
+    """Return the monthly rows up to today, with zeros for months without activity."""
     assert published.today is not None
     by_month = {row["period_start"]: row for row in rows}
     nothing = dict.fromkeys(_ACTIVITY, 0)

@@ -65,7 +65,7 @@ Theme = Literal["light", "dark"]
 
 
 class ThemeColor(NamedTuple):
-    """One color in both themes, as #rrggbb."""
+    """Color in the light and in the dark theme, as #rrggbb."""
 
     light: str
     dark: str
@@ -94,7 +94,7 @@ SERIES = ("first", "second", "third", "fourth")
 
 
 def color_variable(name: str) -> str:
-    """Return the CSS variable of a declared color."""
+    """Return the CSS expression for a color of `PALETTE`, as in var(--ink)."""
     assert name in PALETTE, name
     return f"var(--{name})"
 
@@ -136,17 +136,17 @@ def bar_chart(
     label_width: float = _LABEL_MAX,
     height: float = 0,
 ) -> Chart:
-    """Return horizontal bars in the order of the rows, each with its `text` (default: its value).
+    """Return a chart of horizontal bars in the order of the rows, each with its `text`.
 
     Args:
         rows: Rows of the figure.
         label: Column of the labels.
         value: Column of the values.
         unit: What is counted.
-        text: Returns the text of a bar.
+        text: Returns the text of a row's bar. Default: the value.
         maximum: End of the axis, if fixed, such as 1 for shares.
         label_width: Maximum width of labels, in pixels.
-        height: Height of all bars, in pixels, as far as possible.
+        height: Height of all bars together in pixels; 0 for the usual height of each bar.
     """
     texts = [printable(text(row)) if text else format_count(row[value]) for row in rows]
     top = maximum or max((float(row[value]) for row in rows), default=0) or 1
@@ -178,7 +178,7 @@ def bar_chart(
 def stacked_bar_chart(
     rows: Rows, label: str, parts: Mapping[str, str], *, unit: str, is_upright: bool = False
 ) -> Chart:
-    """Return stacked bars: a color for each column, and its word in the legend.
+    """Return a chart of stacked bars; `parts` has the columns to stack with their legends.
 
     Upright bars are for time, from left to right.
     """
@@ -225,9 +225,9 @@ def column_chart(
     height: float = _HEIGHT,
     highlighted: Sequence[int] | None = None,
 ) -> Chart:
-    """Return upright bars, for bands or months; `across` describes the horizontal axis.
+    """Return a chart of upright bars, for bands or months; `across` is the title of the axis below.
 
-    If only some indexes are `highlighted`, the other bars are pale.
+    If `highlighted` has indexes of rows, the other bars are pale.
     """
     x = {**_category_axis(rows, label, is_upright=True), "title": across}
     y = _value_axis(unit, max((row[value] for row in rows), default=0))
@@ -329,13 +329,17 @@ def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
 
 
 def _days_in_words(value: float | None) -> str:
+    """Return the number of days with one decimal, or "not known"."""
     return "not known" if value is None else f"{value:,.1f}"
 
 
 def _category_axis(
     rows: Rows, label: str, *, is_upright: bool = False, width: float = _LABEL_MAX
 ) -> dict[str, Any]:
-    """Return the axis of the rows, by index, because two rows may have the same label."""
+    """Return the Vega-Lite axis with the label of each row; rows are named by index.
+
+    Two rows may have the same label.
+    """
     texts = [printable(str(row[label])) for row in rows]
     labels = [[text] for text in texts] if is_upright else wrap_labels(texts, width)
     axis: dict[str, Any] = {
@@ -361,7 +365,7 @@ _SHORT_FROM = 10_000
 
 
 def _value_axis(unit: str, maximum: float) -> dict[str, Any]:
-    """Return the axis of counts and amounts: whole numbers, and short ones (20k) from 10,000."""
+    """Return the Vega-Lite axis of counts or amounts: whole numbers, and 20k instead of 20,000."""
     axis = {
         "format": ",d" if maximum < _SHORT_FROM else "~s",
         "tickMinStep": 1,
@@ -381,13 +385,16 @@ def _text_width(text: str) -> float:
 
 
 def _letter_width(letter: str) -> float:
+    """Return an upper limit for the width of a letter in pixels."""
     if letter in "MWmw@%" or unicodedata.east_asian_width(letter) in "WF":
         return 13.5
     return 10.0 if letter.isupper() else 8.0
 
 
 def wrap_labels(texts: Sequence[str], width: float) -> list[list[str]]:
-    """Return the lines of the labels; equal labels are numbered."""
+    """Return one or two lines for each label, at most `width` pixels wide; equal labels are
+    numbered.
+    """
     found: list[list[str]] = []
     for text in texts:
         numbered = (wrap_label(f"{text} ({number})", width) for number in itertools.count(2))
@@ -397,9 +404,9 @@ def wrap_labels(texts: Sequence[str], width: float) -> list[list[str]]:
 
 
 def wrap_label(text: str, width: float) -> list[str]:
-    """Return the label on one or two lines; the table contains the whole label.
+    """Return the label on one or two lines of at most `width` pixels.
 
-    It is cut in the middle, because names with the same beginning have different ends.
+    A longer label is cut in the middle, because names with the same beginning have different ends.
     """
     if _text_width(text) <= width:
         return [text]
@@ -414,6 +421,7 @@ def wrap_label(text: str, width: float) -> list[str]:
 
 
 def _join_first_rows(parts: Iterable[str]) -> str:
+    """Return the first texts, separated by semicolons, and the number of further ones."""
     texts = list(parts)
     more = f"; and {len(texts) - _ROWS_TOLD} more" if len(texts) > _ROWS_TOLD else ""
     return "; ".join(texts[:_ROWS_TOLD]) + more + "."
@@ -425,6 +433,7 @@ def _build_chart(
     alternative_text: str,
     legend: tuple[tuple[str, str], ...] = (),
 ) -> Chart:
+    """Return the chart of the data `values`, with a Vega-Lite `body` and the common style."""
     text = {
         "labelFontSize": _TEXT,
         "titleFontSize": _TEXT,

@@ -64,7 +64,7 @@ def format_timestamp(value: datetime) -> str:
 
 
 def format_age(value: timedelta) -> str:
-    """Format a duration in minutes, hours, or days (from two days)."""
+    """Format a duration in minutes, in hours (below two days) or in days."""
     if value < timedelta(hours=1):
         return count_noun(round(value / timedelta(minutes=1)), "minute")
     if value < timedelta(days=2):
@@ -135,7 +135,7 @@ class FigureTable:
     is_open: bool = False
 
     def formatter(self, column: str) -> Callable[[Any], str]:
-        """Return the format function of a column, by the type of its values and its name."""
+        """Return the function that formats a column's values, by their type and its name."""
         kinds = [type(row[column]) for row in self.rows if row[column] is not None]
         if kinds and kinds[0] in _BY_TYPE:
             return _format_month if column.endswith("_start") else _BY_TYPE[kinds[0]]
@@ -178,18 +178,22 @@ _FIELD = re.compile(r"(?P<part>\w+)(?:(?P<sign>[/@*])(?P<other>\w+))?(?: (?P<nou
 
 
 class SentenceFields:
-    """Fields of a sentence, by the rows of a figure.
+    """Values of the fields of a sentence, from the rows of a figure.
 
     `{a}` is the total of a column, `{a job}` counts a noun, `{a/b job}` is a part of a whole.
     `{a@b}` is an amount in the currency of column b, `{a*b}` all amounts by currency. A column that
     begins with `the_` is the same in all rows. `{rows}` is the number of rows.
+
+    `is_complete` becomes False if a used value is zero or unknown.
     """
 
     def __init__(self, rows: Sequence[Row], totals: Sequence[Row]) -> None:
         self._rows, self._totals, self.is_complete = rows, totals, True
 
     def column_value(self, column: str) -> Any:
-        """Return the column's total, or its only value."""
+        """Return the number of rows, the first value of a `the_` column, or the total of another
+        column.
+        """
         if column == "rows":
             return len(self._rows)
         if column.startswith("the_"):
@@ -215,6 +219,7 @@ class SentenceFields:
         return format_days(number) if part.endswith("_days") else format_count(number)
 
     def _amounts_by_currency(self, part: str, currency: str) -> str:
+        """Return the total amounts, as in EUR 200, GBP 12,300."""
         sums: dict[str, Number] = {}
         for row in self._totals:
             if row[part] and row[currency]:
@@ -225,7 +230,7 @@ class SentenceFields:
 
 @dataclass(frozen=True, slots=True)
 class ExtraTable:
-    """Another table of a figure, from a query or function. `caption` may have fields."""
+    """Declaration of a further table of a figure; `source` is SQL or a function for its rows."""
 
     caption: str
     mart: str
@@ -236,7 +241,7 @@ class ExtraTable:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Drawing of a figure: its sentence, charts, their gaps, and tables."""
+    """Content of a figure for one file: a sentence, charts, notes on missing data, and tables."""
 
     finding: str
     charts: Sequence[Chart] = ()
@@ -246,14 +251,14 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Figure of the report: a query, its table and chart, and sentences on its numbers.
+    """Declaration of a figure: a query, its table and chart, and sentences on its numbers.
 
     Attributes:
-        findings: Alternatives. The first one without a zero is shown, or else the last one.
-        empty: Text without rows, or with a `counted` of zero.
+        findings: Alternative sentences. The first one without a zero is shown, or else the last.
+        empty: Text if there are no rows, or if the total of the column `counted` is zero.
         notes: Sentences that are each shown if they have no zero.
         has_total: True if the last row is the total of the others.
-        also: Further marts whose definitions belong to the figure.
+        further_marts: Other marts whose definitions belong to the figure.
         is_wide: True if the figure uses the whole width of the page.
     """
 
@@ -277,12 +282,12 @@ class Figure:
 
     @property
     def marts(self) -> Sequence[str]:
-        """Marts that the figure reads; its definition is the first one's."""
+        """Names of the marts that the figure reads, beginning with the one that defines it."""
         queries = " ".join((self.sql, *(f"marts.{each.mart}" for each in self.more)))
         return list(dict.fromkeys((self.mart, *self.further_marts, *_MART.findall(queries))))
 
     def draw(self, published: PublishedFile) -> Drawing | None:
-        """Return the drawing for the file; None if there is no data. Raises `PartMissing`."""
+        """Return the content for the file; None if there is no data. Raises `PartMissing`."""
         rows: Sequence[Row] = published.query_rows(self.sql)
         if self.rows and rows:
             rows = self.rows(published, rows)
@@ -318,7 +323,7 @@ def fill_sentence(template: str, rows: Sequence[Row], totals: Sequence[Row]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Section of the report: figures, with a sentence on what all of them count."""
+    """Section of the report: figures, and a sentence on the records that they count."""
 
     key: str
     title: str
@@ -328,9 +333,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class FigureResult:
-    """Figure for one file: its drawing, or `words` that give the reason why there is none.
+    """Figure for one file: its drawing, or the `reason` why there is none.
 
-    `contracts` are the comments of the marts, part by part, in the figure's order.
+    `contracts` has the parts of the comment of each mart, by mart and label.
     """
 
     figure: Figure

@@ -42,9 +42,10 @@ class FigureValue:
 
     Attributes:
         value: The value; None if it is unknown, or if it has several currencies.
-        detail: What the value is a part of.
-        amounts: Amounts in several currencies, which cannot be added.
-        is_whole: False if the value is incomplete, so that no change is shown.
+        detail: Further numbers, as in "3 permanent, 2 on contract".
+        unit: Currency code of an amount; "" for a count.
+        amounts: Formatted amounts in several currencies, which cannot be added.
+        is_complete: False if records without a value are missing, so that no change is shown.
     """
 
     value: Decimal | int | None
@@ -60,7 +61,7 @@ class FigureValue:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Value in words; amounts of several currencies are separate."""
+        """Formatted value; one text for each currency if there are several."""
         if self.value is None:
             return self.amounts or (NOTHING,)
         return (format_money(self.unit, self.value) if self.unit else format_count(self.value),)
@@ -68,7 +69,7 @@ class FigureValue:
 
 @dataclass(frozen=True, slots=True)
 class ComparedValue:
-    """Key figure of another period, and the change since; "" if unknown."""
+    """Value of a key figure in another period, and the change since then; "" if unknown."""
 
     period: ReportPeriod
     reading: FigureValue
@@ -84,7 +85,7 @@ class KeyFigureDeclaration:
         sql: Query with the `value` and the fields of `detail`.
         is_of_day: True if it applies to the end of the period's last day, not to all days.
         since: SQL of the first day from which the figure is known.
-        read: Function for a figure that is not a single number.
+        compute_value: Function for a figure that is not a single number, instead of `sql`.
     """
 
     key: str
@@ -97,7 +98,7 @@ class KeyFigureDeclaration:
     compute_value: Callable[[PublishedFile, ReportPeriod], FigureValue] | None = None
 
     def value_in(self, published: PublishedFile, period: ReportPeriod) -> FigureValue:
-        """Return the figure in a period. Raises `PartMissing`."""
+        """Return the value in a period. Raises `PartMissing`."""
         if self.compute_value is not None:
             return self.compute_value(published, period)
         row = published.query_row(_insert_period(self.sql, published, period))
@@ -107,7 +108,7 @@ class KeyFigureDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class KeyFigure:
-    """Key figure of a file, with its values in other periods."""
+    """Key figure of a file: its value in the period of the report and in other periods."""
 
     declaration: KeyFigureDeclaration
     reading: FigureValue
@@ -125,7 +126,7 @@ def compute_key_figure(
     period: ReportPeriod,
     compared: Sequence[ReportPeriod],
 ) -> KeyFigure:
-    """Return the key figure of the file, or a dash and the reason."""
+    """Return the key figure of the file. If the file lacks a part, its value is unknown."""
     try:
         return _compute_in_periods(question, published, period, compared)
     except PartMissing as missing:
@@ -138,6 +139,7 @@ def _compute_in_periods(
     period: ReportPeriod,
     compared: Sequence[ReportPeriod],
 ) -> KeyFigure:
+    """Return the figure in all periods; unknown in periods before the first data."""
     since: date | None = published.query_row(
         _insert_period(f"SELECT ({question.since or _FIRST_RECORD}) AS day", published)
     )["day"]
@@ -189,7 +191,10 @@ _IN_STATUS = "entered_at < {evening} AND (is_current OR left_at >= {evening}) AN
 
 
 def _insert_period(sql: str, published: PublishedFile, period: ReportPeriod | None = None) -> str:
-    """Return the query for the period's days and its last day, in the account's time zone."""
+    """Return the SQL with the fields {days}, {last}, {evening} and {zone} filled in.
+
+    `evening` is the end of the period's last day in the time zone of the account.
+    """
     words = {"zone": published.zone}
     if period is not None:
         last = f"DATE '{period.ends}'"
@@ -323,7 +328,7 @@ _HEIGHT = 160
 
 @dataclass(frozen=True, slots=True)
 class FrontChart:
-    """Chart of the first page, and the section that contains its numbers.
+    """Declaration of a chart of the first page, and the section that contains its numbers.
 
     Rows of `sql` have a `number` for each `name`, or a `day` to be counted if it `is_by_month`.
     """
@@ -335,7 +340,10 @@ class FrontChart:
     is_by_month: bool = False
 
     def draw(self, published: PublishedFile, period: ReportPeriod) -> Chart | None:
-        """Return the chart; months begin a year before the period. Raises `PartMissing`."""
+        """Return the chart; None without data. Months begin a year before the period.
+
+        Raises `PartMissing`.
+        """
         if not self.is_by_month:
             rows = [
                 {**row, "name": value_words(row["name"])} for row in published.query_rows(self.sql)
@@ -405,9 +413,10 @@ PICTURES_OF_TODAY = (
 
 @dataclass(frozen=True, slots=True)
 class ActionList:
-    """List of items that require an action, the most urgent first.
+    """Declaration of a list of items that require an action, the most urgent first.
 
-    Rows of `sql` have a `name`, a description `about`, a `figure`, and the total number `all`.
+    Rows of `sql` have a `name`, a description `about`, a number in words (`figure`), and the total
+    number of items (`all`).
     """
 
     title: str
@@ -416,7 +425,7 @@ class ActionList:
     empty: str
 
     def load_rows(self, published: PublishedFile) -> tuple[list[ActionRow], int]:
-        """Return the rows that fit, and the number of further rows."""
+        """Return the first rows, and the number of further rows; none if the file lacks a part."""
         try:
             rows = published.query_rows(f"{self.sql} LIMIT {_LISTED_MAX}")
         except PartMissing:
@@ -487,7 +496,8 @@ LISTS = (
 class FrontPage:
     """First page for one file: figures of a period, and charts and lists of today.
 
-    Each picture has its chart, or None. Each list has its rows and the number of further rows.
+    Each chart is with its declaration, and None without data. Each list is with its first rows and
+    the number of further rows.
     """
 
     period: ReportPeriod

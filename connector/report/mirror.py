@@ -32,7 +32,7 @@ _MONEY = frozenset(("fee", "fees", "currency", "currencies", "exchange", "billin
 
 
 def concerns_money(check: str) -> bool:
-    """Return True if the check of that name tests an amount of money."""
+    """Return True if the name of a check contains a word for money."""
     return not _MONEY.isdisjoint(check.split("_"))
 
 
@@ -49,7 +49,7 @@ def _checks_sentence(number: int, warning: Sequence[str]) -> str:
 
 
 def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[str, str]]:
-    """Return the summary of the file: its time, its checks, its personal fields.
+    """Return labels and texts about the file: its time, its checks, its personal fields.
 
     `written_at` is the time when the page is written.
     """

@@ -49,7 +49,7 @@ _TITLE = "Recruitment report"
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """Report as an HTML document, which begins with its first page."""
+    """Report as an HTML document, with the time of its data and its first page."""
 
     html: str
     as_of: datetime | None
@@ -99,6 +99,7 @@ def make_page(
 
 
 def _draw_figure(figure: Figure, published: PublishedFile) -> FigureResult:
+    """Return the figure with its content, or the reason why the file does not contain it."""
     contracts = {mart: published.mart_comment_parts(mart) for mart in figure.marts}
     try:
         shown = figure.draw(published)
@@ -108,7 +109,7 @@ def _draw_figure(figure: Figure, published: PublishedFile) -> FigureResult:
 
 
 def _pair_figures(results: Sequence[FigureResult]) -> list[FigureResult]:
-    """Arrange the figures of a section in pairs; a single figure uses the whole row."""
+    """Return the figures with `is_wide` set for each one that has no neighbor in its row of two."""
     found: list[FigureResult] = []
     is_second = False
     for each, following in zip_longest(results, results[1:]):
@@ -137,7 +138,7 @@ def _read_style() -> str:
 
 
 def as_json(page: ReportPage) -> dict[str, Any]:
-    """Return the period and the key figures as plain values, by key, with their words."""
+    """Return the period and the key figures as JSON values, by key, with their formatted texts."""
     return {
         "period": _period_json(page.front.period),
         "key_figures": {each.declaration.key: _figure_json(each) for each in page.front.figures},

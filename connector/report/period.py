@@ -22,7 +22,7 @@ _EXAMPLES = ("2026-10", "2026-Q3", "2026")
 
 @dataclass(frozen=True, slots=True)
 class ReportPeriod:
-    """Calendar period of some months. A period that is not over only has its first days."""
+    """Calendar month, quarter or year; `days` is the number of days so far if it is not over."""
 
     begins: date
     months: int
@@ -30,7 +30,7 @@ class ReportPeriod:
 
     @property
     def ends(self) -> date:
-        """Last day."""
+        """Last day of the period, or today if it is not over."""
         last = _add_months(self.begins, self.months) - timedelta(days=1)
         return last if self.days is None else min(last, self.begins + timedelta(self.days - 1))
 
@@ -49,6 +49,7 @@ class ReportPeriod:
         return self._format_name("%b")
 
     def _format_name(self, month_format: str) -> str:
+        """Return the name with months in the `strftime` format `month`."""
         begins, ends = self.begins, self.ends
         if self.days is not None:
             first = f"{begins.day}" if begins.month == ends.month else f"{begins:1 {month_format}}"
@@ -58,7 +59,7 @@ class ReportPeriod:
 
     @property
     def noun(self) -> str:
-        """Kind of period: a month, a quarter or a year."""
+        """Kind of period: "month", "quarter" or "year"."""
         return next(noun for noun, months in _LENGTHS.items() if months == self.months)
 
 
@@ -81,7 +82,8 @@ def parse_period(text: str, today: date) -> ReportPeriod:
 def parse_compared_periods(
     texts: Sequence[str], period: ReportPeriod, today: date
 ) -> tuple[ReportPeriod, ...]:
-    """Return the distinct periods to compare `period` with.
+    """Return the distinct periods to compare `period` with. Default: the previous and a year
+    before.
 
     Raises `UnknownName` for an invalid period, and `Misused` for another length or too many
     periods.
@@ -109,6 +111,10 @@ def parse_compared_periods(
 
 
 def _parse_calendar_period(text: str, today: date, others: Sequence[str] = ()) -> ReportPeriod:
+    """Return the whole period of a text such as 2026-Q3 or last-month.
+
+    Raises `UnknownName`, which lists `others` as allowed, too.
+    """
     if noun := _WORDS.get(text):
         months = _LENGTHS[noun]
         begins = today.replace(month=(today.month - 1) // months * months + 1, day=1)

@@ -91,6 +91,7 @@ _FUNNEL = Figure(
 
 
 def _chart_offers_by_month(published: PublishedFile, rows: Sequence[Row]) -> Sequence[Chart]:
+    """Return a chart of offers by month and answer; no chart if no offer has a date."""
     parts = {"accepted": "accepted", "declined": "declined", "pending": "pending"}
     dated = {row["begins"]: row for row in rows if row["begins"]}
     if not dated:
@@ -394,7 +395,10 @@ _IN_STAGES = Figure(
 
 
 def _count_by_band(published: PublishedFile, event: str) -> Sequence[Row]:
-    """Return the bands of days that spread the values best; the last band is open."""
+    """Return the number of events in each band of days, with the bands that spread them best.
+
+    The last band has no end.
+    """
     column = f"days_to_{event}"
     found = published.query_rows(
         f"SELECT {column}::INTEGER AS days, count(*) AS number, "
@@ -425,7 +429,10 @@ def _count_by_band(published: PublishedFile, event: str) -> Sequence[Row]:
 def _days_until_figure(
     event: str, title: str, *, noun: str, whole: str, group_by: str, empty: str, waiting: str = ""
 ) -> Figure:
-    """Return the figure of the days until an event, in bands, and by group and consultant."""
+    """Return the figure of the days until an event, by band, by `group_by` and by consultant.
+
+    `whole` is the column with the number of events, and `waiting` are columns on open cases.
+    """
     columns = f"{whole} measured p50_days p90_days {waiting}".split()
     constants = ", ".join(f"max({n}) FILTER (group_by = 'all') OVER () AS the_{n}" for n in columns)
     place = f"list_position(['all', '{group_by}', 'consultant'], s.group_by)"

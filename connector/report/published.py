@@ -30,7 +30,10 @@ _LABEL = re.compile(rf"^\s*({'|'.join(_PARTS)}):\s*", re.MULTILINE)
 
 
 def split_mart_comment(comment: str) -> dict[str, str]:
-    """Return the parts of a mart's comment; a comment without parts is a definition."""
+    """Return the text of each label (Definition, Grain, ...) in the comment of a mart.
+
+    A comment without labels is a definition.
+    """
     pieces = _LABEL.split(comment)
     found = {"Definition": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
     joined = {part: " ".join(text.split()) for part, text in found.items()}
@@ -79,12 +82,15 @@ class PublishedFile:
         ]
 
     def _displayable(self, value: Any) -> Any:
+        """Return a timestamp in the account's zone, a text without unprintable characters, or the
+        value.
+        """
         if isinstance(value, datetime):
             return self.to_local_time(value)
         return printable(value) if isinstance(value, str) else value
 
     def require_columns(self, mart: str, columns: Iterable[str], rows: Sequence[Row]) -> None:
-        """Check that the rows have the columns. Raises `PartMissing`."""
+        """Raise `PartMissing` if the rows of a mart lack one of the columns."""
         if absent := [f"{MARTS}.{mart}.{each}" for each in columns if rows and each not in rows[0]]:
             raise PartMissing(", no ".join(absent))
 
@@ -93,7 +99,9 @@ class PublishedFile:
         return at.astimezone(ZoneInfo(self.zone))
 
     def query_row(self, sql: str) -> Row:
-        """Return the only row of a query."""
+        """Return the only row of a query. Raises `PartMissing`, or `ValueError` for another number
+        of rows.
+        """
         (found,) = self.query_rows(sql)
         return found
 
@@ -110,7 +118,7 @@ class PublishedFile:
 
     @cached_property
     def marts(self) -> Mapping[str, str]:
-        """Comments of all marts."""
+        """Comment of each mart, by its name."""
         rows = self.query_rows(
             f"SELECT table_name, comment FROM duckdb_tables() WHERE schema_name = '{MARTS}' "
             f"UNION ALL SELECT view_name, comment FROM duckdb_views() "
@@ -123,7 +131,7 @@ class PublishedFile:
         return table in self._columns
 
     def mart_comment_parts(self, mart: str) -> dict[str, str]:
-        """Return the parts of the mart's comment: Definition, Grain and so on."""
+        """Return the comment of a mart by label: Definition, Grain and so on."""
         return split_mart_comment(self.marts.get(mart, ""))
 
     def column_comment(self, mart: str, column: str) -> str:
@@ -142,13 +150,16 @@ class PublishedFile:
 
     @cached_property
     def verified_at(self) -> datetime | None:
-        """Time up to which every resource with records is verified; None if one never was."""
+        """Time up to which every resource with records is verified; None if one is not."""
         return self._fetch_timestamp(
             "SELECT CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END "
             "AS at FROM marts.data_freshness WHERE current_rows > 0"
         )
 
     def _fetch_timestamp(self, sql: str) -> datetime | None:
+        """Return the column `at` of the query's only row; None if it is null or the file lacks a
+        part.
+        """
         try:
             return from_microseconds(self.query_row(sql)["at"])
         except PartMissing:
@@ -156,11 +167,12 @@ class PublishedFile:
 
     @cached_property
     def _has_as_of_table(self) -> bool:
+        """True if the file states the time, the day and the time zone that its marts use."""
         return self.has_table("staging.as_of") and self.has_table("sync.bookmarks")
 
     @cached_property
     def today(self) -> date | None:
-        """Day of that time, in the account's zone if the file has it."""
+        """Day that the marts use as today; in UTC if the file does not state it. None if empty."""
         if self.as_of is not None and self._has_as_of_table:
             day: date = self.query_row("SELECT max(as_of_date) AS day FROM staging.as_of")["day"]
             return day

@@ -100,7 +100,7 @@ def check_rows(
 
 
 class _RowChecker:
-    """Check of one file in progress."""
+    """Checker of one file's rows, which remembers the keys of earlier rows to find duplicates."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class _RowChecker:
         self._resource = target.resource.name
 
     def check_batch(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
-        """Check one batch of rows."""
+        """Return the rows of a batch with their tasks or problems; blank rows are left out."""
         # A constant of the mapping does not turn a blank row into a row.
         drafts = [d for d in map(self._reader.read, batch) if d.problems or not d.row.is_left_out]
         if self._example:
@@ -149,6 +149,7 @@ class _RowChecker:
         return True
 
     def _check_row(self, draft: RowDraft) -> CheckedRow:
+        """Return the checked row, by its operation; invalid if the operation is unknown."""
         if draft.is_misshapen or draft.operation is None:
             return _unsent_row(draft, "invalid")
         if draft.operation == "create":
@@ -160,6 +161,7 @@ class _RowChecker:
         )
 
     def _check_create(self, draft: RowDraft) -> CheckedRow:
+        """Check the values of a new record, and that no other row or record has its key."""
         values, afterwards = self._create.apply(draft, _NOTHING)
         # A row with problems claims no key: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in draft.problems):
@@ -176,6 +178,7 @@ class _RowChecker:
         return replace(_unsent_row(draft, "duplicate"), task=task if is_first else None)
 
     def _check_update(self, draft: RowDraft) -> CheckedRow:
+        """Check the values of an update; unchanged if they equal the loaded record."""
         landed = draft.landed
         values, _ = self._update.apply(draft, _NOTHING if landed is None else landed.record)
         if landed is None or draft.problems:
@@ -219,6 +222,7 @@ class _RowChecker:
             draft.warn("born_later", f"The value is {reason}.", column, born)
 
     def _check_convert(self, draft: RowDraft) -> CheckedRow:
+        """Check the conversion of a lead; unchanged if it is already converted."""
         landed = draft.landed
         if landed is None or draft.problems:
             return _unsent_row(draft, "invalid")
@@ -252,6 +256,7 @@ class _RowChecker:
         )
 
     def _record_not_read_problem(self, key: str) -> Problem:
+        """Return the problem that the loaded record has no value for this key."""
         resource = self._target.resource
         return problem_of(
             "record_not_read",
@@ -263,7 +268,7 @@ class _RowChecker:
     # -- duplicates -------------------------------------------------------------------------------
 
     def _duplicate_keys(self, draft: RowDraft, values: Mapping[str, Any]) -> list[str]:
-        """Return the keys that this row's new record claims in the file."""
+        """Return the keys that make a later row a duplicate of this row, which creates a record."""
         identity, match = draft.identity, self._target.match
         keys = []
         if identity:
@@ -287,7 +292,7 @@ class _RowChecker:
             draft.add(replace(twin, found=str(first)))
 
     def _refuse_existing(self, drafts: Sequence[RowDraft]) -> None:
-        """Refuse rows that would create a record whose natural key is loaded already."""
+        """Add a problem to rows that would create a record with a loaded record's natural key."""
         by_fields: dict[tuple[str, ...], list[RowDraft]] = {}
         for draft in drafts:
             if draft.operation == "create" and not draft.is_misshapen:
@@ -306,6 +311,7 @@ class _RowChecker:
     def _existing_record_problem(
         self, fields: Sequence[str], values: Sequence[Any], ids: Sequence[str]
     ) -> Problem:
+        """Return the problem that loaded records with these `ids` have these values."""
         singular = self._target.resource.singular
         names = " and ".join(map(self._columns.display_name, fields))
         return problem_of(
@@ -319,7 +325,7 @@ class _RowChecker:
 
 
 def _range_fields(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
-    """Return pairs of fields whose first value must not exceed the second, with an error code."""
+    """Return (warning code, lower field, upper field) for pairs like `salary_min`/`salary_max`."""
     keys = columns.targets.keys()
     words = (("range_reversed", "min", "max"), ("ends_before_start", "start", "end"))
     return tuple(
@@ -331,20 +337,21 @@ def _range_fields(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
 
 
 def _pay_fields(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
-    """Return fields for pay, each with the usual minimum and maximum."""
+    """Return (field, usual minimum, usual maximum) for each number field for pay."""
     pay = (("salary", 1_000, math.inf), ("day_rate", 0, 10_000))
     numbers = [k for k, each in columns.targets.items() if each.field.kind is Kind.NUMBER]
     return tuple((k, low, high) for k in numbers for word, low, high in pay if word in k)
 
 
 def _unsent_row(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
+    """Return the checked row with this outcome and without a task."""
     # A row that is corrected, or chosen among several, is sent with its warnings.
     warnings = draft.warnings if outcome in UNSENT else ()
     return CheckedRow(draft.row, outcome, draft.problems, None, draft.record_id, warnings=warnings)
 
 
 def _example_cells(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], ...]:
-    """Return the cells of the template's example row, by the columns of the file."""
+    """Return (column index, text) of the template's example row; empty if too few columns match."""
     examples = {each.heading: each.example for each in template_columns(target)}
     found = tuple(
         (each.index, examples[each.target.name])
@@ -368,7 +375,7 @@ def _as_body(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: SuppressionList) -> None:
-    """Refuse rows that name an erased person by id, email address or phone number.
+    """Refuse rows that contain an erased person's id, email address or phone number.
 
     Other problems of such a row are removed, and no cell is shown, because the journal stores
     problems.
@@ -391,7 +398,7 @@ def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppre
 
 
 class OperationRules:
-    """Rules of one operation for the columns of one file."""
+    """Rules of the API for creating or for updating records, for the columns of one file."""
 
     def __init__(
         self, target: PushTarget, columns: ColumnMap, operation: Literal["create", "update"]
@@ -423,7 +430,7 @@ class OperationRules:
     def apply(
         self, draft: RowDraft, landed: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the values that the operation accepts, and the values for an update after it.
+        """Return the values for the operation, and the values for an update after a create.
 
         Adds a problem to the draft for each value that the operation refuses or requires. `landed`
         is the current record, for conditions on fields that an update does not contain.
@@ -451,9 +458,11 @@ class OperationRules:
         return values, afterwards
 
     def _field_input(self, column: TargetColumn) -> FieldInput:
+        """Return the declared input of the column for this operation."""
         return column.create if self._is_create else column.update
 
     def _restricts_values(self, column: TargetColumn) -> bool:
+        """Return True if the operation does not accept every value of the column's field."""
         field_input = self._field_input(column)
         return not field_input.accepted or field_input.values not in (None, column.field.values)
 
@@ -464,7 +473,7 @@ class OperationRules:
         values: dict[str, Any],
         afterwards: dict[str, Any],
     ) -> None:
-        """Keep the value, defer it to an update after the create, or refuse it."""
+        """Keep an accepted value, move it to `afterwards`, or remove it and add a problem."""
         key, value = column.key, values[column.key]
         if _accepts_value(self._field_input(column), value):
             return
@@ -484,6 +493,7 @@ class OperationRules:
         )
 
     def _missing_columns_problem(self) -> Problem:
+        """Return the problem that no column fills the required fields."""
         return problem_of(
             COLUMN_MISSING,
             f"The file has no column for {self._absent}, but {self._record} needs it.",
@@ -493,6 +503,7 @@ class OperationRules:
     def _require_value(
         self, draft: RowDraft, code: str, key: str, values: Mapping[str, Any], why: str
     ) -> None:
+        """Add a problem if the field `key` has no value; `why` completes its message."""
         if key in values or key in draft.failed:
             return
         column = self._columns.heading_of(key)
@@ -508,7 +519,7 @@ class OperationRules:
         draft.fail(key, problem_of(code, message, column, allowed=allowed, fix=fix))
 
     def _check_conditionally_required(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
-        """Check the fields that a create requires because of other fields."""
+        """Add problems for fields that a create requires because of the values of other fields."""
         for rule in self._needs:
             if values.get(rule.on) in rule.values:
                 for key in rule.fields:
@@ -528,6 +539,7 @@ class OperationRules:
         values: Mapping[str, Any],
         landed: Mapping[str, Any],
     ) -> None:
+        """Add a problem if the rule's field has a value without its condition."""
         key, on, states = rule.field, rule.on, ", ".join(rule.values)
         if values.get(key) is None or on in draft.failed:
             return
@@ -549,7 +561,7 @@ _DOING = {"create": "creating", "update": "changing"}
 
 
 def _accepts_value(field_input: FieldInput, value: Any) -> bool:
-    """Return True if an input accepts this value, or all values of a list."""
+    """Return True if the input accepts this value, or all values of a list."""
     if not field_input.accepted or field_input.values is None:
         return field_input.accepted
     return (

@@ -30,7 +30,7 @@ _SHOWN_CHARACTERS = 60
 class Columns:
     """Headings of a table, and whether the table is a report of this program.
 
-    A report has six more columns after its own ones. They are not in `headings`.
+    A report has six more columns at the end, which are not in `headings`.
     """
 
     headings: tuple[str, ...]

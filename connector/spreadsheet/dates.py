@@ -80,7 +80,11 @@ ORDERS: Mapping[str, str] = {
 
 
 def parse_declared_format(declared: str | None) -> DateFormat | None:
-    """Return the format that the user declared; None if none or only the order was declared."""
+    """Return the declared date format; None if the user declared nothing, or only an order like
+    dmy.
+
+    Raises `ValueError` for an invalid format.
+    """
     return None if not declared or declared.lower() in ORDERS else DateFormat(declared)
 
 
@@ -134,10 +138,12 @@ def _no_such_date_error() -> CellError:
 
 
 def _time_in_date_error(day: str) -> CellError:
+    """Return the error for a time in a date column; it suggests the `day` alone."""
     return CellError("time_in_date", fix=f"Enter {day}")
 
 
 def _time_missing_error(day: str) -> CellError:
+    """Return the error for a date without a time; it suggests the `day` with a time."""
     return CellError("time_missing", fix=f"Enter {day}T09:30:00Z, with the right time.")
 
 
@@ -149,10 +155,10 @@ _ParsedDate = tuple[datetime, bool]
 
 
 class DateMeanings:
-    """Dates that a text can mean, by `dmy` and `mdy`, and the text after the date.
+    """Dates that a text can mean, by order (`dmy`, `mdy`, `ymd`, or "" if a month is in letters).
 
-    `is_short` is True if the year has two digits and no century is declared. The dates then belong
-    to the first century and only show whether day and month can be told apart.
+    `is_short` is True if the year has two digits and no century is declared. The dates then only
+    show whether day and month can be told apart.
     """
 
     __slots__ = ("dates", "has_time", "is_short", "time")
@@ -169,7 +175,10 @@ class DateMeanings:
 
 
 def date_meanings(text: str, century: int | None = None) -> DateMeanings | None:
-    """Return the dates that the text can mean; None if it is no date."""
+    """Return the dates that the text can mean; None if it is no date.
+
+    Raises `CellError` for a date that does not exist.
+    """
     if found := _NUMERIC(text):
         first, second, rest = int(found[1]), int(found[3]), found[5]
         year, is_short = _full_year(found[4], century)
@@ -192,6 +201,7 @@ def date_meanings(text: str, century: int | None = None) -> DateMeanings | None:
 
 
 def _full_year(text: str, century: int | None) -> tuple[int, bool]:
+    """Return the year, and True if it has two digits without a declared century."""
     digits = text.lstrip("'")
     if len(digits) == 4:
         return int(digits), False
@@ -204,6 +214,10 @@ def _full_year(text: str, century: int | None) -> tuple[int, bool]:
 def _existing_dates(
     orders: Mapping[str, tuple[int, int, int]], rest: str | None, is_short: bool
 ) -> DateMeanings | None:
+    """Return the dates that exist, by order; None if `rest` is no time.
+
+    `orders` has year, month and day by order. Raises `CellError` if no date exists.
+    """
     dates = {}
     for order, parts in orders.items():
         try:
@@ -219,7 +233,7 @@ def _existing_dates(
 
 
 def _parse_time(text: str) -> time:
-    """Return the time after a date. Raises `ValueError`."""
+    """Return the time of a text such as 9:30 pm. Raises `ValueError`."""
     found = _TIME(text.strip())
     if found is None:
         raise ValueError(text)
@@ -234,7 +248,11 @@ def _parse_time(text: str) -> time:
 def _single_date(
     text: str, order: str | None, century: int | None, allowed: str
 ) -> _ParsedDate | None:
-    """Return the only date and time of the text; None if it is no date. Raises `CellError`."""
+    """Return the date and time of the text; None if it is no date.
+
+    `allowed` describes allowed values in an error. Raises `CellError` if the text can mean two
+    dates, or has two digits for the year.
+    """
     found = date_meanings(text, century)
     if found is None:
         return None
@@ -260,7 +278,10 @@ def _single_date(
 def _date_finder(
     date_format: str | None, century: int | None, allowed: str
 ) -> Callable[[str], _ParsedDate | None]:
-    """Return a function that finds the date of a text in the declared or in any format."""
+    """Return a function that reads a date in the declared format, or else in any format.
+
+    The function returns None for other texts, and raises `CellError` as `_single_date` does.
+    """
     declared = parse_declared_format(date_format)
     order = date_format.lower() if date_format and declared is None else None
 
@@ -299,7 +320,10 @@ def date_reader(date_format: str | None, century: int | None = None) -> ReadText
 
 
 def typed_date(cell: Any) -> Any:
-    """Return a date typed by a spreadsheet program, with a note if the cell hides the year."""
+    """Return the ISO date of a date cell, with a note if its format hides the year.
+
+    Raises `CellError` for a cell with a time or of another type.
+    """
     match cell:
         case PartlyVisibleCell(value=date() as hidden_year):
             day = _format_day_without_time(hidden_year)
@@ -316,6 +340,7 @@ def typed_date(cell: Any) -> Any:
 
 
 def _format_day_without_time(cell: date) -> str:
+    """Return the ISO date. Raises `CellError` if it has a time, or its year is out of range."""
     if not isinstance(cell, datetime):
         return _format_day(cell)
     if cell.time() != time():
@@ -324,6 +349,7 @@ def _format_day_without_time(cell: date) -> str:
 
 
 def _format_day(day: date) -> str:
+    """Return the ISO date. Raises `CellError` for a year before 1900 or after 2200."""
     if day.year in _YEARS:
         return day.isoformat()
     raise CellError(
@@ -334,6 +360,7 @@ def _format_day(day: date) -> str:
 
 
 def _not_a_date_error(date_format: str | None, allowed: str) -> CellError:
+    """Return the error that asks for a value as in `allowed`, or in the declared format."""
     if date_format is not None:
         allowed = f"{allowed}, or in the form {ORDERS.get(date_format.lower(), date_format)}"
     return CellError("date_format", fix=f"Enter {allowed}.")
@@ -385,7 +412,10 @@ def typed_timestamp(zone: ZoneInfo | None) -> ReadTyped:
 
 
 def _format_utc(moment: datetime, zone: ZoneInfo | None) -> str:
-    """Return the timestamp in UTC in the format of the API (API, conventions)."""
+    """Return the timestamp in UTC in the format of the API; `zone` applies if it has no time zone.
+
+    Raises `CellError` if it has none and `zone` is None, or if the local time is not unique.
+    """
     if moment.tzinfo is None:
         if zone is None:
             raise CellError(

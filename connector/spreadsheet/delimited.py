@@ -142,7 +142,7 @@ def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
 
 
 def _detect_utf_16(head: bytes, min_share: float) -> str | None:
-    """Return the codec of UTF-16 without a mark, detected by its NUL bytes.
+    """Return the codec of UTF-16 without a mark, detected by its NUL bytes; None for other files.
 
     At least this share of the pairs of bytes must have a NUL, always at the same position.
     """
@@ -156,7 +156,7 @@ def _detect_utf_16(head: bytes, min_share: float) -> str | None:
 
 
 def _suggest_encoding(source: SourceFile, offered: str, reason: str) -> EncodingUnknown:
-    """Return an error that suggests an encoding, if that encoding fits the whole file."""
+    """Return an error that suggests the encoding `offered`, if it fits the whole file."""
     decoding = _FileDecoding(source, offered)
     try:
         decoding.decode_all()
@@ -170,7 +170,10 @@ def _suggest_encoding(source: SourceFile, offered: str, reason: str) -> Encoding
 def _decoding_error(
     source: SourceFile, codec: str, known: str | None, place: tuple[int, int, int]
 ) -> EncodingUnknown:
-    """Return the error for undecodable bytes, with a suggested encoding if there is a safe one."""
+    """Return the error for the undecodable byte at `place` (line, character, byte).
+
+    `known` is the encoding that was given or marked in the file.
+    """
     line, column, byte = place
     where = f"byte 0x{byte:02X} in line {line}, character {column}"
     if known is not None or codec != "utf-8":
@@ -198,7 +201,10 @@ _TYPOGRAPHY = re.compile("['\u2018-\u201e\u2013\u2014\u2026\u00a0\u00b7\u2022\u2
 
 
 def _encoding_by_words(source: SourceFile) -> TextEncoding | None:
-    """Return the old encoding in which the file reads as words; None if there is none."""
+    """Return the old encoding in which the file reads as words; None if none does.
+
+    If several do, the result has the first one and a question.
+    """
     seen: dict[bytes, None] = {}
     rest = b""
     with source.open() as file:
@@ -267,6 +273,7 @@ def _is_word(text: str) -> bool:
 
 
 def _encoding_question(words_by_codec: Mapping[str, list[str]]) -> FileQuestion:
+    """Return the question which encoding is right, with words that differ between the encodings."""
     meanings = list(words_by_codec.values())
     # One-byte encodings find the same words; the words that differ are shown.
     differing = [n for n, words in enumerate(zip(*meanings, strict=False)) if len(set(words)) > 1]
@@ -286,7 +293,7 @@ def _encoding_question(words_by_codec: Mapping[str, list[str]]) -> FileQuestion:
 
 
 class _FileDecoding:
-    """Decoding of a whole file: sample cells, and the position reached."""
+    """Decoding of a whole file in one codec: collects sample cells and counts lines."""
 
     def __init__(self, source: SourceFile, codec: str) -> None:
         self.samples: list[str] = []
@@ -310,6 +317,10 @@ class _FileDecoding:
         return self._line, self._column, error.object[error.start]
 
     def _add_decoded_text(self, text: str, *, is_last: bool = False) -> None:
+        """Collect samples of the next decoded text, and move the position behind it.
+
+        Raises `DamagedSpreadsheet` for a line that is too long.
+        """
         if not text.isascii():
             self._collect_samples(text)
         text = self._newlines.decode(text, is_last)
@@ -357,8 +368,8 @@ class RowShape:
         first_row: Index of the first row below the headings.
         widths: Numbers of cells that a row may have.
         emails: Indexes of the columns in which most rows have an email address.
-        addresses: Indexes of the columns of email addresses, by their headings.
-        one_line: Indexes of the columns whose cells have one line, by their headings.
+        addresses: Indexes of the columns whose headings are those of email addresses.
+        one_line: Indexes of the columns whose headings are those of fields with one line.
     """
 
     first_row: int
@@ -368,7 +379,7 @@ class RowShape:
     one_line: frozenset[int]
 
     def fits(self, cells: Sequence[str]) -> bool:
-        """Return True if the cells are a row of the table."""
+        """Return True if the number of cells is right and email columns contain an @."""
         width = len(cells)
         if width == self.widths.stop and not cells[-1]:
             width -= 1
@@ -451,7 +462,7 @@ _SPACED_QUOTE = re.compile(r'[,;\t|] +"').search
 
 
 class _RowReader:
-    """Reader of a text's rows that continues after wrong quotes."""
+    """Reader of the rows of delimited text. With a shape, it continues after wrong quotes."""
 
     def __init__(
         self,
@@ -471,7 +482,7 @@ class _RowReader:
         self._opened = 0
 
     def rows(self) -> Iterator[DelimitedRow]:
-        """Yield all rows."""
+        """Yield all rows. Raises `DamagedSpreadsheet` for a wrong quote without a shape."""
         lines = self._taken
         while True:
             reader = csv.reader(
@@ -512,7 +523,7 @@ class _RowReader:
             yield line
 
     def _refuse_unmatched_quotes(self, error: str) -> DelimitedRow:
-        """Return the row with unmatched quotes; its other lines are read as rows."""
+        """Return the first line as a row to refuse; the lines after it are read again as rows."""
         is_closed = "expected after" in error and len(self._taken) == 1
         if is_closed and self._taken[0].count('"') % 2 == 0:
             return self._refuse_first_line("quote_in_cell", self._row)
@@ -522,7 +533,7 @@ class _RowReader:
         )
 
     def _rows_to_refuse(self, cells: list[str]) -> list[DelimitedRow]:
-        """Return the rows to refuse instead of these cells; none if the cells are a row."""
+        """Return the rows to refuse instead of these cells; empty if the cells are a row."""
         shape, lines = self._shape, self._taken
         if shape is None or self._row <= shape.first_row or not cells:
             return []
@@ -541,7 +552,10 @@ class _RowReader:
         return []
 
     def _refuse_first_line(self, code: QuoteCode, row: int) -> DelimitedRow:
-        """Return the first line as a row to refuse, and put back the other lines."""
+        """Return the first line as a row to refuse, and put back the other lines.
+
+        `row` is the number of the row with the wrong quote.
+        """
         first, *others = self._taken
         self._returned.extendleft(reversed(others))
         self._taken.clear()
@@ -563,7 +577,7 @@ class _RowReader:
 
 
 def _split_ignoring_quotes(line: str, delimiter: str) -> list[str]:
-    """Return the parts of a line between delimiters, ignoring quotes."""
+    """Return the parts of a line between delimiters; quotes are ordinary characters."""
     return line.rstrip("\r\n").split(delimiter)
 
 
@@ -573,11 +587,14 @@ _INCHES = re.compile(r'(?<=[0-9])"')
 
 
 def _has_stray_quote(cell: str) -> bool:
+    """Return True if the cell has a quote that is not around words and not after a number of
+    inches.
+    """
     return '"' in _INCHES.sub("", _PAIRED.sub("", cell))
 
 
 def _unquoted_cells_with_quotes(line: str, delimiter: str) -> Iterator[str]:
-    """Yield the unquoted cells of a line that contain a quote."""
+    """Yield the cells of a line that do not begin with a quote but contain one."""
     sign = re.escape(delimiter)
     for found in re.finditer(rf'(?:^|{sign}) *(?:"(?:[^"]|"")*"|([^{sign}\r\n]*))', line):
         if found[1] and '"' in found[1]:
@@ -585,6 +602,7 @@ def _unquoted_cells_with_quotes(line: str, delimiter: str) -> Iterator[str]:
 
 
 def _damage_error(source: SourceFile, line: int, error: str) -> DamagedSpreadsheet:
+    """Return the error for the message of the csv library at this line."""
     damage = f"the cells cannot be separated: {error}"
     if "unexpected end" in error or "field larger" in error:
         damage = 'a quote (") opens a cell that is not closed'
@@ -613,10 +631,9 @@ class DelimiterFit:
             cells at the end.
         damaged: Number of those rows with a wrong quote.
         is_ended: True if every row has one more delimiter than the headings, at its end.
-        first_misfit: Number, line and width of one row that does not fit.
+        first_misfit: Number, line and width of the first row that does not fit.
         filled: Number of columns up to the last one with a cell that is not empty, in rows that are
             not wider than the headings.
-        place: Position of the headings.
     """
 
     delimiter: str
@@ -632,7 +649,7 @@ class DelimiterFit:
 
     @property
     def max_width(self) -> int:
-        """Width of a row that fits, including an empty cell after the last delimiter."""
+        """Maximum number of cells of a row, including an empty cell after the last delimiter."""
         return len(self.first_row) + self.is_ended
 
     def __str__(self) -> str:
@@ -669,7 +686,7 @@ def detect_delimiter(
 def _candidate_fits(
     source: SourceFile, encoded: TextEncoding, header_row: int | None
 ) -> list[DelimiterFit]:
-    """Return the fits of delimiters that separate the headings, or of one that separates none."""
+    """Return the fits of delimiters that separate the headings, or of one for a single column."""
     places = {each: _find_headings(source, encoded, each, header_row) for each in _NAMES}
     for each, place in places.items():
         if has_report_headings(place.headings):
@@ -703,7 +720,7 @@ def _candidate_fits(
 def _find_headings(
     source: SourceFile, encoded: TextEncoding, delimiter: str, header_row: int | None
 ) -> HeadingRows:
-    """Find the headings; None if quotes do not match.
+    """Return the headings that result from this delimiter; without cells if quotes do not match.
 
     A first line `sep=;`, as some spreadsheet programs write it, is skipped.
     """
@@ -725,7 +742,10 @@ _SAID = re.compile(r"sep=.?,?", re.IGNORECASE).fullmatch
 
 
 def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
-    """Return the fit without misfits, or else the only fit for most rows."""
+    """Return the fit without misfits, or else the only fit for most rows.
+
+    Raises `SpreadsheetError` if none or several are left.
+    """
     first = fits[0]
     # Blank headings are themselves the error; a report is recognized by its own.
     if not any(first.first_row) or has_report_headings(first.first_row):

@@ -70,7 +70,9 @@ class LegacySheet:
 
 
 def find_ods(source: SourceFile, name: str | None) -> LegacySheet:
-    """Return the sheet of an OpenDocument file. Raises as `find_sheet` does."""
+    """Return the named sheet of an OpenDocument file, or its only table. Raises as `find_sheet`
+    does.
+    """
     measure_archive(source)
     scan = _OdsScan(source)
     with open_archive(source) as archive:
@@ -80,7 +82,7 @@ def find_ods(source: SourceFile, name: str | None) -> LegacySheet:
 
 
 def find_xls(source: SourceFile, name: str | None) -> LegacySheet:
-    """Return the sheet of a workbook of Excel before 2007. Raises as `find_sheet` does."""
+    """Return the named sheet of an xls workbook, or its only table. Raises as `find_sheet` does."""
     if source.size > _BYTES_MAX:
         raise SpreadsheetError(
             f"{source.path} is too large for this file type", code="unsafe_workbook"
@@ -109,6 +111,10 @@ def find_xls(source: SourceFile, name: str | None) -> LegacySheet:
 def _choose_sheet(
     source: SourceFile, wanted_name: str | None, sheets: Mapping[str, LegacySheet]
 ) -> LegacySheet:
+    """Return the sheet with that name, or the only one with a table.
+
+    Raises a `SpreadsheetError`.
+    """
     if wanted_name is not None:
         return sheets[
             wanted_name if wanted_name in sheets else find_similar_name(source, sheets, wanted_name)
@@ -135,6 +141,7 @@ class _DiscardedLog:
 
 
 def _read_xls_sheet(source: SourceFile, book: Any, sheet: Any) -> LegacySheet:
+    """Return a sheet of the xls library with the values of its cells."""
     flaws: dict[int, dict[int, Flaw]] = {}
     values: list[list[Cell]] = []
     for index in range(sheet.nrows):
@@ -162,6 +169,7 @@ def _read_xls_sheet(source: SourceFile, book: Any, sheet: Any) -> LegacySheet:
 
 
 def _xls_value(book: Any, cell: Any) -> Cell:
+    """Return the value of a cell of the xls library, as the cell's number format shows it."""
     match cell.ctype:
         case xlrd.XL_CELL_NUMBER:
             return apply_format(as_typed(cell.value), _number_format_of(book, cell))
@@ -177,7 +185,7 @@ def _xls_value(book: Any, cell: Any) -> Cell:
 def _xls_date(days: float, number_format: str, mode: Literal[0, 1]) -> Cell:
     """Return the date, time or duration of this number of days, as the format shows it.
 
-    Raises `XLDateError` if the calendar has no such date.
+    `mode` is 1 if the days count from 1904. Raises `XLDateError` if the calendar has no such date.
     """
     if shows_duration(number_format):
         return format_duration(days * 86_400)
@@ -194,12 +202,13 @@ def _number_format_of(book: Any, cell: Any) -> str:
 
 
 def _range_reference(first_row: int, row: int, first_column: int, column: int) -> str:
+    """Return a reference such as B2:C5 for indexes from 0; the ends are exclusive."""
     first = xlrd.colname(first_column), xlrd.colname(column - 1)
     return f"{first[0]}{first_row + 1}:{first[1]}{row}"
 
 
 def _set_extent(outline: SheetOutline, values: list[list[Cell]]) -> None:
-    """Record the last row and column of the sheet."""
+    """Set the number of rows and columns in the outline, up to the last cell that is not empty."""
     for index, cells in enumerate(values):
         width = max((n for n, cell in enumerate(cells, 1) if cell != ""), default=0)
         if width:
@@ -211,7 +220,7 @@ def _set_extent(outline: SheetOutline, values: list[list[Cell]]) -> None:
 
 
 class _OdsScan:
-    """Scan of an OpenDocument file that counts repeated cells and rows before creating them.
+    """Scan of an OpenDocument file's XML, which results in its `sheets`.
 
     Empty cells and rows that repeat up to the end of the sheet are not created.
     """
@@ -234,6 +243,7 @@ class _OdsScan:
         self._notes = 0
 
     def _on_start_tag(self, tag: str, attributes: dict[str, str]) -> None:
+        """Begin a sheet, row, cell or line of text, as the XML element says."""
         match tag:
             case "table:table":
                 self._name = attributes.get("table:name", "")
@@ -263,10 +273,12 @@ class _OdsScan:
                 self._lines[-1] += " " * min(_repeat_count(attributes.get("text:c")), 1_000)
 
     def _on_text(self, text: str) -> None:
+        """Add the text to the last line of the current cell."""
         if self._lines and not self._notes:
             self._lines[-1] += text
 
     def _on_end_tag(self, tag: str) -> None:
+        """End a sheet, row or cell."""
         match tag:
             case "office:annotation":
                 self._notes -= 1
@@ -280,6 +292,9 @@ class _OdsScan:
                 self.sheets.setdefault(self._name, sheet)
 
     def _add_cell(self) -> None:
+        """Add the current cell to the row as often as it is repeated; empty cells wait for the next
+        one.
+        """
         value = _ods_value(self._attributes, "\n".join(self._lines or ()))
         if self._lines == [""] and isinstance(value, int | float):
             value = PartlyVisibleCell(value, "", ";;;")
@@ -292,6 +307,9 @@ class _OdsScan:
         self._empty_cells = 0
 
     def _add_row(self) -> None:
+        """Add the current row to the sheet as often as it is repeated; empty rows wait for the next
+        one.
+        """
         if not self._row:
             self._empty_rows += self._row_times
             return
@@ -301,6 +319,7 @@ class _OdsScan:
         self._empty_rows = 0
 
     def _count_created_cells(self, cells: int) -> None:
+        """Count cells before they are created. Raises `SpreadsheetError` if there are too many."""
         self._area += cells
         if self._area > AREA_MAX:
             raise SpreadsheetError(
@@ -313,6 +332,7 @@ class _OdsScan:
 
 
 def _repeat_count(text: str | None) -> int:
+    """Return the number in an attribute for repetition; 1 if it is missing or invalid."""
     return max(1, int(text)) if text and text.isascii() and text.isdecimal() else 1
 
 
@@ -344,6 +364,10 @@ def _ods_value(attributes: Mapping[str, str], text: str) -> Cell:
 
 
 def _ods_number(kind: str, attributes: Mapping[str, str], text: str) -> Cell:
+    """Return the number, with its unit and a rounded visible text; or the text if it is no number.
+
+    `kind` is float, percentage or currency.
+    """
     value = float(attributes.get("office:value", ""))
     if is_too_large(value):
         return as_typed(value)

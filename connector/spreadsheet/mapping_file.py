@@ -62,7 +62,7 @@ def with_options(saved: SavedMap, overrides: CellOptions) -> SavedMap:
 
 
 def load_map(path: Path) -> SavedMap:
-    """Read a mapping.
+    """Return the mapping in a file.
 
     Raises `Misused`, which names the file, the key, the value and the allowed values.
     """
@@ -102,6 +102,7 @@ def save_map(path: Path, saved: SavedMap) -> None:
 
 
 def _toml_lines(saved: SavedMap) -> Iterator[str]:
+    """Yield the lines of the mapping file."""
     yield "# The field of each column of the file."
     yield f"resource = {_toml_string(saved.resource)}"
     if saved.header_row is not None:
@@ -131,10 +132,12 @@ def _toml_lines(saved: SavedMap) -> Iterator[str]:
 
 
 def _one_line(text: str) -> str:
+    """Return the text with blanks instead of line breaks and other unprintable characters."""
     return "".join(each if each.isprintable() else " " for each in text)
 
 
 def _changed_options(options: CellOptions, defaults: CellOptions) -> Iterator[str]:
+    """Yield `name = value` in TOML for each option that differs from its default."""
     for name in _OPTIONS:
         value = getattr(options, name)
         expected = getattr(defaults if name in _FILE_WIDE else AS_WRITTEN, name)
@@ -177,7 +180,7 @@ CENTURY_ALLOWED = "the earliest year for two-digit years, from 1900 to 2100"
 
 
 def is_century(value: Any) -> bool:
-    """Return True if it is a year with which a century can begin."""
+    """Return True if the value is a year from 1900 to 2100."""
     return isinstance(value, int) and not isinstance(value, bool) and 1900 <= value <= 2100
 
 
@@ -212,6 +215,7 @@ class _MapReader:
         self._path = path
 
     def read_map(self, document: dict[str, Any]) -> SavedMap:
+        """Return the mapping in the document. Raises `Misused`."""
         self._check_keys("", document, _TOP)
         for key, value in document.items():
             if is_redacted(value):
@@ -246,6 +250,7 @@ class _MapReader:
         )
 
     def _read_column(self, key: str, value: Any, defaults: CellOptions) -> tuple[str, CellOptions]:
+        """Return the target column and the options in one entry of the table `columns`."""
         if isinstance(value, str):
             return value, defaults
         table = self._require_table(key, value)
@@ -258,6 +263,7 @@ class _MapReader:
     def _read_options(
         self, prefix: str, table: dict[str, Any], defaults: CellOptions
     ) -> CellOptions:
+        """Return the options in a table, with `defaults` for the others. Raises `Misused`."""
         for name, value in table.items():
             is_right, allowed = _OPTIONS[name]
             if not is_right(value):
@@ -276,11 +282,13 @@ class _MapReader:
         return texts
 
     def _require_table(self, key: str, value: Any) -> dict[str, Any]:
+        """Return the value if it is a table. Raises `Misused`."""
         if not isinstance(value, dict):
             raise self._invalid_value(key, value, "a table")
         return value
 
     def _check_keys(self, prefix: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+        """Raise `Misused` if the table has a key that is not allowed."""
         for name in table:
             if name not in allowed:
                 raise Misused(
@@ -289,6 +297,7 @@ class _MapReader:
                 )
 
     def _invalid_value(self, key: str, value: Any, allowed: str) -> Misused:
+        """Return the error for a key with an invalid value, or without a value (None)."""
         received = "missing" if value is None else repr(value)
         return Misused(
             f"the mapping {self._path}: {key} is {received}", action=f"Allowed: {allowed}."

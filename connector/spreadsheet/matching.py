@@ -50,7 +50,7 @@ def with_article(singular: str) -> str:
 
 
 class ReferenceResolver:
-    """Resolver that replaces names, emails and codes in rows by ids."""
+    """Replaces names, email addresses and codes of other records in rows by the records' ids."""
 
     def __init__(self, columns: ColumnMap, lookups: Lookups) -> None:
         self._lookups = lookups
@@ -63,7 +63,9 @@ class ReferenceResolver:
         ]
 
     def resolve(self, drafts: Sequence[RowDraft]) -> None:
-        """Look up the references of a batch of rows."""
+        """Replace the references in a batch of rows; add a problem if not exactly one record
+        matches.
+        """
         for heading, key, reference in self._references:
             pending = [draft for draft in drafts if draft.values.get(key) is not None]
             if not pending:
@@ -92,7 +94,10 @@ class ReferenceResolver:
                     draft.fail(key, _unresolved_problem(heading, text, reference, match, is_pulled))
 
     def _find_by_id(self, resource: str, texts: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """Return records of texts that are ids, because the user chose one of several records."""
+        """Return the texts that are ids themselves, each with this id in a tuple.
+
+        The user may have entered the id of one of several records.
+        """
         ids = (
             self._lookups.find_ids(resource, ("id",), [(text,) for text in texts]) if texts else ()
         )
@@ -102,6 +107,10 @@ class ReferenceResolver:
 def _unresolved_problem(
     heading: str | None, text: str, reference: Reference, ids: Sequence[str], is_pulled: bool
 ) -> Problem:
+    """Return the problem that no record matches a reference, or that these `ids` match.
+
+    `is_pulled` is False if the local copy has no record of the resource.
+    """
     resource, by = reference.resource, reference.by or "id"
     singular = CATALOG[resource].singular
     if ids:
@@ -126,7 +135,7 @@ def _unresolved_problem(
 
 
 class RecordFinder:
-    """Finder of rows' records, which also decides the operation of each row."""
+    """Finds the record of each row, and decides the row's operation."""
 
     def __init__(self, target: PushTarget, columns: ColumnMap, lookups: Lookups) -> None:
         self._target, self._columns, self._lookups = target, columns, lookups
@@ -136,7 +145,7 @@ class RecordFinder:
             self.by = ("email",)
 
     def find_records(self, drafts: Sequence[RowDraft]) -> None:
-        """Set the operation of each row and, if it exists, its loaded record."""
+        """Set the operation of each row and its loaded record, if it exists; else add a problem."""
         mode = self._target.mode
         if mode == "create":
             for draft in drafts:
@@ -169,6 +178,10 @@ class RecordFinder:
         return blank is None
 
     def _match_by_fields(self, drafts: Sequence[RowDraft]) -> None:
+        """Set the record id of each row whose fields match one record.
+
+        A row without a match is a create in mode upsert; otherwise it has a problem.
+        """
         keys = [tuple(draft.values[key] for key in self.by) for draft in drafts]
         resource = self._target.resource.name
         found = self._lookups.find_ids(resource, self.by, keys, self._target.parent)
@@ -192,6 +205,7 @@ class RecordFinder:
                 draft.add(self._unknown_record_problem(str(key[0]), self.by[0]))
 
     def _load_records(self, drafts: Sequence[RowDraft]) -> None:
+        """Set the loaded record of each row; add a problem if it is unknown or deleted."""
         if not drafts:
             return
         ids = {draft.record_id for draft in drafts if draft.record_id}
@@ -213,6 +227,7 @@ class RecordFinder:
                 )
 
     def _unknown_record_problem(self, text: str, key: str) -> Problem:
+        """Return the problem that the text is not the field `key` of a known record."""
         return problem_of(
             "record_unknown",
             f"The value is not the {_in_words(key)} of a known {_in_words(self._singular)}.",
@@ -230,8 +245,8 @@ class Difference:
     """Changes that an update would make, by the keys of target columns.
 
     Attributes:
-        wanted: Values of the row.
-        base: Loaded values, as the user last saw them. A write-only field has none.
+        wanted: New values of the fields that change.
+        base: Loaded values of these fields, as the user last saw them; none if write-only.
         unread: First key whose loaded value is unknown, so that the difference is unknown.
     """
 
@@ -262,7 +277,9 @@ class LandedComparison:
         }
 
     def difference(self, values: Mapping[str, Any], landed: LandedRecord) -> Difference:
-        """Return the row's values that differ from the record's."""
+        """Return the fields that the row changes in the loaded record, by the policy of each
+        column.
+        """
         wanted: dict[str, Any] = {}
         base: dict[str, Any] = {}
         unread = None
@@ -308,7 +325,7 @@ def _lines_of(text: Any) -> str:
 
 
 def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool]:
-    """Return the loaded value under the column's key, and whether it is known."""
+    """Return the loaded value under the column's key, and True if it is known."""
     record = landed.record
     if column.is_content:
         content = record.get(CONTENT_PREFIX.removesuffix("."))
@@ -320,13 +337,14 @@ def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool
 
 
 def _is_equal_value(column: TargetColumn, current: Any, wanted: Any) -> bool:
-    """Return True if two values are equal by the rules of the push."""
+    """Return True if both values are empty, or equal apart from the API's own formatting."""
     if current == wanted or (_is_empty(current) and _is_empty(wanted)):
         return True
     return is_same_value(column.field, wanted, current)
 
 
 def _is_empty(value: Any) -> bool:
+    """Return True for None, an empty text and an empty list."""
     return value is None or value in ("", [])
 
 
@@ -337,7 +355,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def comparison_key(values: Iterable[object]) -> str:
-    """Return one text that is equal for values with the same meaning."""
+    """Return one text for several values, equal for values with the same meaning."""
     return "\x1f".join([comparison_text(each) for each in values])
 
 
@@ -347,22 +365,22 @@ _PLACES_FIRST = 1 << 7
 
 
 class ClaimedKeys:
-    """Keys, each with the number of the first row that had it.
+    """Keys of a file's rows, each with the number of the first row that has it.
 
-    Keys are distributed to tables by their digests, because a table is copied when it grows.
+    Only digests are stored, in several small tables, because a table is copied when it grows.
     """
 
     def __init__(self) -> None:
         self._parts = [_KeyTable() for _ in range(_PARTS)]
 
     def claim(self, key: str, row: int) -> int | None:
-        """Return the row that had the key first; None if this row claims it or has claimed it."""
+        """Claim the key for the row; return the earlier row that has it, or None."""
         digest = _digest(key)
         owner = self._parts[digest & (_PARTS - 1)].claim(digest, row)
         return owner if owner != row else None
 
     def first_row(self, key: str) -> int | None:
-        """Return the row that has claimed the key; None if there is none."""
+        """Return the number of the first row that claimed the key; None if no row did."""
         digest = _digest(key)
         part = self._parts[digest & (_PARTS - 1)]
         place = part.slot_of(digest)
@@ -370,7 +388,7 @@ class ClaimedKeys:
 
 
 class _KeyTable:
-    """Hash table of the keys of one part, at least half of it free."""
+    """Hash table from digests of keys to row numbers, at most half full."""
 
     __slots__ = ("count", "digests", "rows")
 
@@ -380,7 +398,7 @@ class _KeyTable:
         self.count = 0
 
     def slot_of(self, digest: int) -> int:
-        """Return the index of the digest, or of a free slot for it."""
+        """Return the index of the digest, or of the free slot for it."""
         digests = self.digests
         mask = len(digests) - 1
         place = (digest >> _PART_BITS) & mask
@@ -389,7 +407,7 @@ class _KeyTable:
         return place
 
     def claim(self, digest: int, row: int) -> int:
-        """Return the first row that claimed the digest."""
+        """Store the row if the digest is new; return the first row with the digest."""
         place = self.slot_of(digest)
         if self.digests[place]:
             return self.rows[place]
@@ -400,6 +418,7 @@ class _KeyTable:
         return row
 
     def _double_size(self) -> None:
+        """Double the number of slots, and insert all digests again."""
         before = zip(self.digests, self.rows, strict=True)
         size = len(self.digests) * 2
         self.digests, self.rows = array("q", bytes(8 * size)), array("I", bytes(4 * size))

@@ -73,7 +73,8 @@ _SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?[eE][+-]?[0-9]+").fullmatch
 class NumberMeanings:
     """Numbers that a text can mean, by decimal separator, and its unit.
 
-    `period` is the time unit that the number is for or counts, if the text has one: year, day, ...
+    `unit` is `%`, a currency code or an ambiguous currency sign, or "". `period` is the time unit
+    that the number is for or counts, if the text has one: year, day, ...
     """
 
     values: Mapping[str, int | float]
@@ -116,6 +117,7 @@ def unit_of(sign: str) -> str | None:
 
 
 def _parse_digits(digits: str, is_in_thousands: bool) -> int | float:
+    """Return the number, multiplied by 1,000 if `is_in_thousands`; an integer if it is whole."""
     value = float(digits) if "." in digits else int(digits)
     if not is_in_thousands:
         return value
@@ -129,7 +131,7 @@ def is_too_large(number: float) -> bool:
 
 
 def as_integer_if_whole(value: float) -> int | float:
-    """Return the number as an integer if it is whole.
+    """Return a whole number as an integer, and other numbers unchanged.
 
     A number with more than 15 digits stays a float, because a workbook has lost digits of it.
     """
@@ -137,7 +139,7 @@ def as_integer_if_whole(value: float) -> int | float:
 
 
 def as_typed(value: float) -> int | float | str:
-    """Return the number of a workbook's cell as it was typed, or text if it is not finite."""
+    """Return a workbook's number as it was typed: 3 instead of 3.0; text if it is not finite."""
     # No program writes such numbers; as text they are refused in a number column.
     return as_integer_if_whole(value) if math.isfinite(value) else str(value)
 
@@ -189,7 +191,7 @@ def number_reader(
 
 
 def _check_unit(value: int | float, unit: str, is_percentage: bool) -> Any:
-    """Return the value of a number cell, with its unit and warnings.
+    """Return the number, an `Amount` if it has a currency, or a number with a warning.
 
     Raises `CellError` for a number that is too large, or has a unit that the field does not accept.
     """
@@ -211,6 +213,7 @@ def _check_unit(value: int | float, unit: str, is_percentage: bool) -> Any:
 
 
 def _note_odd_percentage(value: int | float) -> int | float | ValueWithNotes:
+    """Return the percentage, with a warning if it is above 100 or between 0 and 1."""
     if value > _SHARE_MAX:
         return with_note(value, "large_percentage")
     return with_note(value, "small_percentage") if 0 < value < 1 else value
@@ -227,7 +230,7 @@ _RANGE = re.compile(
 
 
 def _other_period_error(text: str, found: str, period: str | None) -> CellError:
-    """Return the error for a number with another time unit than the column's."""
+    """Return the error for a number per or in `found`, in a column with the time unit `period`."""
     if period is None:
         return CellError("other_period", f"The value has a period ({found}).", fix=_NUMBER_ALONE)
     if _IS_RATE(text):
@@ -241,6 +244,7 @@ _NUMBER_ALONE = "Enter the number alone."
 
 
 def _not_a_number_error(text: str) -> CellError:
+    """Return the error for a text that is too long, scientific, a range, or no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
         return _too_large_error()
     if _SCIENTIFIC(text) is not None:
@@ -256,7 +260,7 @@ def _too_large_error() -> CellError:
 
 
 def typed_number(is_percentage: bool) -> ReadTyped:
-    """Return the reader of numbers that a spreadsheet program typed."""
+    """Return the reader of number cells. It raises `CellError` for other cells."""
 
     def read(cell: Any) -> Any:
         if isinstance(cell, Amount):
@@ -298,6 +302,8 @@ _WEEK_DAYS = 7
 
 
 def _days_reader(read: ReadText, month_days: int | None) -> ReadText:
+    """Return a reader that converts weeks and months to days, and reads other texts with `read`."""
+
     def read_days(text: str) -> Any:
         found = number_meanings(text)
         count = found.values.get(".") if found is not None else None
@@ -315,11 +321,13 @@ def _days_reader(read: ReadText, month_days: int | None) -> ReadText:
 
 
 def typed_integer() -> ReadTyped:
-    """Return the reader of whole numbers that a spreadsheet program typed."""
+    """Return the reader of cells with whole numbers. It raises `CellError` for other cells."""
     return _whole_number_reader(typed_number(is_percentage=False))
 
 
 def _whole_number_reader(read_number: ReadTyped) -> ReadTyped:
+    """Return a reader that refuses fractions and currencies in the result of `read_number`."""
+
     def read(cell: Any) -> int:
         number = read_number(cell)
         if isinstance(number, ValueWithNotes):
@@ -373,7 +381,7 @@ _SAMPLES = (1, -1, 0, 0.1234567, "x", datetime(2001, 2, 3))
 
 @dataclass(frozen=True, slots=True)
 class _FormatSection:
-    """Section of a format: its codes, with literals, and the condition for using it."""
+    """Section of a number format: its codes, with literals, and the condition for using it."""
 
     codes: str
     is_used: Callable[[float], bool] | None = None
@@ -381,6 +389,7 @@ class _FormatSection:
 
 @lru_cache(maxsize=1_000)
 def _format_sections(number_format: str) -> tuple[_FormatSection, ...]:
+    """Return the sections of a number format; their literal characters are moved by `_LITERAL`."""
     sections, codes, is_used = list[_FormatSection](), "", None
     for found in _TOKEN.finditer(f"{number_format};"):
         if found["end"]:
@@ -401,11 +410,12 @@ def _format_sections(number_format: str) -> tuple[_FormatSection, ...]:
 
 
 def _restore_literals(codes: str) -> str:
+    """Return the text with its literal characters as the format contains them."""
     return "".join(chr(ord(each) - _LITERAL) if ord(each) > _LITERAL else each for each in codes)
 
 
 def changes_visible_value(number_format: str) -> bool:
-    """Return True if the number format can change the visible value of a cell."""
+    """Return True if cells with this number format show more or less than their value."""
     return any(apply_format(each, number_format) != each for each in _SAMPLES)
 
 
@@ -433,6 +443,9 @@ def apply_format(cell: Cell, number_format: str) -> Cell:
 
 
 def _apply_text_format(text: str, sections: tuple[_FormatSection, ...], number_format: str) -> Cell:
+    """Return the text with the literals of its section, or as a partly visible cell if it is
+    hidden.
+    """
     if len(sections) > _TEXT_SECTION and not sections[_TEXT_SECTION].codes:
         return PartlyVisibleCell(text, "", number_format)
     codes = next((each.codes for each in sections if "@" in each.codes), "@")
@@ -442,7 +455,10 @@ def _apply_text_format(text: str, sections: tuple[_FormatSection, ...], number_f
 def _apply_number_format(
     cell: float, codes: str, number_format: str, *, hides_sign: bool = False
 ) -> Cell:
-    """Return the number as one section shows it; the section may hide the sign."""
+    """Return the number as one section shows it: a number, an amount, or the visible text.
+
+    `hides_sign` is True for a section of negative numbers, which shows a minus only if it has one.
+    """
     place = _PLACE.search(codes)
     if place is None:
         if _DATE_PART.search(codes):
@@ -490,9 +506,9 @@ def _apply_mask(digits: str, codes: str) -> str:
 
 
 def _apply_date_format(cell: date | time, codes: str, number_format: str) -> Cell:
-    """Return the cell, or its visible text if that is a part of a date.
+    """Return the date, or its visible text if the format shows only a part of it.
 
-    A day and a month without the year keep the year.
+    A date that is shown without its year becomes a partly visible cell.
     """
     found = [each.lower() for each in _DATE_PART.findall(codes)]
     if not found or _PLACE.search(codes):

@@ -30,14 +30,14 @@ _TAG = re.compile(r"<[^>]*>")
 
 
 class RowOwner(Protocol):
-    """Person or people who may have rows in a table."""
+    """Person or people whose rows in a table can be recognized."""
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
-        """Return True if a row with these cells belongs to them."""
+        """Return True if a row with these cells is about them."""
 
 
 class NamedPerson(RowOwner, Protocol):
-    """Person whom a text may name."""
+    """Person whose rows and mentions in texts can be recognized."""
 
     def is_named_in(self, text: str) -> bool:
         """Return True if the text names the person."""
@@ -45,9 +45,9 @@ class NamedPerson(RowOwner, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableMatches:
-    """Matches of a person in a table: the number of their rows, and other texts that name them.
+    """Number of a person's rows in a table, and positions of other texts that name the person.
 
-    Each of the `mentions` is a row and a column, or a part of a workbook.
+    Each of the `mentions` is a row and a column, or "" and a part of a workbook.
     """
 
     rows: int
@@ -60,7 +60,7 @@ def count_rows_about(path: Path, owner: RowOwner) -> int:
 
 
 def search_table(path: Path, person: NamedPerson) -> TableMatches:
-    """Search every row of a table. Raises a `SpreadsheetError` if the file is no table."""
+    """Return the person's matches in a table. Raises a `SpreadsheetError` for other files."""
     count = 0
     mentions = []
     for place, cells in _positioned_rows(path):
@@ -98,7 +98,7 @@ def remove_rows(path: Path, owner: RowOwner) -> None:
 
 
 def _positioned_rows(path: Path) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield every row of the table with its position."""
+    """Yield the position of every row in words, and its cells as texts."""
     if path.suffix.lower() == WORKBOOK_SUFFIX:
         yield from _workbook_rows(path)
     else:
@@ -122,7 +122,7 @@ def _read_text_file(path: Path) -> tuple[str, list[str], list[tuple[int, list[st
 
 
 def _workbook_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield the rows of every sheet, including hidden sheets."""
+    """Yield the position and the cells of every row, also in hidden sheets."""
     source = open_source(path)
     measure_archive(source)
     with source.open() as file:
@@ -146,7 +146,7 @@ def _workbook_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def _parts_naming(path: Path, person: NamedPerson) -> Iterator[str]:
-    """Yield other parts of a workbook that name the person: properties, comments, shapes etc."""
+    """Yield the names of other parts of a workbook that name the person, such as comments."""
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if not _CELLS.fullmatch(name):

@@ -36,17 +36,19 @@ from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_c
 
 
 def _problem_text(problem: Problem) -> str:
-    """Return the text of a problem, with the allowed values."""
+    """Return the message of a problem and the allowed values, in sentences."""
     allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
     return f"{closed(problem.text)}{allowed}"
 
 
 def _format_change(name: str, now: Any, then: Any) -> str:
+    """Return the change of a field, as in city: (empty) -> Leeds."""
     values = ("(empty)" if each is None else str(each) for each in (now, then))
     return f"{name}: {' -> '.join(values)}"
 
 
 def _format_rows(numbers: Sequence[int], more: int) -> str:
+    """Return row numbers, as in "rows 2, 5, 9 and 4 more"; without numbers "4 more rows"."""
     if not numbers:
         return f"{more:,} more row{'s' * (more > 1)}"
     listed = ", ".join(map(str, numbers))
@@ -99,7 +101,7 @@ REMEMBERED_MAX = 100
 
 @dataclass(slots=True)
 class ProblemGroup:
-    """Number of problems of one kind in one column, with the first few rows."""
+    """Problems of one code in one column: their number, and the first few with their rows."""
 
     problem: Problem
     count: int = 0
@@ -118,7 +120,7 @@ class ProblemGroup:
 
     @property
     def row_numbers(self) -> list[int]:
-        """Return the numbers of the first rows."""
+        """Numbers of the first rows."""
         return [number for number, _ in self.examples]
 
     @property
@@ -170,11 +172,11 @@ class Summary:
 
     Attributes:
         codes: Number of problems by code.
-        troubled: Number of rows with problems.
-        warned: Number of rows that are sent with warnings.
+        rows_with_problems: Number of rows with problems.
+        rows_with_warnings: Number of rows that are sent with warnings.
         first: First rows with problems.
-        problems: Groups of problems, by kind and column.
-        warnings: Groups of warnings, by kind and column.
+        problems: Groups of problems, by code and column.
+        warnings: Groups of warnings, by code and column.
     """
 
     counts: Counter[PreviewOutcome] = field(default_factory=Counter)
@@ -216,6 +218,7 @@ class Summary:
 def _add_to_groups(
     groups: dict[GroupKey, ProblemGroup], number: int, problems: Iterable[Problem]
 ) -> None:
+    """Add the problems of row `number` to their groups; new groups are only added up to a limit."""
     for each in problems:
         group = groups.get((each.code, each.column))
         if group is None:
@@ -228,7 +231,7 @@ def _add_to_groups(
 def report_cells(
     result: RowResult, words: ReportWords = PLAIN_WORDS
 ) -> tuple[int, str, str, str, str, str]:
-    """Return the report's own cells of a row, in order."""
+    """Return the cells for the report's own columns: row, outcome, code, problem, fix and id."""
     found = (*result.problems, *result.warnings)
     codes = dict.fromkeys([result.code, *(each.code for each in found)])
     fixes = dict.fromkeys(map(words.fix, found))
@@ -250,7 +253,10 @@ def _in_one_line(problem: Problem, words: ReportWords) -> str:
 
 
 def placeholder(row: SheetRow, index: int, width: int) -> str | None:
-    """Return the text for a cell that is missing or has no visible value; None otherwise."""
+    """Return the text that marks a missing cell, a formula without a value, or an empty extra cell.
+
+    None for other cells. `width` is the number of headings.
+    """
     if index >= len(row.cells) - row.missing_cells:
         return MISSING
     kind, formula = row.flaws.get(index, ("", ""))
@@ -270,10 +276,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def open_new_file(path: Path, description: str) -> Iterator[IO[bytes]]:
-    """Open a new table file for writing. The file gets its name when it is complete.
+    """Open a table file for writing. The file appears under its name when it is complete.
 
-    Only the owner can read it. Raises `SpreadsheetError`, also for an unsupported suffix, or
-    `WarehouseError` if the disk is full.
+    Only the owner can read it. `description` names it in errors. Raises `SpreadsheetError`, also
+    for an unsupported suffix, or `WarehouseError` if the disk is full.
     """
     if path.suffix.lower() not in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX):
         raise SpreadsheetError(
@@ -293,7 +299,7 @@ def open_new_file(path: Path, description: str) -> Iterator[IO[bytes]]:
 
 
 def write_delimited(file: IO[bytes], delimiter: str, rows: Iterable[Sequence[Any]]) -> None:
-    """Write delimited text in UTF-8, with a byte order mark for spreadsheet programs."""
+    """Write rows as delimited text in UTF-8, with a byte order mark for spreadsheet programs."""
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
     text.flush()
@@ -361,6 +367,7 @@ def _write_file(
     summary: Summary | None,
     words: ReportWords,
 ) -> None:
+    """Write the report, as csv or xlsx by its name. Raises `ReportRefused` for the input file."""
     if path.exists() and path.samefile(table.path):
         raise ReportRefused(
             f"{path} is the input file, which is never overwritten",
@@ -383,7 +390,10 @@ def _write_file(
 
 
 def _match_results(table: Spreadsheet, results: Iterable[RowResult]) -> RowsWithResults:
-    """Yield each row with its result. Raises an error if results and rows do not match."""
+    """Yield each row of the table with its result; None for a row without one.
+
+    Raises `ReportRefused` if results and rows do not match.
+    """
     next_results = iter(results)
     for row in table.rows():
         if row.is_left_out:
@@ -405,6 +415,7 @@ def _match_results(table: Spreadsheet, results: Iterable[RowResult]) -> RowsWith
 def _delimited_rows(
     headings: tuple[str, ...], pairs: RowsWithResults, words: ReportWords
 ) -> Iterator[Sequence[Any]]:
+    """Yield the cells of the report's lines, beginning with the headings."""
     width = len(headings)
     yield [*map(escape_cell, headings), *words.headings]
     for row, result in pairs:
@@ -425,5 +436,6 @@ def _delimited_rows(
 
 
 def _delimited_cell(cell: Cell) -> str:
+    """Return the text of a cell in a csv report, which no program runs as a formula."""
     # A number cannot be mistaken for a formula.
     return escape_cell(cell) if isinstance(cell, str) else text_of(cell)

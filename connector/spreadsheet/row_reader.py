@@ -57,7 +57,11 @@ _SHOWN = {**ORDERS, ".": "a dot before the fraction", ",": "a comma before the f
 
 @dataclass(slots=True)
 class _ColumnProofs:
-    """Proofs of one column: for each reading, a cell that allows no other reading."""
+    """Cells that show how a column is read: its date order or its decimal separator.
+
+    `proofs` has, by reading, the first cell that has no other reading. `example` is the first
+    ambiguous cell.
+    """
 
     sort: AmbiguousKind
     proofs: dict[str, str] = field(default_factory=dict)
@@ -65,7 +69,7 @@ class _ColumnProofs:
     example: str = ""
 
     def add_cell(self, text: str) -> None:
-        """Add a cell."""
+        """Count an ambiguous text, or store the text as a proof."""
         meanings = _values_by_reading(self.sort, text)
         if len(meanings) > 1 and len(set(meanings.values())) > 1:
             self.ambiguous_count += 1
@@ -75,7 +79,7 @@ class _ColumnProofs:
 
 
 def _values_by_reading(sort: AmbiguousKind, text: str) -> dict[str, object]:
-    """Return the values of the cell by reading."""
+    """Return the values that a text can mean, by date order (`dmy`, `mdy`) or decimal separator."""
     if sort == "number":
         number = number_meanings(text)
         return dict(number.values) if number is not None else {}
@@ -103,7 +107,9 @@ class _MixedDates:
     is_proven: bool = False
 
     def add_cell(self, cell: Cell) -> None:
-        """Add a cell."""
+        """Note the first date and the first text, and whether the cell proves that nothing is
+        swapped.
+        """
         day = _day_of(cell)
         if day is not None:
             self.is_proven |= day.day > _DAYS_EITHER
@@ -142,11 +148,13 @@ _ISO_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ][0-9:.]+Z?)?").fullma
 
 
 class ColumnMeanings:
-    """Meanings of one file's columns, inferred once when the first ambiguous cell needs them.
+    """Date orders and decimal separators of a file's columns, inferred from all of its cells.
+
+    They are inferred once, when the first ambiguous cell needs them.
 
     Attributes:
-        inferred: Sentences on meanings that were inferred.
-        questions: Meanings that the user has to choose.
+        inferred: Sentences on the columns whose reading was inferred.
+        questions: Questions on columns whose reading the user has to choose.
     """
 
     def __init__(
@@ -164,7 +172,7 @@ class ColumnMeanings:
         return self._mixes.setdefault(column.heading, _MixedDates()).add_cell
 
     def mixed_dates(self) -> Iterator[FileQuestion]:
-        """Yield the columns of which a program may have swapped day and month."""
+        """Yield a question for each column in which a program may have swapped day and month."""
         for heading, mix in self._mixes.items():
             if mix.is_mixed:
                 yield FileQuestion(
@@ -179,7 +187,7 @@ class ColumnMeanings:
                 )
 
     def infer_columns(self) -> tuple[MappedColumn, ...]:
-        """Return the columns with the inferred meanings as their options."""
+        """Read all rows, and return the columns with the inferred readings as their options."""
         proofs = {
             column.index: _ColumnProofs(sort)
             for column in self._columns
@@ -195,6 +203,10 @@ class ColumnMeanings:
     def _infer_column(
         self, column: MappedColumn, evidence: dict[int, _ColumnProofs]
     ) -> MappedColumn:
+        """Return the column with its inferred reading, or unchanged; add a sentence or a question.
+
+        `evidence` has the proofs of each column by its index.
+        """
         own = evidence.get(column.index)
         if own is None or not own.ambiguous_count:
             return column
@@ -220,7 +232,7 @@ class ColumnMeanings:
 
 
 def _ambiguity_of(column: MappedColumn) -> AmbiguousKind | None:
-    """Return the kind of ambiguity of the column; None if it has none."""
+    """Return what can be ambiguous in the column; None if nothing is, or the user declared it."""
     sort = _SORTS.get(column.target.field.kind)
     if column.target.field.values or column.target.reference is not None:
         return None
@@ -229,6 +241,7 @@ def _ambiguity_of(column: MappedColumn) -> AmbiguousKind | None:
 
 
 def _reading_question(column: MappedColumn, own: _ColumnProofs, *, is_mixed: bool) -> FileQuestion:
+    """Return the question how the column is read, with both values of its example."""
     meanings = _values_by_reading(own.sort, own.example).items()
     choices = " or ".join(f"{value} ({_OPTION[own.sort]} {_WORDS[key]})" for key, value in meanings)
     why = "its other cells do not agree" if is_mixed else "no other cell shows which one is right"
@@ -253,7 +266,7 @@ class RowDraft:
 
     Attributes:
         values: JSON values by the keys of target columns; null empties a field.
-        failed: Keys whose cells could not be read, so that they are not reported as missing.
+        failed: Keys of fields with a problem, so that they are not reported as missing, too.
         identity: Natural key of a row that creates a record.
         is_misshapen: True if the cells cannot be matched to columns; no other problem is reported.
         warnings: Problems that do not prevent sending the row.
@@ -283,7 +296,7 @@ class RowDraft:
         self.warnings = (*self.warnings, problem_of(code, message, column, received=cell))
 
     def fail(self, key: str, problem: Problem) -> None:
-        """Mark the field's cell as wrong."""
+        """Add a problem of the field's cell, and remove the field's value."""
         self.add(problem)
         self.failed = self.failed | {key}
         self.values.pop(key, None)
@@ -316,6 +329,7 @@ class RowReader:
         }
 
     def _prepare_readers(self, columns: Sequence[MappedColumn]) -> None:
+        """Prepare the reader of each column's cells."""
         self._columns = [
             (
                 each.index,
@@ -363,14 +377,14 @@ class RowReader:
         return draft
 
     def _reread_with_inferred_meanings(self, row: SheetRow) -> RowDraft:
-        """Return the row read again, after the first ambiguous cell."""
+        """Infer the readings of all columns from the whole file, and return the row read again."""
         assert self._meanings is not None
         settled, self._meanings = self._meanings.infer_columns(), None
         self._prepare_readers(settled)
         return self.read(row)
 
     def _add_annotated_value(self, draft: RowDraft, column: MappedColumn, value: Any) -> None:
-        """Add a value that has notes or a unit."""
+        """Add a value with notes or a unit to the draft, or clear the field."""
         if isinstance(value, _WITH_MORE):
             value = self._add_notes(draft, column, value)
         if value is _CLEARED:
@@ -381,7 +395,7 @@ class RowReader:
     def _add_notes(
         self, draft: RowDraft, column: MappedColumn, value: ValueWithNotes | Amount
     ) -> Any:
-        """Return the value alone, after adding its notes to the draft."""
+        """Add the notes of a value as warnings and remember its currency; return the bare value."""
         if isinstance(value, ValueWithNotes):
             for code, message in value.notes:
                 draft.warn(code, message, column.heading, draft.row.cells[column.index])
@@ -392,7 +406,7 @@ class RowReader:
         return value
 
     def _fill_currencies(self, draft: RowDraft) -> None:
-        """Fill currencies from the cells of their numbers, or check that both are equal."""
+        """Fill the currency fields from the cells of amounts; add a problem if both differ."""
         headings = {key: column.heading for _, key, _, column in self._columns}
         for key, amount in draft.amounts.items():
             place = self._currencies.get(key)
@@ -423,7 +437,7 @@ class RowReader:
                 )
 
     def _split_name(self, draft: RowDraft) -> None:
-        """Split a whole name into the fields for its parts."""
+        """Replace a whole name by first and last name; add a problem if it is unclear."""
         column = next(each for *_, each in self._columns if each.target.key == WHOLE_NAME)
         whole = draft.values.pop(WHOLE_NAME)
         parts = split_name(whole)
@@ -454,6 +468,7 @@ class RowReader:
         return draft.is_misshapen
 
     def _clear_field(self, draft: RowDraft, column: MappedColumn, cell: Cell) -> None:
+        """Set the field to null for an update; add a problem if the API requires a value."""
         key, received = column.target.key, str(cell).strip()
         if not column.target.can_be_cleared:
             problem = problem_of("cannot_clear", None, column.heading, received=received)
@@ -532,6 +547,7 @@ def split_name(name: str) -> tuple[str, str] | None:
 
 
 def _words_without_titles(part: str) -> list[str]:
+    """Return the words of a name, without titles such as Dr at the beginning."""
     words = part.split()
     while words and normalized_heading(words[0]) in TITLES:
         del words[0]
@@ -539,7 +555,7 @@ def _words_without_titles(part: str) -> list[str]:
 
 
 def _currency_by_amount(target: PushTarget) -> dict[str, str]:
-    """Return the key of the currency column for the key of each amount column."""
+    """Map the key of each amount field to the key of its currency field."""
     currency_keys = [each.key for each in target.columns if each.field.format == "currency"]
     found = {}
     for each in target.columns:

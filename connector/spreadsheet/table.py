@@ -82,7 +82,7 @@ class Spreadsheet:
         is_encoding_guessed: True if the encoding was not given, marked or proven.
         samples: Cells of a text with letters beyond ASCII.
         delimiter: Delimiter of a text (one character).
-        place: Position of the headings.
+        heading_rows: Rows that contain the headings, and their position.
         notices: Sentences on what was assumed.
         questions: Questions that the user has to answer.
         left_out: Rows that do not belong to the table, once the rows have been read.
@@ -166,7 +166,7 @@ def open_table(
 
 
 class _ErrorContext:
-    """Context that adds the file, the sheet and the row to every error of a reader's library."""
+    """Context that converts a library's errors to `DamagedSpreadsheet` with file, sheet and row."""
 
     def __init__(self, path: Path, sheet: str | None = None) -> None:
         self._where = str(path) if sheet is None else f"{path}, sheet {sheet!r}"
@@ -194,6 +194,7 @@ class _ErrorContext:
 
 
 def _refuse_options(path: Path, format_name: str, options: Mapping[str, str | None]) -> None:
+    """Raise `Misused` if one of the options has a value, because the file is `format_name`."""
     for name, value in options.items():
         if value is not None:
             raise Misused(
@@ -204,6 +205,7 @@ def _refuse_options(path: Path, format_name: str, options: Mapping[str, str | No
 def _open_text(
     source: SourceFile, encoding: str | None, delimiter: str | None, header_row: int | None
 ) -> Spreadsheet:
+    """Return the table in a text file; what the user did not give is detected."""
     encoded = delimited.detect_encoding(source, encoding)
     fit = delimited.detect_delimiter(source, encoded, delimiter, header_row)
     place = fit.heading_rows
@@ -273,6 +275,7 @@ _FINDERS: Mapping[str, Callable[[SourceFile, str | None], SheetFile | LegacyShee
 def _open_workbook(
     source: SourceFile, kind: BookKind, name: str | None, header_row: int | None
 ) -> Spreadsheet:
+    """Return the table in a workbook, in the sheet `name` or in the only one with a table."""
     sheet = _FINDERS[kind](source, name)
     first = [
         [text_of(cell) for cell in cells]
@@ -312,6 +315,7 @@ def _open_workbook(
 
 
 def _heading_notices(place: HeadingRows, columns: Columns) -> Iterator[str]:
+    """Yield a sentence if the headings are not in the first row alone."""
     if not place.is_first:
         rows = f"row {place.index + 1}"
         if place.depth > 1:
@@ -321,7 +325,10 @@ def _heading_notices(place: HeadingRows, columns: Columns) -> Iterator[str]:
 
 
 def _columns_of(source: SourceFile, sheet: SheetFile | LegacySheet, place: HeadingRows) -> Columns:
-    """Return the columns of a sheet. Raises `SpreadsheetError`, and as `read_headings` does."""
+    """Return the columns of a sheet; columns with cells beyond the headings are added.
+
+    Raises `SpreadsheetError` if no row is below the headings, and as `read_headings` does.
+    """
     columns = read_headings(source.path, place.headings)
     may_be_wider = sheet.outline.columns > columns.count and not columns.is_report
     is_filled, filled = False, columns.count
@@ -346,7 +353,7 @@ def _columns_of(source: SourceFile, sheet: SheetFile | LegacySheet, place: Headi
 
 @dataclass(frozen=True, slots=True)
 class RowBuilder:
-    """Expected shape of a table's rows.
+    """Builds the rows of a table from their cells, with problems for rows of another shape.
 
     `max_width` is the maximum number of cells of a row if the cells after the last heading are
     empty. `outside` finds the rows that do not belong to the table.
@@ -368,7 +375,7 @@ class RowBuilder:
         Args:
             number: Row number in the file.
             cells: Cells of the row.
-            flaws: Flaws of a workbook's cells, by column.
+            flaws: Flaws of a workbook's cells, by column index.
             damage: Wrong quote, because of which the cells may belong to other columns.
         """
         row = self._build_without_damage(number, cells, flaws)
@@ -379,6 +386,7 @@ class RowBuilder:
     def _build_without_damage(
         self, number: int, cells: Sequence[Cell], flaws: Mapping[int, Flaw] | None
     ) -> SheetRow:
+        """Return the row with as many cells as headings, and problems with its width and cells."""
         own, count = len(self.columns.headings), self.columns.count
         record = ""
         if self.columns.is_report and len(cells) >= count:
@@ -416,7 +424,7 @@ class RowBuilder:
         return SheetRow(number, tuple(own_cells), problems, kinds, missing, record_id=record)
 
     def _restore_report_cells(self, cells: list[Cell], flaws: dict[int, Flaw]) -> list[Cell]:
-        """Return the cells of a report as they were in the input."""
+        """Replace the cells of a report by those of the input, and return them; may add flaws."""
         while cells and cells[-1] == MISSING:
             cells.pop()
         own = len(self.columns.headings)
@@ -432,6 +440,7 @@ class RowBuilder:
         return cells
 
     def _width_problems(self, width: int) -> Iterator[Problem]:
+        """Yield a problem if the number of cells differs from the number of headings."""
         own = len(self.columns.headings)
         if width != own:
             yield problem_of(
@@ -442,10 +451,12 @@ class RowBuilder:
             )
 
     def _flaw_problems(self, flaws: Mapping[int, Flaw]) -> Iterator[Problem]:
+        """Yield a problem for each cell without a value."""
         for index, (kind, content) in sorted(flaws.items()):
             yield problem_of(_FLAW_CODES[kind], None, self._heading(index), received=content)
 
     def _length_problems(self, cells: Sequence[Cell]) -> tuple[Problem, ...]:
+        """Return a problem for each text that is longer than any field allows."""
         return tuple(
             problem_of(
                 "cell_too_long",
@@ -465,6 +476,7 @@ class RowBuilder:
 
 
 def _quote_problem(number: int, damage: QuoteDamage) -> Problem:
+    """Return the problem of row `number`, which a wrong quote in this or another row affects."""
     code, first, last = damage
     if code == "quote_in_cell":
         return problem_of(code)

@@ -32,10 +32,9 @@ _FIGURE = re.compile(r"[\d\s.,:/+€£$%()'-]*\d[\d\s.,:/+€£$%()'-]*").fullma
 
 @dataclass(frozen=True, slots=True)
 class HeadingRows:
-    """Position of the headings: their texts, the index of their first row, and their number of
-    rows.
+    """Headings of a table, the index of their first row, and their number of rows (`depth`).
 
-    `known` is the number of known headings.
+    `known_count` is the number of headings that a field of the catalog has.
     """
 
     headings: tuple[str, ...]
@@ -50,12 +49,13 @@ class HeadingRows:
 
     @property
     def is_first(self) -> bool:
-        """Return True if the headings are only the first row, as in a plain table."""
+        """Return True if the headings are only the first row of the file."""
         return self.first_row == 1
 
 
 @cache
 def _known_headings() -> frozenset[str]:
+    """Return the normalized headings of all fields and references."""
     names = {normalized_heading(each) for each in HINTS}
     for declared in CATALOG.values():
         names |= {normalized_heading(each) for each in declared.fields}
@@ -75,6 +75,7 @@ def is_known_heading(heading: str) -> bool:
 
 @cache
 def _one_line_headings() -> frozenset[str]:
+    """Return the normalized headings of fields that are written in one line."""
     words: dict[str, bool] = {}
     for declared in CATALOG.values():
         for name, declared_field in declared.fields.items():
@@ -85,6 +86,7 @@ def _one_line_headings() -> frozenset[str]:
 
 @cache
 def _email_headings() -> frozenset[str]:
+    """Return the normalized headings of fields with an email address."""
     return frozenset(
         normalized_heading(word)
         for declared in CATALOG.values()
@@ -105,13 +107,14 @@ def has_one_line(heading: str) -> bool:
 
 
 def _count_known_headings(cells: Iterable[str]) -> int:
+    """Return the number of different known headings among the cells."""
     return len(
         {normalized_heading(each) for each in cells if each.strip() and is_known_heading(each)}
     )
 
 
 def find_headings(rows: Sequence[Sequence[str]], header_row: int | None = None) -> HeadingRows:
-    """Return the headings among a file's first rows; `header_row` is their row, from 1."""
+    """Return the headings among a file's first rows; `header_row` is the user's choice, from 1."""
     if header_row is not None:
         cells = rows[header_row - 1] if header_row <= len(rows) else ()
         return HeadingRows(tuple(cells), header_row - 1, known_count=_count_known_headings(cells))
@@ -135,7 +138,10 @@ def find_headings(rows: Sequence[Sequence[str]], header_row: int | None = None) 
 
 
 def _can_be_headings(single_rows: Sequence[HeadingRows], place: HeadingRows) -> bool:
-    """Return True if the rows above are no table: they are narrower, or group the columns."""
+    """Return True if the rows above are no table: they are narrower, or group the columns.
+
+    `single_rows` are all rows, each as if it had the headings.
+    """
     above = single_rows[: place.index]
     wide = [each for each in above if _count_filled_cells(each) >= _count_filled_cells(place)]
     is_grouped = (
@@ -145,11 +151,12 @@ def _can_be_headings(single_rows: Sequence[HeadingRows], place: HeadingRows) -> 
 
 
 def _count_filled_cells(place: HeadingRows) -> int:
+    """Return the number of headings that are not blank."""
     return sum(1 for each in place.headings if each.strip())
 
 
 def _headings_by_width(single_rows: Sequence[HeadingRows]) -> HeadingRows:
-    """Return the first row, unless it has a single cell above a table."""
+    """Return the first row, or the first one as wide as the table if the first row is a title."""
     widths = list(map(_count_filled_cells, single_rows))
     filled = [width for width in widths if width]
     if not filled or widths[0] > 1 or max(filled) < _KNOWN_MIN + 1:
@@ -161,7 +168,7 @@ def _headings_by_width(single_rows: Sequence[HeadingRows]) -> HeadingRows:
 
 
 def _two_row_headings(rows: Sequence[Sequence[str]], index: int) -> HeadingRows | None:
-    """Return two heading rows as one, if the upper groups the lower; else None."""
+    """Return the row at `index` and the next one, joined; None if they cannot be headings."""
     if index < 0 or index + 1 >= len(rows):
         return None
     upper, lower = rows[index], rows[index + 1]
@@ -181,6 +188,7 @@ def _two_row_headings(rows: Sequence[Sequence[str]], index: int) -> HeadingRows 
 
 
 def _padded(cells: Sequence[str], width: int) -> list[str]:
+    """Return the cells with empty cells added up to this number of cells."""
     return [*cells, *[""] * (width - len(cells))]
 
 
@@ -191,8 +199,8 @@ _TOLD_MAX = 5
 class LeftOutRows:
     """Rows of a file that do not belong to its table, once its rows have been read.
 
-    `second_table_row` is the number of the row at which another table begins. `rows` are the first
-    other rows, by number, each with its first text. `last` is the number of the last one.
+    `second_table_row` is the number of the row at which another table begins. `rows` has the first
+    text of the first few other rows, by number. `last` is the number of the last one.
     """
 
     second_table_row: int | None = None
@@ -200,13 +208,13 @@ class LeftOutRows:
     last: int = 0
 
     def add(self, number: int, text: str) -> None:
-        """Record a row. Recording it twice has no effect."""
+        """Add a row with its first text. Adding it again has no effect."""
         self.last = max(self.last, number)
         if len(self.rows) < _TOLD_MAX:
             self.rows[number] = text
 
     def notices(self) -> Iterator[str]:
-        """Yield notices about the rows that were left out."""
+        """Yield a sentence on the rows that were left out, if there are any."""
         if self.rows:
             shown = ", ".join(f"{number} ({text})" for number, text in self.rows.items())
             more = "" if self.last in self.rows else f", … and {self.last}"
@@ -214,9 +222,9 @@ class LeftOutRows:
 
 
 class NonTableRowMarker:
-    """Finder of rows below the headings that do not belong to the table, for one reading.
+    """Marks rows below the headings that do not belong to the table; used for one reading.
 
-    The rows are also recorded in `found`.
+    The rows are also added to `found`.
     """
 
     def __init__(self, headings: Sequence[str], found: LeftOutRows) -> None:
@@ -228,7 +236,7 @@ class NonTableRowMarker:
         self._other_initials: set[str] = set()
 
     def mark(self, row: SheetRow) -> SheetRow:
-        """Return the row, marked if it does not belong to the table."""
+        """Return the row, with `is_outside` set if it does not belong to the table."""
         if self._is_in_second:
             return replace(row, is_outside=True, problems=())
         first: Cell = row.cells[0]
@@ -260,13 +268,16 @@ class NonTableRowMarker:
         return replace(row, is_outside=True, problems=()) if is_outside else row
 
     def _is_total(self, cells: Sequence[Cell]) -> bool:
-        """Return True if there are only numbers next to the word."""
+        """Return True if all texts after the first filled cell are numbers, and some cells are
+        empty.
+        """
         filled = [each for each in cells if str(each).strip()]
         texts = [each for each in filled[1:] if isinstance(each, str)]
         is_short = len(filled) < len(self._headings)
         return is_short and all(_FIGURE(each) and "+" not in each for each in texts)
 
     def _repeats_headings(self, cells: Sequence[Cell]) -> bool:
+        """Return True if the cells look like the headings of the table."""
         if appearance_key(str(cells[0])) != self._headings[0]:
             return False
         looks = tuple(appearance_key(str(each)) for each in cells)
@@ -274,6 +285,7 @@ class NonTableRowMarker:
         return looks[:width] == self._headings and not any(looks[width:])
 
     def _begins_another_table(self, cells: Sequence[Cell]) -> bool:
+        """Return True if more than half of the texts are known headings."""
         texts = [str(each) for each in cells if str(each).strip()]
         known = _count_known_headings(texts)
         return known >= _KNOWN_MIN and known * 2 > len(texts)

@@ -21,7 +21,7 @@ from connector.ledger.push_states import LandedRecord, Mode
 
 
 class Lookups(Protocol):
-    """Bulk queries of the local copy.
+    """Bulk queries of the records in the local copy.
 
     Every method raises a `WarehouseError` if the file cannot be read.
     """
@@ -97,7 +97,7 @@ _MANY_LINES = frozenset((None, "textarea", "rich_text"))
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Way to refer to a record of another resource: by its field `by`, or None for its id."""
+    """Reference to a record of another resource, by its field `by`; by its id if None."""
 
     resource: str
     by: str | None = None
@@ -156,7 +156,8 @@ class TargetColumn:
         return self.field.nullable and not self.create.required
 
     def accepted_values(self, mode: Mode) -> tuple[str, ...]:
-        """Return the values of a choice that the mode can set; empty for any value.
+        """Return the values of a choice that a push in this mode can set; empty if any value is
+        allowed.
 
         A value that only updates accept is set by a create and an update after it, unless a create
         requires a value of its own.
@@ -203,6 +204,7 @@ def target_columns(
 
 
 def _target_column(declared: Declaration, field: Field) -> TargetColumn:
+    """Return the column for a field of the resource; its name is the name of the field."""
     resource = REFERENCES.get(field.name)
     return TargetColumn(
         name=field.name,
@@ -217,7 +219,7 @@ def _target_column(declared: Declaration, field: Field) -> TargetColumn:
 
 
 def _reference_columns(declared: Declaration, field: Field) -> Iterator[TargetColumn]:
-    """Yield other columns for a reference: the singular, and fields that identify the record."""
+    """Yield columns that fill a reference by a field of its record, such as `company_name`."""
     resource = REFERENCES.get(field.name)
     if resource is None:
         return
@@ -235,6 +237,7 @@ def _reference_columns(declared: Declaration, field: Field) -> Iterator[TargetCo
 
 
 def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn:
+    """Return the column for a field of a content type; its name is prefixed if `names` has it."""
     key = str(declared.field_key)
     kind, format = _CONTENT_KINDS.get(declared.field_type or "", (Kind.STRING, None))
     values = _choices_of(declared)
@@ -272,7 +275,10 @@ def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn
 
 
 def _choices_of(declared: ContentTypeField) -> tuple[str, ...]:
-    """Return the choices of a select; the API does not document `config` (API 2.6)."""
+    """Return the choices of a select; empty for other fields, and if `config` is unexpected.
+
+    The API does not document `config` (API 2.6).
+    """
     if declared.field_type not in ("select", "multi_select"):
         return ()
     try:
@@ -359,6 +365,10 @@ def push_target(
 def _content_fields(
     declared: Declaration, parent: str | None, lookups: Lookups
 ) -> Sequence[ContentTypeField]:
+    """Return the fields of the content type `parent`; empty for a resource without content types.
+
+    Raises `Misused` if the content type is missing, unknown, or not applicable.
+    """
     if declared.parent is None:
         if parent is not None:
             raise Misused(f"--type cannot be used with {declared.name}", action="Leave it out.")
@@ -375,6 +385,7 @@ def _content_fields(
 
 
 def _check_match_field(declared: Declaration, name: str) -> None:
+    """Raise `UnknownName` if rows cannot find their records by this field."""
     allowed = [
         each.name
         for each in declared.detail_fields

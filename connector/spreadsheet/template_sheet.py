@@ -84,6 +84,7 @@ def template_columns(target: PushTarget) -> tuple[TemplateColumn, ...]:
 
 
 def _template_column(target: PushTarget, group: list[TargetColumn]) -> TemplateColumn:
+    """Return the column for a field; `group` has the target columns that fill it."""
     # The second way to name a record is the best known one; the first is its id.
     column = group[1] if len(group) > 1 else group[0]
     others = [each.name for each in group if each is not column]
@@ -100,6 +101,7 @@ def _template_column(target: PushTarget, group: list[TargetColumn]) -> TemplateC
 
 
 def _is_required(target: PushTarget, column: TargetColumn) -> bool:
+    """Return True if every row needs a value in this column."""
     match target.mode:
         case "create" | "upsert":
             return column.create.required or column.key in target.match
@@ -110,6 +112,7 @@ def _is_required(target: PushTarget, column: TargetColumn) -> bool:
 
 
 def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
+    """Yield the sentences on the expected value and on the rules of the API."""
     if target.mode == "convert":
         yield "Fill in id or email."
     elif _is_required(target, column):
@@ -137,6 +140,7 @@ def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
 
 
 def _may_create(target: PushTarget) -> bool:
+    """Return True if the push can create records."""
     return target.mode in ("create", "upsert")
 
 
@@ -191,6 +195,7 @@ _EXAMPLES_OF: Mapping[str, str] = {
 
 
 def _example_cell(column: TargetColumn, target: PushTarget) -> str:
+    """Return an example of a valid cell; "" if no example applies to all rows."""
     field = column.field
     if column.reference is not None and column.reference.by is not None:
         return _EXAMPLES_OF.get(column.reference.by) or _EXAMPLES[column.reference.by]

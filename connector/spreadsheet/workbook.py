@@ -52,13 +52,14 @@ _RANGE_CHARACTERS_MAX = 21
 
 @dataclass(slots=True)
 class SheetOutline:
-    """Extent and special cells of a sheet, by its XML.
+    """Extent and special cells of a sheet, by its XML; all indexes count from 0.
 
     Attributes:
         rows: Number of rows, from the top of the sheet.
         columns: Number of columns, from the left of the sheet.
-        forms: Number formats that are part of the value, by column: first and last row, and format.
-        flaws: Cells that have no value, by row and column, from 0.
+        formats: Number formats that are part of the value, by column: first row, last row, format.
+        hidden: Indexes of hidden rows.
+        flaws: Cells that have no value, by row and column.
         merged: First ranges of merged cells, such as B2:B5.
     """
 
@@ -98,7 +99,7 @@ _NO_FORMS: Mapping[str, str] = {}
 
 
 class _SheetScan:
-    """Scan of a sheet's XML."""
+    """Scan of a sheet's XML, which results in its `outline`."""
 
     def __init__(
         self, source: SourceFile, part: str, sheet: str, formats: Mapping[str, str] = _NO_FORMS
@@ -116,6 +117,7 @@ class _SheetScan:
         self._value: list[str] = []
 
     def _on_start_tag(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Note the position, the number format and the value of a cell, or a hidden row."""
         # Called for two elements of each cell, so the usual ones are checked first.
         name = tag if tag in ("c", "v", "is", "t") else tag.rpartition(":")[2]
         if name == "c":
@@ -149,6 +151,7 @@ class _SheetScan:
             self._add_hidden_or_merged(name, attributes)
 
     def _add_hidden_or_merged(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Add hidden columns, or a range of merged cells, to the outline."""
         if name == "col" and attributes.get("hidden") in _TRUE:
             first, last = (int(attributes.get(each, "0")) for each in ("min", "max"))
             self.outline.hidden_columns |= {*range(first - 1, min(last, COLUMNS_MAX))}
@@ -156,6 +159,10 @@ class _SheetScan:
             self.outline.merged.append(attributes.get("ref", "")[:_RANGE_CHARACTERS_MAX])
 
     def _begin_row(self, number: str) -> None:
+        """Begin the row with this number; the next row if it is empty.
+
+        Raises `DamagedSpreadsheet` if rows are not in order.
+        """
         self.end_cell()
         row = int(number) - 1 if number.isascii() and number.isdecimal() else self._row + 1
         if row <= self._row:
@@ -163,7 +170,7 @@ class _SheetScan:
         self._row, self._column, self._row_digits = row, -1, str(row + 1)
 
     def _add_format(self, number_format: str | None) -> None:
-        """Record a number format; a range of rows with the same format above is extended."""
+        """Add the current cell's number format; a range of rows with the same one is extended."""
         if number_format is None:
             return
         stretches = self.outline.formats.setdefault(self._column, [])
@@ -173,7 +180,10 @@ class _SheetScan:
         stretches.append((first, self._row, number_format))
 
     def _column_index(self, reference: str) -> int:
-        """Return the column of the next cell, from 0, which must be after the last cell."""
+        """Return the column of a cell in the current row, from 0.
+
+        Raises `DamagedSpreadsheet` if it is not after the last cell.
+        """
         letters = reference.removesuffix(self._row_digits)
         column = self._columns.get(letters)
         if column is None or len(letters) + len(self._row_digits) != len(reference):
@@ -199,7 +209,7 @@ class _SheetScan:
         return int(found.group(2)) - 1, column - 1
 
     def _extend_to_cell(self) -> None:
-        """Extend the sheet to the current cell, which has a value."""
+        """Extend the sheet to the current cell. Raises `SpreadsheetError` above the size limit."""
         reach = self.outline
         reach.rows = self._row + 1
         reach.columns = max(reach.columns, self._column + 1)
@@ -208,7 +218,7 @@ class _SheetScan:
             raise _sheet_too_large_error(f"{self._where}: the table reaches to {place}")
 
     def end_cell(self) -> None:
-        """Record the flaw of the last cell, if it has one."""
+        """Add the flaw of the last cell to the outline, if it has one."""
         if not self._is_watched:
             return
         self.parser.CharacterDataHandler = None
@@ -277,7 +287,10 @@ def _shorten_plain_rows(
 
 
 def _shorten_row(row: re.Match[bytes], keeps: re.Pattern[bytes] | None) -> bytes:
-    """Return a plain row with its last filled cell and the cells that match, if it is in order."""
+    """Return a plain row with its last filled cell and the cells that match `keeps`.
+
+    A row whose cells are not in order is unchanged.
+    """
     start, cells = row["start"], row["cells"]
     if not _are_in_order(tuple(_COLUMN.findall(cells))):
         return row[0]
@@ -308,7 +321,7 @@ _BUILT_IN = dict(each.split("=", 1) for each in _USUAL.split("|"))
 
 
 def _formats_by_style(source: SourceFile, archive: zipfile.ZipFile) -> dict[str, str]:
-    """Return the formats that are part of a value, by the number of the style."""
+    """Map the numbers of cell styles to their number formats, if these change the visible value."""
     if _STYLES not in archive.NameToInfo:
         return {}
     forms, styles, inside = dict(_BUILT_IN), [], []
@@ -441,13 +454,14 @@ def _worksheets(source: SourceFile, archive: zipfile.ZipFile) -> tuple[dict[str,
 
 
 def _member_name(target: str) -> str:
-    """Return the member that a relation of the workbook refers to."""
+    """Return the name of the zip member that is the target of a relation."""
     if target.startswith("/"):
         return target[1:]
     return target if target.startswith("xl/") else posixpath.normpath(f"xl/{target}")
 
 
 def _refuse_external_files(source: SourceFile, relation: Mapping[str, str]) -> None:
+    """Raise `SpreadsheetError` for a relation to another file, except for a hyperlink."""
     kind = relation.get("Type", "").rpartition("/")[2]
     is_outside = relation.get("TargetMode") == "External" and kind != "hyperlink"
     if is_outside or kind in ("externalLink", "externalLinkPath"):
@@ -475,7 +489,10 @@ def _element_attributes(
 
 
 def _find_only_table(source: SourceFile, archive: zipfile.ZipFile, parts: Mapping[str, str]) -> str:
-    """Return the only one of these sheets that contains a table."""
+    """Return the name of the only sheet with a table; `parts` has the member of each sheet.
+
+    Raises a `SpreadsheetError` for none or several.
+    """
     filled = [name for name, part in parts.items() if _is_filled(source, archive, part, name)]
 
     def first_rows(name: str) -> list[list[str]]:
@@ -490,7 +507,10 @@ def _find_only_table(source: SourceFile, archive: zipfile.ZipFile, parts: Mappin
 def choose_sheet(
     source: SourceFile, filled: Sequence[str], first_rows: Callable[[str], list[list[str]]]
 ) -> str:
-    """Return the only sheet that is not empty, or the only one with known headings."""
+    """Return the only `filled` sheet, or the only one whose first rows have known headings.
+
+    Raises `SheetUnknown` for several, and `SpreadsheetError` for none.
+    """
     if not filled:
         raise SpreadsheetError(f"{source.path} has no visible sheet with rows", code="no_rows")
     if len(filled) == 1:
@@ -512,7 +532,10 @@ def choose_sheet(
 
 
 def find_similar_name(source: SourceFile, names: Iterable[str], wanted: str) -> str:
-    """Return the only name that differs from `wanted` only in letter case or blanks."""
+    """Return the only name that differs from `wanted` only in letter case or blanks.
+
+    Raises `SheetUnknown`.
+    """
     similar = [name for name in names if appearance_key(name) == appearance_key(wanted)]
     if len(similar) != 1:
         raise SheetUnknown(
@@ -545,7 +568,7 @@ _RETYPED = frozenset((float, timedelta))
 
 
 def _as_entered(value: Any) -> Cell:
-    """Return a number as the user entered it, or a duration as text."""
+    """Return a number as the user entered it, or a duration as text, as in 37:30:00."""
     if isinstance(value, float):
         return as_typed(value)
     return format_duration(value.total_seconds())

@@ -104,7 +104,7 @@ def write_report_workbook(
     words: ReportWords,
     summary: Summary | None = None,
 ) -> None:
-    """Write the rows and the sheet with the summary.
+    """Write the sheet with the rows, and the sheet with the summary.
 
     With a `summary` of the whole table, the rows are some of its rows and are written
     consecutively. Without one, they are all rows, and each keeps its number.
@@ -136,9 +136,9 @@ class TextTooLong(Exception):
 
 
 class _ReportWorkbook:
-    """Report in one workbook: its rows as XML, and the other parts.
+    """Workbook of a report: the XML of its rows, and its other parts by the library.
 
-    A cell is cached as the XML after its reference, so that repeated texts are converted once.
+    The XML of a cell is cached without its reference, so that repeated texts are converted once.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class _ReportWorkbook:
         self._cell = lru_cache(_CELLS_REMEMBERED, typed=True)(self._value_xml)
 
     def parts(self) -> dict[str, bytes]:
-        """Return the workbook's parts as the library writes them, without the rows."""
+        """Return the members of the workbook as the library writes them, without the rows."""
         written = io.BytesIO()
         self._book.save(written)
         with zipfile.ZipFile(written) as archive:
@@ -211,14 +211,17 @@ class _ReportWorkbook:
         self._sheet.auto_filter.ref = f"A1:{self._letters[self._width - 1]}{self._last}"
 
     def heading_row_xml(self) -> str:
-        """Return the row of the headings."""
+        """Return the XML of the row with the headings."""
         texts = (*self._headings, *self._words.headings)
         return self._join_row(
             1, [self._text(escape_workbook_cell(each), is_bold=True) for each in texts]
         )
 
     def row_xml(self, row: SheetRow, result: RowResult | None) -> str:
-        """Return a row: its own cells, its result, and cells without a heading."""
+        """Return the XML of a row: its own cells, its result, and cells without a heading.
+
+        It also counts the row in the summary and adds comments for its problems.
+        """
         self._last = place = row.number if self._has_all_rows else self._last + 1
         if result is None:
             return self._join_row(place, self._input_cells_xml(row) if row.is_outside else ())
@@ -242,6 +245,7 @@ class _ReportWorkbook:
         return self._join_row(place, cells)
 
     def _join_row(self, number: int, cells: Sequence[str]) -> str:
+        """Return the XML of row `number` with the XML of its cells."""
         while len(self._letters) < len(cells):
             self._letters.append(column_letter(len(self._letters)))
         placed = zip(self._letters, cells, strict=False)
@@ -249,6 +253,7 @@ class _ReportWorkbook:
         return f'<row r="{number}">{joined}</row>'
 
     def _input_cells_xml(self, row: SheetRow) -> list[str]:
+        """Return the XML of a row's own cells."""
         if not (row.flaws or row.missing_cells or len(row.cells) != len(self._headings)):
             # The plain case must be fast: there may be a million rows.
             with suppress(TextTooLong):
@@ -256,7 +261,10 @@ class _ReportWorkbook:
         return [self._input_cell_xml(row, index) for index in range(len(row.cells))]
 
     def _input_cell_xml(self, row: SheetRow, index: int, color: str | None = None) -> str:
-        """Return one cell of the input, or its placeholder."""
+        """Return the XML of one cell of the input, or of its placeholder.
+
+        Raises `ReportRefused` for a text that is too long.
+        """
         if (shown := placeholder(row, index, len(self._headings))) is not None:
             return self._text(shown, color)
         if row.flaws.get(index, ("",))[0] == "error":
@@ -272,7 +280,7 @@ class _ReportWorkbook:
             ) from None
 
     def _value_xml(self, value: Cell, color: str | None = None) -> str:
-        """Return a cell with the type of the value."""
+        """Return the XML of a cell with the type of the value. Raises `TextTooLong`."""
         match value:
             case str():
                 return self._text_xml(escape_workbook_cell(value), color)
@@ -289,7 +297,9 @@ class _ReportWorkbook:
         return value_cell_xml("n", days, self._style(DATE_FORMATS[type(value)], color))
 
     def _partly_visible_xml(self, cell: PartlyVisibleCell, color: str | None) -> str:
-        """Return a cell that contains the value and shows as little of it as the input did."""
+        """Return the XML of a cell with the value, whose number format shows as little as in the
+        input.
+        """
         if isinstance(cell.value, str):
             return self._value_xml(cell.value, color)
         is_date = isinstance(cell.value, date)
@@ -299,7 +309,7 @@ class _ReportWorkbook:
     def _text_xml(
         self, text: str, color: str | None = None, *, is_bold: bool = False, wraps: bool = False
     ) -> str:
-        """Return a cell of type text, which is not a formula."""
+        """Return the XML of a text cell, which no program runs as a formula."""
         return text_cell_xml(text, self._style("@", color, is_bold, wraps, is_hazard(text)))
 
     def _style_number(
@@ -310,7 +320,7 @@ class _ReportWorkbook:
         wraps: bool = False,
         is_quoted: bool = False,
     ) -> int:
-        """Return the number of a style, as the library numbers cells with this style."""
+        """Return the number of a new style in the library, for cells with these properties."""
         cell = WriteOnlyCell(self._sheet)
         if number_format is not None:
             cell.number_format = number_format
@@ -325,6 +335,7 @@ class _ReportWorkbook:
         return int(cell.style_id)
 
     def _add_comment(self, number: int, index: int, problem: Problem) -> None:
+        """Add the problem to the comment of a cell: row `number` from 1, column `index` from 0."""
         cell = self._sheet.cell(number, index + 1)
         parts = (self._words.text(problem), self._words.fix(problem))
         lines = "\n".join(part for part in parts if part)
@@ -337,7 +348,7 @@ class _ReportWorkbook:
 
 
 def text_cell_xml(text: str, style: int = 0) -> str:
-    """Return a cell of type text, which is never a formula.
+    """Return the XML after the reference of a text cell, which is never a formula.
 
     Raises:
         TextTooLong: A cell cannot hold the text.
@@ -359,7 +370,9 @@ def text_cell_xml(text: str, style: int = 0) -> str:
 
 
 def value_cell_xml(kind: str, value: object, style: int = 0) -> str:
-    """Return a cell that is no text. All digits of a number are written."""
+    """Return the XML after the reference of a cell with a number ("n"), boolean ("b") or error
+    ("e").
+    """
     return f' s="{style}" t="{kind}"><v>{value}</v></c>'
 
 
@@ -376,7 +389,9 @@ _OPTIONAL = PatternFill("solid", fgColor="EDEDED")
 
 
 def write_template_workbook(file: IO[bytes], columns: Sequence[TemplateColumn]) -> None:
-    """Write the workbook of a template."""
+    """Write the workbook of a template: headings with comments, an example row, and lists of
+    values.
+    """
     book = Workbook()
     book.properties.creator = _AUTHOR
     sheet = book.active
@@ -402,6 +417,7 @@ def write_template_workbook(file: IO[bytes], columns: Sequence[TemplateColumn]) 
 
 
 def _write_heading(sheet: Worksheet, index: int, column: TemplateColumn) -> None:
+    """Write the heading of a column, with its rule as a comment and a color if it is required."""
     cell = _write_text(sheet, 1, index, column.heading)
     cell.font = Font(bold=True)
     cell.fill = _REQUIRED if column.is_required else _OPTIONAL
@@ -413,6 +429,7 @@ def _write_heading(sheet: Worksheet, index: int, column: TemplateColumn) -> None
 
 
 def _write_text(sheet: Worksheet, row: int, column: int, text: str) -> BookCell:
+    """Write a text cell that is no formula, and return it; row and column count from 1."""
     cell = sheet.cell(row, column)
     assert isinstance(cell, BookCell)
     # The platform may offer values with characters that a workbook cannot contain.
@@ -426,7 +443,10 @@ def _write_text(sheet: Worksheet, row: int, column: int, text: str) -> BookCell:
 def _add_list(
     sheet: Worksheet, lists: Worksheet, column_letters: str, column: TemplateColumn
 ) -> None:
-    """Add a list of allowed values to every row of the column."""
+    """Let the user choose one of the allowed values in every cell of the column.
+
+    A long list is written to the hidden sheet `lists`.
+    """
     inline = ",".join(column.allowed)
     formula = f'"{inline}"'
     if len(inline) > _INLINE_CHARACTERS_MAX or any(set(v) & set(',"\n') for v in column.allowed):

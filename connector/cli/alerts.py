@@ -13,9 +13,14 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, NotDelivered, SettingsError, count_noun
 from connector.ledger.quota import format_moment
-from connector.operations.alert_check import AlertCheck, check_alerts, current_alerts, trial_message
-from connector.operations.alerts import messages_of
-from connector.operations.delivery import sinks_of
+from connector.operations.alert_check import (
+    AlertCheck,
+    check_alerts,
+    current_alerts,
+    make_test_message,
+)
+from connector.operations.alerts import due_messages
+from connector.operations.delivery import configured_sinks
 from connector.operations.findings import ALERTS, Proof
 from connector.operations.metrics import Point, prometheus_text, read_metrics, unreadable_metric
 from connector.pulls.outcome import explain
@@ -23,7 +28,7 @@ from connector.settings.model import UNNAMED, Settings
 
 COLUMNS = ("account", "kind", "alert", "resource", "state", "since")
 
-Trial = dict[str, str | None]
+SinkTest = dict[str, str | None]
 """Test of one sink: `account`, `to`, and `failure` (None if the message arrived)."""
 
 
@@ -50,10 +55,10 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
     send their alerts when they end.
     """
     terminal, status = session.terminal, 0
-    do: Callable[[Settings], AlertCheck | list[Trial]] = (
+    do: Callable[[Settings], AlertCheck | list[SinkTest]] = (
         _test_sinks if tests else _check_and_send if sends else _read_without_sending
     )
-    checks, trials = list[AlertCheck](), list[Trial]()
+    checks, trials = list[AlertCheck](), list[SinkTest]()
     for account, done in session.for_each(do, is_for_all=is_for_all):
         if isinstance(done, ConnectorError):
             terminal.warn(f"{account.title}: {explain(done)}")
@@ -65,8 +70,8 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
         elif isinstance(done, AlertCheck):
             checks.append(done)
     if tests:
-        return max(status, _print_trials(terminal, trials))
-    _print(terminal, checks, sends=sends)
+        return max(status, _print_test_results(terminal, trials))
+    _print_alerts(terminal, checks, sends=sends)
     return max(status, 1 if any(each.failures for each in checks) else 0)
 
 
@@ -75,26 +80,26 @@ def _read_without_sending(settings: Settings) -> AlertCheck:
 
 
 def _check_and_send(settings: Settings) -> AlertCheck:
-    _refuse_nowhere(settings)
+    _require_sink(settings)
     return check_alerts(settings)
 
 
-def _test_sinks(settings: Settings) -> list[Trial]:
+def _test_sinks(settings: Settings) -> list[SinkTest]:
     """Send a test message to each sink of the account."""
-    _refuse_nowhere(settings)
-    tried = list[Trial]()
-    for sink in sinks_of(settings):
+    _require_sink(settings)
+    tried = list[SinkTest]()
+    for sink in configured_sinks(settings):
         failure = None
         try:
-            sink.send(trial_message(datetime.now(UTC)))
+            sink.send(make_test_message(datetime.now(UTC)))
         except NotDelivered as error:
             failure = str(error)
         tried.append({"account": settings.account.value, "to": sink.name, "failure": failure})
     return tried
 
 
-def _refuse_nowhere(settings: Settings) -> None:
-    if not sinks_of(settings):
+def _require_sink(settings: Settings) -> None:
+    if not configured_sinks(settings):
         raise SettingsError(
             "no webhook or email is configured",
             action="Set CONNECTOR_ALERT_WEBHOOK_FILE, or all of CONNECTOR_ALERT_EMAIL_TO,"
@@ -102,7 +107,7 @@ def _refuse_nowhere(settings: Settings) -> None:
         )
 
 
-def _print_trials(terminal: Terminal, trials: list[Trial]) -> int:
+def _print_test_results(terminal: Terminal, trials: list[SinkTest]) -> int:
     """Print the tests, and return 1 if a message was not delivered."""
     for each in trials:
         name = each["account"] or UNNAMED
@@ -117,7 +122,7 @@ def _print_trials(terminal: Terminal, trials: list[Trial]) -> int:
     return 1 if any(each["failure"] for each in trials) else 0
 
 
-def _print(terminal: Terminal, checks: list[AlertCheck], *, sends: bool) -> None:
+def _print_alerts(terminal: Terminal, checks: list[AlertCheck], *, sends: bool) -> None:
     terminal.print_object({"accounts": [each.as_json() for each in checks]})
     rows = [row for each in checks for row in _alert_rows(each)]
     if rows:
@@ -159,7 +164,7 @@ def _alert_rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
 def alert_lines(what: AlertCheck) -> Iterator[str]:
     """Yield a line for each open alert; alerts with the same cause share a line."""
     opened = (replace(each, change="opened", sent_at=None) for each in what.open)
-    for message, _ in messages_of(opened, what.account):
+    for message, _ in due_messages(opened, what.account):
         about = f"{', '.join(message.about)}: " if message.about else ""
         text = f"{message.title}. {message.happened}".rstrip()
         yield f"Alert since {format_moment(message.since)}: {about}{text} [{message.code}]"
@@ -171,7 +176,7 @@ def alerts_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:
     return {"alerts": what.open, "alerts_waiting": what.undelivered, **silent}
 
 
-def warn_and_judge(terminal: Terminal, proof: Proof | None, what: AlertCheck) -> int:
+def print_alert_warnings(terminal: Terminal, proof: Proof | None, what: AlertCheck) -> int:
     """Warn about undelivered alerts and data that is too old, and return the exit status.
 
     With a maximum age, undelivered alerts make it 1 too: their absence would prove nothing.

@@ -113,7 +113,7 @@ limit 5""",
 """Questions that the demo answers from the published file."""
 
 
-def make_folder(folder: Path) -> None:
+def create_demo_folder(folder: Path) -> None:
     """Create the folder, replacing a folder of an earlier demo.
 
     Raises `SettingsError` for any other folder that is not empty.
@@ -161,7 +161,7 @@ def _is_empty(folder: Path) -> bool:
     return folder.is_dir() and next(folder.iterdir(), None) is None
 
 
-def environment(base_url: str, folder: Path) -> Mapping[str, str]:
+def sandbox_environment(base_url: str, folder: Path) -> Mapping[str, str]:
     """Return the environment variables for the sandbox and the folder."""
     return {
         ENVIRONMENT["base_url"]: base_url,
@@ -198,7 +198,7 @@ def run_sandbox() -> Iterator[str]:
                 process.kill()
 
 
-def serve(counts: Mapping[str, int]) -> None:
+def serve_sandbox(counts: Mapping[str, int]) -> None:
     """Serve a sandbox with these numbers of records until standard input ends."""
     # Ctrl-C reaches every process of the terminal. This one ends when its parent closes the input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -209,7 +209,7 @@ def serve(counts: Mapping[str, int]) -> None:
 
 
 if __name__ == "__main__":
-    serve(json.loads(sys.argv[1]))
+    serve_sandbox(json.loads(sys.argv[1]))
 
 
 # -- Demo ------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ FOLDER_DEFAULT = Path("demo-data")
 
 
 @dataclass(frozen=True, slots=True)
-class Demonstration:
+class DemoResult:
     """Result of the demo."""
 
     folder: Path
@@ -237,7 +237,7 @@ class Demonstration:
         return Warehouse(self.folder).published
 
     @property
-    def home(self) -> Path:
+    def dagster_home(self) -> Path:
         """Path of `DAGSTER_HOME`."""
         return self.folder.absolute() / DAGSTER_FOLDER
 
@@ -271,31 +271,31 @@ def demo(session: Session, *, data_dir: Path, keep: bool) -> int:
     # are set.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    make_folder(data_dir)
+    create_demo_folder(data_dir)
     write_seeds(data_dir / SEEDS_FOLDER)
     terminal.say("Starting the sandbox and Dagster (takes a few seconds).")
     with run_sandbox() as base_url:
-        variables = environment(base_url, data_dir)
-        shown = _demonstrate(terminal, variables, data_dir)
+        variables = sandbox_environment(base_url, data_dir)
+        shown = _run_demo(terminal, variables, data_dir)
         terminal.print_object(_as_json(shown, base_url))
-        _print(terminal, shown, variables if keep else {})
+        _print_result(terminal, shown, variables if keep else {})
         if keep:
-            _wait(terminal, base_url)
+            _wait_for_interrupt(terminal, base_url)
     return 0
 
 
-def _demonstrate(terminal: Terminal, variables: Mapping[str, str], folder: Path) -> Demonstration:
+def _run_demo(terminal: Terminal, variables: Mapping[str, str], folder: Path) -> DemoResult:
     """Pull through Dagster and run the queries. Raises `ConnectorError` if the run fails."""
     # Dagster takes seconds to load, so the first line is printed before it is imported.
     from pipelines.accounts import Account  # noqa: PLC0415
-    from pipelines.definitions import execute  # noqa: PLC0415
+    from pipelines.definitions import execute_nightly_pull  # noqa: PLC0415
 
     began = time.monotonic()
     terminal.say(f"Pulling {sum(COUNTS.values()):,} sample records as Dagster assets.")
     with terminal.progress("pull", sum(COUNTS.values())) as meter:
         watch = RunProgress(meter)
         account = Account(environ=variables, cwd=folder.absolute(), watch=watch)
-        executed = execute(account, folder.absolute() / DAGSTER_FOLDER)
+        executed = execute_nightly_pull(account, folder.absolute() / DAGSTER_FOLDER)
     if executed.failure is not None:
         raise ConnectorError(f"the Dagster run {executed.run_id} failed: {executed.failure}")
     published = Warehouse(folder).published
@@ -310,10 +310,10 @@ def _demonstrate(terminal: Terminal, variables: Mapping[str, str], folder: Path)
         report = None
     seconds = time.monotonic() - began
     resources = tuple(watch.resources)
-    return Demonstration(folder, executed.run_id, seconds, resources, answers, publication, report)
+    return DemoResult(folder, executed.run_id, seconds, resources, answers, publication, report)
 
 
-def _print(terminal: Terminal, shown: Demonstration, sandbox: Mapping[str, str]) -> None:
+def _print_result(terminal: Terminal, shown: DemoResult, sandbox: Mapping[str, str]) -> None:
     """Print the loaded tables, the questions with answers, and the next steps."""
     rows = [[getattr(each, name) for name in COLUMNS] for each in shown.resources]
     terminal.print_table(HEADINGS, rows)
@@ -345,12 +345,12 @@ def _print(terminal: Terminal, shown: Demonstration, sandbox: Mapping[str, str])
 
 
 def _next_commands(
-    shown: Demonstration, sandbox: Mapping[str, str]
+    shown: DemoResult, sandbox: Mapping[str, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the next steps: a heading, and commands to type."""
     sql = "from marts.sum_coverage"
     ask = f"import duckdb; duckdb.connect('{shown.published}', read_only=True).sql('{sql}').show()"
-    variables = {**sandbox, "DAGSTER_HOME": str(shown.home)}
+    variables = {**sandbox, "DAGSTER_HOME": str(shown.dagster_home)}
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
     # Outside the project's folder, Dagster needs the module to load.
     module = "" if Path("workspace.yaml").is_file() else " -m pipelines.definitions"
@@ -359,7 +359,7 @@ def _next_commands(
             "Show the run and its assets in Dagster, at http://127.0.0.1:3000:",
             (f"{settings} {_program_path('dagster')} dev{module}",),
         ),
-        ("Query the published file:", (f"{_program_path('python')} -c {_quoted(ask)}",)),
+        ("Query the published file:", (f"{_program_path('python')} -c {_shell_quote(ask)}",)),
         (
             "Connect your own account. Save its API key in a file (chmod 600):",
             (
@@ -370,7 +370,7 @@ def _next_commands(
     )
 
 
-def _quoted(text: str) -> str:
+def _shell_quote(text: str) -> str:
     """Return the text as one shell word, in double quotes where that is safe."""
     return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
 
@@ -382,7 +382,7 @@ def _program_path(name: str) -> str:
     return str(path.relative_to(Path.cwd()) if is_inside else path)
 
 
-def _wait(terminal: Terminal, base_url: str) -> None:
+def _wait_for_interrupt(terminal: Terminal, base_url: str) -> None:
     """Wait for Ctrl-C."""
     message = (
         f"The sandbox is running at {base_url} with the API key {KEY_DEFAULT}. Press Ctrl-C "
@@ -395,13 +395,13 @@ def _wait(terminal: Terminal, base_url: str) -> None:
         terminal.say("The sandbox is stopped.")
 
 
-def _as_json(shown: Demonstration, base_url: str) -> dict[str, Any]:
+def _as_json(shown: DemoResult, base_url: str) -> dict[str, Any]:
     return {
         "folder": str(shown.folder),
         "published": str(shown.published),
         "report": shown.report,
         "sandbox": base_url,
-        "dagster": {"home": str(shown.home), "run_id": shown.run_id},
+        "dagster": {"home": str(shown.dagster_home), "run_id": shown.run_id},
         "seconds": round(shown.seconds, 3),
         "models": shown.publication.models,
         "checks": shown.publication.checks,

@@ -37,7 +37,7 @@ all_accounts = click.option(
     "--all", "is_for_all", is_flag=True, help="Run for all configured accounts, one after another."
 )
 
-ask_anyway = click.option(
+ignore_quota = click.option(
     "--ignore-quota",
     "asks_anyway",
     is_flag=True,

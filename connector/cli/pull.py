@@ -20,16 +20,16 @@ import click
 
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
-from connector.cli.terminal import Backlog, Terminal, Unread, describe_cost
+from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_cost
 from connector.errors import ConnectorError, Misused, closed, count_noun
 from connector.errors_api import Stopped
-from connector.ledger.journal import has_open_rows
+from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.quota import MonthUse
 from connector.log import shortened
 from connector.operations.findings import ALERTS
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
-from connector.publishing.publication import project_of
+from connector.publishing.publication import load_account_project
 from connector.pulls.comparison import StreamComparison
 from connector.pulls.cost_estimate import CostEstimate
 from connector.pulls.cost_estimate import estimate_cost as run_plan
@@ -94,7 +94,7 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
     help="Read only these records of one RESOURCE.",
 )
 @options.accept_deletes
-@options.ask_anyway
+@options.ignore_quota
 @click.option(
     "--all",
     "is_for_all",
@@ -138,7 +138,7 @@ def pull(
         words += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * asks_anyway
         words += ["--quiet"] * session.terminal.is_quiet
         return _pull_all(session, words, parallel)
-    return _pull(
+    return _pull_and_print(
         session,
         resources,
         options=PullOptions(**pull_options),
@@ -168,10 +168,10 @@ def sweep(
     marked as deleted.
     """
     pull_options = PullOptions(sweeps=True, accepts_deletes=accepts_deletes)
-    return _pull(session, resources, command="sweep", options=pull_options, budget=budget)
+    return _pull_and_print(session, resources, command="sweep", options=pull_options, budget=budget)
 
 
-def _pull(
+def _pull_and_print(
     session: Session, resources: tuple[str, ...], *, command: str = "pull", **run_options: Any
 ) -> int:
     """Pull with these options, print the result, and return the exit status."""
@@ -182,13 +182,13 @@ def _pull(
             settings, resources, command=command, watch=watch, building=watch, **run_options
         )
         report = asyncio.run(pulling)
-    _print(session.terminal, report)
+    _print_report(session.terminal, report)
     if report.published is not None and not report.published.is_unchanged:
         _warn_undeclared(session.terminal, settings)
     if report.outcome in ("done", "partial"):
         budget = run_options.get("budget")
         left = None if budget is None else budget - report.requests
-        if left != 0 and has_open_rows(settings.folder):
+        if left != 0 and has_rows_to_look_up(settings.folder):
             from connector.pushes.batch import settle  # noqa: PLC0415 # only after a push
 
             if settled := asyncio.run(settle(settings, budget=left)):
@@ -196,7 +196,7 @@ def _pull(
     return report.exit_status
 
 
-def _print(terminal: Terminal, report: PullReport) -> None:
+def _print_report(terminal: Terminal, report: PullReport) -> None:
     """Print the table, a line for each resource with a problem, and a closing sentence."""
     terminal.print_object(report.as_json())
     terminal.fields["run_id"] = report.run_id
@@ -209,10 +209,10 @@ def _print(terminal: Terminal, report: PullReport) -> None:
             text = f"{done.resource} {done.outcome}"
             terminal.say(text, resource=done.resource, requests=done.requests)
     # The closing sentence contains the reason of a stopped pull.
-    terminal.end(
+    terminal.print_errors(
         None if isinstance(report.error, Stopped) else report.error,
         unpublished=report.unpublished,
-        unshared=None if report.published is None else report.published.unshared,
+        unshared=None if report.published is None else report.published.lakehouse_error,
     )
     terminal.say(_closing_sentence(report), requests=report.requests)
     if report.published is not None and report.published.is_unchanged:
@@ -225,7 +225,7 @@ def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
         return
     from connector.publishing.pseudonymize import find_undeclared  # noqa: PLC0415 # only for own models
 
-    if missing := find_undeclared(project_of(settings)):
+    if missing := find_undeclared(load_account_project(settings)):
         what = count_noun(len(missing), "model or column", "models or columns")
         verb = "is" if len(missing) == 1 else "are"
         terminal.warn(
@@ -297,15 +297,15 @@ def _closing_sentence(report: PullReport) -> str:
 def _backlog(report: PullReport) -> Backlog | None:
     """Return the backlog of a stopped pull; None if all records are read."""
     begun = [each for each in report.resources.values() if each.outcome != "not_started"]
-    return Backlog.of(
-        [Unread(e.pending, e.live, e.bookmark_after is not None) for e in begun if e.pending],
+    return Backlog.of_resources(
+        [UnreadCounts(e.pending, e.live, e.bookmark_after is not None) for e in begun if e.pending],
         month_limit=None if report.month is None else report.month.limit,
         # Lists that were not read to their end may contain more records.
         is_known=len(begun) == len(report.resources) and all(e.bookmark_after for e in begun),
     )
 
 
-def _describe_share(requests: int, month: MonthUse | None) -> str:
+def _describe_quota_share(requests: int, month: MonthUse | None) -> str:
     limit = month.limit if month is not None else None
     return f"{requests / limit:.1%} of the month's quota" if limit else ""
 
@@ -322,7 +322,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
 
     A crash or an endless wait of one account does not affect the others.
     """
-    accounts = sorted(session.accounts(is_for_all=True), key=_proven_at)
+    accounts = sorted(session.accounts(is_for_all=True), key=_least_recent_verification)
     for each in accounts:
         if each.settings is not None:
             refuse_one_for_all(each.settings)
@@ -340,8 +340,8 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
                 if "outcome" in pulls[title] and "message" in error:
                     lines.insert(0, f"Error: {error['message']} [{error['code']}]")
                 for line in lines:
-                    session.terminal.relay(title, line)
-                meter.show(title, steps=1)
+                    session.terminal.print_child_line(title, line)
+                meter.update(title, steps=1)
         except KeyboardInterrupt:
             # Started pulls keep their loaded records, and stop by themselves.
             pool.shutdown(wait=False, cancel_futures=True)
@@ -356,7 +356,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
     return worst
 
 
-def _proven_at(account: ConfiguredAccount) -> datetime:
+def _least_recent_verification(account: ConfiguredAccount) -> datetime:
     """Return the time of the last verification; the earliest time if there was no pull."""
     moments: list[datetime] = []
     # The account's own pull reports the error.
@@ -443,12 +443,12 @@ def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
     terminal.print_object(report.as_json())
     rows = [
         [name, *(getattr(each, column) for column in PLAN_COLUMNS[1:])]
-        for name, each in report.prices.items()
+        for name, each in report.by_resource.items()
     ]
     terminal.print_table(PLAN_HEADINGS, rows)
     for name in report.skipped:
         terminal.warn(f"{name}: skipped, because the API key does not have the scope")
-    first = [name for name, each in report.prices.items() if each.is_first]
+    first = [name for name, each in report.by_resource.items() if each.is_first]
     if first:
         terminal.say(f"Never loaded before: {', '.join(first)}.")
     cost = _describe_requests(report.requests, report.month)
@@ -471,7 +471,7 @@ def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
 
 
 def _describe_requests(requests: int, month: MonthUse | None) -> str:
-    share = _describe_share(requests, month)
+    share = _describe_quota_share(requests, month)
     return f"about {count_noun(requests, 'request')}{f', {share}' if share else ''}"
 
 
@@ -519,9 +519,9 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
     ]
     terminal.print_table(VERIFY_HEADINGS, rows)
     for name, each in report.streams.items():
-        for line in _differences(each):
+        for line in _difference_lines(each):
             terminal.warn(f"{name}: {line}")
-    terminal.end(report.error)
+    terminal.print_errors(report.error)
     cost = describe_cost(report.requests, report.seconds)
     if report.is_equal:
         terminal.say(f"The local copy equals the API ({cost}).")
@@ -532,7 +532,7 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
         )
 
 
-def _differences(each: StreamComparison) -> Iterator[str]:
+def _difference_lines(each: StreamComparison) -> Iterator[str]:
     """Yield sentences on the first differing records of each kind."""
     for kind, ids in (("missing", each.missing), ("extra", each.extra)):
         if ids:

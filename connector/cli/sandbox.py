@@ -29,7 +29,7 @@ _SCOPES = (
 )
 
 
-def read_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+def parse_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Parse keys and their scopes from `TOKEN`, `TOKEN=` or `TOKEN=scope,scope`.
 
     Raises `SettingsError` without a token, and `UnknownName` for a scope that does not exist.
@@ -50,7 +50,7 @@ def read_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return keys
 
 
-def _count_options(command: Callable[..., None]) -> Callable[..., None]:
+def _add_count_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add an option with the number of records for each resource."""
     for name in reversed(tuple(CATALOG)):
         option = click.option(
@@ -70,7 +70,7 @@ def _behaviour_help() -> str:
     return f"\b\n{listed}".replace("\n\n", "\n\n\b\n")
 
 
-def _serve(sandbox: Sandbox) -> None:
+def _serve_until_signal(sandbox: Sandbox) -> None:
     """Serve until SIGINT or SIGTERM; SIGUSR1 applies the delayed writes."""
     stop = Event()
 
@@ -105,7 +105,7 @@ def _report_failure(error: ConnectorError) -> NoReturn:
     help="Port to listen on; 0 picks a free one.",
 )
 @click.option("--seed", default=7, show_default=True, help="Random seed of the sample records.")
-@_count_options
+@_add_count_options
 @click.option(
     "--rate-limit",
     type=click.IntRange(1),
@@ -170,7 +170,7 @@ def sandbox(
       connector sandbox --port 0 --candidates 5000 --rate-limit 60 --behaviour delete=message
     """  # noqa: D301  # click wants the character itself, not its name
     try:
-        keys = read_keys(api_keys)
+        keys = parse_keys(api_keys)
         served = Sandbox(
             counts=_record_counts(counts),
             seed=seed,
@@ -188,7 +188,7 @@ def sandbox(
             click.echo(f"The API key is {KEY_DEFAULT} (set another one with --api-key)", err=True)
         if data is not None and not served.store.is_new:
             click.echo(f"{data} already has records and is used as it is", err=True)
-        _serve(served)
+        _serve_until_signal(served)
     except ConnectorError as error:
         _report_failure(error)
 

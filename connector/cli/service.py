@@ -67,7 +67,7 @@ def service_files(
     The services run the programs of the virtual environment that this command is called from.
     Existing files are replaced. Nothing is installed or started: see docs/INSTALL.md.
     """
-    files = filled_in(InstallPlaces(_programs(), user, state, config, backups))
+    files = filled_in(InstallPlaces(_program_folder(), user, state, config, backups))
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def service_files(
     return 0
 
 
-def _programs() -> Path:
+def _program_folder() -> Path:
     """Folder of the programs as the caller named it, so that a symbolic link to it is kept."""
     called = Path(sys.argv[0]).absolute()
     return called.parent if called.name == "connector" else Path(sys.prefix) / "bin"

@@ -33,7 +33,7 @@ from connector.settings.model import (
 )
 
 if TYPE_CHECKING:
-    from connector.publishing.project import CheckResult, ModelBuilt
+    from connector.publishing.project import BuiltModel, CheckResult
     from connector.pulls.outcome import Progress
     from connector.warehouse.runs import ResourceRun
 
@@ -131,17 +131,17 @@ class Command(click.Command):
         terminal = Terminal(sys.stdout, sys.stderr, os.environ, is_json=is_json, is_quiet=is_quiet)
         if account is not None and ctx.params.get("is_for_all"):
             error = Misused("--account and --all are both given", action="Give one of them.")
-            raise SystemExit(terminal.fail(error))
+            raise SystemExit(terminal.print_failure(error))
         loaded: list[Settings] = []
 
         def load() -> Settings:
-            loaded.append(_load(terminal, account, is_debug, creates=creates))
+            loaded.append(_load_settings(terminal, account, is_debug, creates=creates))
             return loaded[-1]
 
         session = Session(terminal, is_debug, load)
         assert self.callback is not None
         call = partial(self.callback, session, **ctx.params)
-        status, is_interrupted = _perform(terminal, call, self.if_interrupted)
+        status, is_interrupted = _run_and_report(terminal, call, self.if_interrupted)
         if self.checks_alerts and not is_interrupted:
             flags = {"account": account}
             settings = loaded[-1] if loaded else load_for_alerts(flags, os.environ, Path.cwd())
@@ -150,13 +150,15 @@ class Command(click.Command):
         raise SystemExit(status)
 
 
-def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -> tuple[int, bool]:
+def _run_and_report(
+    terminal: Terminal, call: Callable[[], int], if_interrupted: str
+) -> tuple[int, bool]:
     """Return the exit status of the call, and whether it was interrupted."""
     try:
         return call(), False
     except ConnectorError as error:
         _LOGGER.debug("the command failed", exc_info=True, extra={"event": "command_failed"})
-        return terminal.fail(error), False
+        return terminal.print_failure(error), False
     except KeyboardInterrupt:
         reason, status = describe_interrupt()
         message = f"{reason} {if_interrupted}".rstrip()
@@ -170,10 +172,14 @@ def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -
         return 1, False
     except Exception as error:
         _LOGGER.debug("the command failed", exc_info=True, extra={"event": "command_failed"})
-        return terminal.fail(ConnectorError(f"an unexpected error: {error_place(error)}")), False
+        return terminal.print_failure(
+            ConnectorError(f"an unexpected error: {error_location(error)}")
+        ), False
 
 
-def _load(terminal: Terminal, account: str | None, is_debug: bool, *, creates: bool) -> Settings:
+def _load_settings(
+    terminal: Terminal, account: str | None, is_debug: bool, *, creates: bool
+) -> Settings:
     """Read the settings, print their warnings, and show the log if requested."""
     settings = require_account(load_settings({"account": account}), creates=creates)
     terminal.form, terminal.name_places = settings.log.value, settings.name_places
@@ -211,10 +217,10 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
         _LOGGER.debug(
             "the check of alerts failed", exc_info=True, extra={"event": "alert_check_failed"}
         )
-        terminal.warn(f"alerts could not be checked: an unexpected error: {error_place(error)}")
+        terminal.warn(f"alerts could not be checked: an unexpected error: {error_location(error)}")
 
 
-def error_place(error: Exception) -> str:
+def error_location(error: Exception) -> str:
     """Return the class, file and line of an error, but not its text, which may hold secrets."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -234,7 +240,7 @@ class _TerminalHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the record."""
-        self._terminal.log(self.format(record))
+        self._terminal.print_log_record(self.format(record))
 
 
 def show_log(terminal: Terminal, *secrets: str) -> None:
@@ -260,17 +266,19 @@ class RunProgress:
         self._meter = meter
         self._resource, self._read = "", 0
         self.resources: list[ResourceRun] = []
-        self.models: list[ModelBuilt] = []
+        self.models: list[BuiltModel] = []
         self.checks: list[CheckResult] = []
 
     def __call__(self, progress: Progress) -> None:
         """Show the number of records read, or of rows finished."""
         name, read, pending = progress.batch or progress.resource, progress.read, progress.pending
         if progress.waits_until is not None:
-            self._meter.show(f"{self._resource}, waiting until {progress.waits_until:%H:%M:%S} UTC")
+            self._meter.update(
+                f"{self._resource}, waiting until {progress.waits_until:%H:%M:%S} UTC"
+            )
         elif progress.until is not None:
             in_doubt = count_noun(pending, "row")
-            self._meter.show(
+            self._meter.update(
                 f"{in_doubt} unconfirmed, searching again at {progress.until:%H:%M:%S} UTC"
             )
         elif progress.ended is not None:
@@ -288,7 +296,7 @@ class RunProgress:
                 extra={"event": "resource_progress"},
             )
             total, steps = read + pending, read - self._read
-            self._meter.show(f"{name}, {progress.requests} requests", total=total, steps=steps)
+            self._meter.update(f"{name}, {progress.requests} requests", total=total, steps=steps)
             self._read = read
 
     def on_plan(self, models: int, checks: int) -> None:
@@ -297,14 +305,14 @@ class RunProgress:
 
     def on_model_start(self, name: str) -> None:
         """Show the model's name."""
-        self._meter.show(f"build {name}")
+        self._meter.update(f"build {name}")
 
-    def on_model_end(self, model: ModelBuilt) -> None:
+    def on_model_end(self, model: BuiltModel) -> None:
         """Count the model."""
-        self._meter.show(steps=1)
+        self._meter.update(steps=1)
         self.models.append(model)
 
     def on_check_end(self, check: CheckResult) -> None:
         """Count the check."""
-        self._meter.show(f"check {check.name}", steps=1)
+        self._meter.update(f"check {check.name}", steps=1)
         self.checks.append(check)

@@ -28,11 +28,11 @@ def interrupt_on_signals() -> Iterator[None]:
     before = {each: signal.getsignal(each) for each in (*_SIGNALS, signal.SIGINT)}
     for each in _SIGNALS:
         if before[each] is signal.SIG_DFL:
-            signal.signal(each, _interrupt)
+            signal.signal(each, _handle_signal)
     is_background = before[signal.SIGINT] is signal.SIG_IGN
     if is_background:
         # A shell's background job ignores Ctrl-C. Blocked, the signal has no effect either, but
-        # asyncio installs its handler, which `_interrupt` needs.
+        # asyncio installs its handler, which `_handle_signal` needs.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -51,7 +51,7 @@ def describe_interrupt() -> tuple[str, int]:
     return "Interrupted.", INTERRUPTED
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _handle_signal(number: int, frame: FrameType | None) -> None:
     _received.append(signal.Signals(number))
     handler = signal.getsignal(signal.SIGINT)
     # asyncio's own handler cancels the run, so that records that were read are kept. A

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from connector.catalog.resource import PER_PAGE_MAX
 from connector.errors import count_noun
-from connector.ledger.quota import requests_left
+from connector.ledger.quota import estimate_remaining_requests
 
 LOG_VARIABLE = "CONNECTOR_LOG"
 """Environment variable of the setting `log`, which is used before the settings are read."""
@@ -42,11 +42,11 @@ def to_json(value: object, *, is_ascii: bool = False) -> str:
 
     With `is_ascii` all characters beyond ASCII are escaped too.
     """
-    text = json.dumps(value, ensure_ascii=is_ascii, indent=2, default=_plain)
+    text = json.dumps(value, ensure_ascii=is_ascii, indent=2, default=_json_default)
     return UNSAFE.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
 
 
-def _plain(value: Any) -> object:
+def _json_default(value: Any) -> object:
     if isinstance(value, date):
         return value.isoformat()
     if is_dataclass(value):
@@ -67,7 +67,7 @@ class ProgressMeter:
         if self._progress is not None:
             self._progress.reset(self._task, total=total, description=neutralise(doing))
 
-    def show(
+    def update(
         self, doing: str | None = None, *, total: int | None = None, steps: int | None = None
     ) -> None:
         """Show the current step and the total number of steps, and advance by `steps`."""
@@ -107,17 +107,17 @@ class Terminal:
         self.failure: ConnectorError | None = None
         self._environ = environ
         self._out, self._err = out, err
-        self.has_watcher = _is_watched(err, environ) and not is_quiet
-        self._has_rich_tables = _is_watched(out, environ)
+        self.has_watcher = _is_interactive(err, environ) and not is_quiet
+        self._has_rich_tables = _is_interactive(out, environ)
 
     @property
     def columns(self) -> int:
         """Width of the terminal in characters; 100 in a pipe."""
         if not self._has_rich_tables:
             return _WIDTH
-        return self._console(self._out).width
+        return self._create_console(self._out).width
 
-    def _console(self, stream: TextIO, width: int | None = None) -> Console:
+    def _create_console(self, stream: TextIO, width: int | None = None) -> Console:
         from rich.console import Console  # noqa: PLC0415
 
         return Console(
@@ -146,7 +146,7 @@ class Terminal:
         """
         if self.is_json or self.is_quiet:
             return
-        cells = [[neutralise(_cell(value)) for value in row] for row in rows]
+        cells = [[neutralise(_cell_text(value)) for value in row] for row in rows]
         if self._has_rich_tables:
             self._draw_table(columns, cells)
         else:
@@ -163,10 +163,10 @@ class Terminal:
         from rich.table import Table  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
-        console = self._console(self._out)
+        console = self._create_console(self._out)
         # A column is as wide as its widest cell, with a blank on each side.
         widths = [max(map(cell_len, each)) + 2 for each in zip(columns, *cells, strict=True)]
-        for part in _parts(widths, console.width):
+        for part in _split_columns(widths, console.width):
             # Few lines and no frame, which leaves the most room for cells.
             table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
             for number in part:
@@ -190,7 +190,7 @@ class Terminal:
         if self.is_quiet:
             return
         if self.form == "json":
-            self._log_line("info", text, **more)
+            self._write_json_line("info", text, **more)
         else:
             self._write(self._err, f"{neutralise(text)}\n")
 
@@ -198,25 +198,25 @@ class Terminal:
         """Print one line of warning on standard error, with a full stop at its end."""
         text = closed(self.name_places(text))
         if self.form == "json":
-            self._log_line("warning", text, **more)
+            self._write_json_line("warning", text, **more)
         else:
-            self._style_line("Warning:", "yellow", text)
+            self._write_styled_line("Warning:", "yellow", text)
 
-    def relay(self, account: str, line: str) -> None:
+    def print_child_line(self, account: str, line: str) -> None:
         """Print a line that the process of an account printed on standard error."""
         if self.form != "json":
             self._write(self._err, f"{account}: {neutralise(line)}\n")
         elif line.startswith("{"):
             self._write(self._err, f"{neutralise(line)}\n")
         else:
-            self._log_line("error", line, account=account)
+            self._write_json_line("error", line, account=account)
 
-    def log(self, text: str) -> None:
+    def print_log_record(self, text: str) -> None:
         """Print a formatted log record."""
         for line in (text,) if self.form == "json" else text.splitlines():
             self._write(self._err, f"{neutralise(line)}\n")
 
-    def fail(self, error: ConnectorError) -> int:
+    def print_failure(self, error: ConnectorError) -> int:
         """Print the error and its action, and return its exit status.
 
         With `is_json` the error is also printed as an object on standard output.
@@ -227,13 +227,13 @@ class Terminal:
         self.print_object({"error": values})
         if self.form == "json":
             del values["message"]
-            self._log_line("error", str(error), **values)
+            self._write_json_line("error", str(error), **values)
         else:
-            self._style_line("Error:", "red", f"{error} [{error.code}]")
+            self._write_styled_line("Error:", "red", f"{error} [{error.code}]")
             self._write(self._err, f"  {neutralise(action)}\n")
         return error.exit_status
 
-    def end(
+    def print_errors(
         self,
         error: ConnectorError | None,
         *,
@@ -248,7 +248,7 @@ class Terminal:
         if isinstance(error, Stopped):
             self.warn(_explain_error(error))
         elif error is not None and not self.is_json:
-            self.fail(error)
+            self.print_failure(error)
         if unpublished is not None and unpublished is not error:
             self.warn(_explain_error(unpublished))
         if unshared is not None:
@@ -269,25 +269,25 @@ class Terminal:
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
             progress.TimeElapsedColumn(),
-            console=self._console(self._err),
+            console=self._create_console(self._err),
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
         ) as bars:
             yield ProgressMeter(bars, doing, total)
 
-    def _log_line(self, level: str, text: str, **more: object) -> None:
+    def _write_json_line(self, level: str, text: str, **more: object) -> None:
         line = as_line(level, "connector.cli", text, self.fields | more, datetime.now(UTC))
         self._write(self._err, f"{line}\n")
 
-    def _style_line(self, mark: str, style: str, text: str) -> None:
+    def _write_styled_line(self, mark: str, style: str, text: str) -> None:
         if not self.has_watcher:
             self._write(self._err, f"{mark} {neutralise(text)}\n")
             return
         from rich.text import Text  # noqa: PLC0415
 
         line = Text.assemble((mark, style), " ", neutralise(text))
-        self._console(self._err).print(line, soft_wrap=True)
+        self._create_console(self._err).print(line, soft_wrap=True)
 
     @staticmethod
     def _write(stream: TextIO, text: str) -> None:
@@ -301,7 +301,7 @@ def _explain_error(error: ConnectorError) -> str:
     return f"{str(error).rstrip().removesuffix('.')}. {error.action}"
 
 
-def _is_watched(stream: TextIO, environ: Mapping[str, str]) -> bool:
+def _is_interactive(stream: TextIO, environ: Mapping[str, str]) -> bool:
     # rich needs a terminal with control sequences and Unicode.
     return stream.isatty() and _is_unicode(stream) and environ.get("TERM") != "dumb"
 
@@ -311,7 +311,7 @@ def _is_unicode(stream: TextIO) -> bool:
     return (stream.encoding or "utf-8").lower().startswith("utf")
 
 
-def _cell(value: object) -> str:
+def _cell_text(value: object) -> str:
     if value is None or value == "":
         return _EMPTY
     if isinstance(value, bool):
@@ -319,7 +319,7 @@ def _cell(value: object) -> str:
     return str(value)
 
 
-def _parts(widths: Sequence[int], room: int) -> Iterator[list[int]]:
+def _split_columns(widths: Sequence[int], room: int) -> Iterator[list[int]]:
     """Yield the numbers of the columns of each part; the first column is in every part."""
     part = [0]
     for number in range(1, len(widths)):
@@ -358,7 +358,7 @@ def describe_age(time: timedelta) -> str:
     return f"{seconds:.0f} s"
 
 
-class Unread(NamedTuple):
+class UnreadCounts(NamedTuple):
     """Records of a resource that wait to be read, and all its records."""
 
     pending: int
@@ -385,9 +385,9 @@ class Backlog:
     is_known: bool
 
     @classmethod
-    def of(
+    def of_resources(
         cls,
-        waiting: Collection[Unread],
+        waiting: Collection[UnreadCounts],
         *,
         month_limit: int | None,
         is_known: bool,
@@ -396,7 +396,9 @@ class Backlog:
         """Return the backlog of several resources; None if no resource waits."""
         if not waiting:
             return None
-        requests = sum(requests_left(**each._asdict(), per_page=PER_PAGE_MAX) for each in waiting)
+        requests = sum(
+            estimate_remaining_requests(**each._asdict(), per_page=PER_PAGE_MAX) for each in waiting
+        )
         share = requests / month_limit if month_limit else None
         records = sum(each.pending for each in waiting)
         return cls(records, requests, per_minute, share, is_known)

@@ -42,7 +42,7 @@ def misfit_of_id(id: str, record: Mapping[str, Any]) -> str | None:
     return None if record["id"] == id else "a record with another id"
 
 
-def misfit_of_create(
+def create_mismatch(
     resource: Declaration,
     sent: Mapping[str, Any],
     record: Mapping[str, Any],
@@ -85,37 +85,39 @@ def _contradicts(field: Field, sent: Any, shown: Any, *, is_key: bool) -> bool:
     if not is_judged or sent in (None, "") or shown in (None, ""):
         return False
     if field.kind in (Kind.NUMBER, Kind.INTEGER):
-        return not _is_rounded(sent, shown)
+        return not _is_nearly_equal(sent, shown)
     if not isinstance(sent, str) or not isinstance(shown, str):
         return True
-    one, other = _letters(sent), _letters(shown)
+    one, other = _letters_and_digits(sent), _letters_and_digits(shown)
     if is_key:
         return one != other
-    is_form = one == other or _is_cut(one, other) or _is_phone(sent, shown)
+    is_form = one == other or _is_truncated(one, other) or _is_same_phone(sent, shown)
     return not is_form and len(sent) <= COMPARED_CHARACTERS_MAX
 
 
-def _letters(text: str) -> str:
+def _letters_and_digits(text: str) -> str:
     """Return the letters and digits of the text, without regard to case and coding."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     return "".join(each for each in plain if each.isalnum())
 
 
-def _is_cut(one: str, other: str) -> bool:
+def _is_truncated(one: str, other: str) -> bool:
     shorter, longer = sorted((one, other), key=len)
     return len(shorter) >= CUT_CHARACTERS_MIN and longer.startswith(shorter)
 
 
-def _is_rounded(sent: Any, shown: Any) -> bool:
+def _is_nearly_equal(sent: Any, shown: Any) -> bool:
     try:
         return abs(float(sent) - float(shown)) < 1
     except (TypeError, ValueError, OverflowError):
         return False
 
 
-def _is_phone(sent: str, shown: str) -> bool:
+def _is_same_phone(sent: str, shown: str) -> bool:
     """Return True if both are forms of one telephone number, with and without its country."""
     if not (_PHONE.fullmatch(sent) and _PHONE.fullmatch(shown)):
         return False
-    shorter, longer = sorted((_letters(each).lstrip("0") for each in (sent, shown)), key=len)
+    shorter, longer = sorted(
+        (_letters_and_digits(each).lstrip("0") for each in (sent, shown)), key=len
+    )
     return len(shorter) >= PHONE_DIGITS_MIN and longer.endswith(shorter)

@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from yarl import URL
 
 from connector.client.request import Request
-from connector.client.response import BodyDecoder, Response, parse
+from connector.client.response import BodyDecoder, Response, parse_json
 from connector.client.response_parsing import doubt_error
 from connector.errors import ConnectorError, Misused, SettingsError
 from connector.errors_api import (
@@ -87,8 +87,8 @@ class Transport:
         Marks `departure` when the first byte may leave.
         """
         if self._session is None:
-            self._session = self._opened()
-        with _errors_of_httpx():
+            self._session = self._create_session()
+        with _convert_errors():
             response = await self._session.request(
                 method,
                 URL(url, encoded=True),
@@ -106,10 +106,10 @@ class Transport:
         if self._session is not None:
             await self._session.close()
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _create_session(self) -> aiohttp.ClientSession:
         """Return a session of the running event loop."""
         tracing = aiohttp.TraceConfig()
-        tracing.on_request_headers_sent.append(_note_departure)
+        tracing.on_request_headers_sent.append(_mark_sent)
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=self._count, ssl=self._trust, keepalive_timeout=IDLE_SECONDS_MAX
@@ -144,7 +144,7 @@ class StreamedResponse:
 
     async def parts(self) -> AsyncIterator[bytes]:
         """Yield the body as it is received."""
-        with _errors_of_httpx():
+        with _convert_errors():
             async for part in self._response.content.iter_chunked(_PART_BYTES):
                 yield part
 
@@ -155,7 +155,7 @@ class StreamedResponse:
         self._response.release()
 
 
-async def _note_departure(
+async def _mark_sent(
     session: aiohttp.ClientSession,
     context: SimpleNamespace,
     sent: aiohttp.TraceRequestHeadersSentParams,
@@ -167,12 +167,12 @@ async def _send_once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
     """Send the request; by itself aiohttp would send some twice, and count one."""
-    with _errors_of_httpx():
+    with _convert_errors():
         return await handler(request)
 
 
 @contextmanager
-def _errors_of_httpx() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     """Raise the errors of aiohttp as those of httpx that say the same."""
     try:
         yield
@@ -234,7 +234,7 @@ class HttpSession:
         self._deadline_seconds, self._body_bytes_max = deadline_seconds, body_bytes_max
         self._is_closed = False
         self._address = str(httpx.URL(base_url)).rstrip("/")
-        self._transport = Transport(count=count, trust=_trust(ca_file), proxy=proxy)
+        self._transport = Transport(count=count, trust=_create_ssl_context(ca_file), proxy=proxy)
 
     async def aclose(self) -> None:
         """Close them. They cannot be used again."""
@@ -248,27 +248,33 @@ class HttpSession:
         raises `NoAnswer` or `NotTheApi`, and a write `InDoubt`.
         """
         if self._is_closed:
-            raise Misused(f"{request.path_of} was not sent: the client is closed")
+            raise Misused(f"{request.method_and_path} was not sent: the client is closed")
         departure = SendState()
         try:
             async with asyncio.timeout(self._deadline_seconds):
-                return await self._stream(request, departure)
+                return await self._send_and_read(request, departure)
         except httpx.LocalProtocolError as error:
-            raise Misused(f"{request.path_of} cannot be sent: {self._reason(error, '')}") from None
+            raise Misused(
+                f"{request.method_and_path} cannot be sent: {self._describe_error(error, '')}"
+            ) from None
         except httpx.ProxyError as error:
             # No tunnel was made, so that the request itself was never sent.
-            reason = f"the proxy refused: {self._reason(error, '')}"
-            raise self._unreachable(reason) from None
+            reason = f"the proxy refused: {self._describe_error(error, '')}"
+            raise self._unreachable_error(reason) from None
         except (httpx.HTTPError, TimeoutError) as error:
             if not departure.has_begun:
-                raise self._unreachable(self._reason(error, "no connection")) from None
-            raise _lost(request, self._reason(error, "no complete answer")) from None
+                raise self._unreachable_error(
+                    self._describe_error(error, "no connection")
+                ) from None
+            raise _lost_answer_error(
+                request, self._describe_error(error, "no complete answer")
+            ) from None
         except NotTheApi as error:
             if request.is_read:
                 raise
             raise doubt_error(request, error) from None
 
-    async def _stream(self, request: Request, departure: SendState) -> Response:
+    async def _send_and_read(self, request: Request, departure: SendState) -> Response:
         """Send, and read the answer no further than the cap."""
         # The characters of a path need no escapes (see `build_list_request`).
         query = f"?{urlencode(request.query)}" if request.query else ""
@@ -282,29 +288,31 @@ class HttpSession:
         try:
             if response.header_count > HEADERS_MAX:
                 raise AnswerTooLarge(
-                    request.path_of, f"answered with more than {HEADERS_MAX} headers"
+                    request.method_and_path, f"answered with more than {HEADERS_MAX} headers"
                 )
             headers = response.headers()
             encoding = headers.get("content-encoding", "")
-            body = await self._body(request, encoding, response.parts())
+            body = await self._read_body(request, encoding, response.parts())
         finally:
             response.close()
         return self._bearer.without_key(Response(response.status, headers, body))
 
-    async def _body(self, request: Request, encoding: str, parts: AsyncIterator[bytes]) -> bytes:
+    async def _read_body(
+        self, request: Request, encoding: str, parts: AsyncIterator[bytes]
+    ) -> bytes:
         try:
             body = BodyDecoder(encoding, self._body_bytes_max)
             async for part in parts:
                 body.add(part)
-            return body.whole()
+            return body.finish()
         except OverflowError:
             raise AnswerTooLarge(
-                request.path_of, f"answered with more than {self._body_bytes_max} bytes"
+                request.method_and_path, f"answered with more than {self._body_bytes_max} bytes"
             ) from None
         except ValueError as error:
-            raise UnreadableAnswer(request.path_of, f"answered with {error}") from None
+            raise UnreadableAnswer(request.method_and_path, f"answered with {error}") from None
 
-    def _unreachable(self, reason: str) -> Unreachable:
+    def _unreachable_error(self, reason: str) -> Unreachable:
         message = f"{self._base_url} cannot be reached: {reason}"
         if "CERTIFICATE_VERIFY_FAILED" not in reason:
             return Unreachable(message)
@@ -314,17 +322,17 @@ class HttpSession:
             "authority, set CONNECTOR_CA_FILE to its certificate file.",
         )
 
-    def _reason(self, error: Exception, missing: str) -> str:
+    def _describe_error(self, error: Exception, missing: str) -> str:
         """Describe the error in a few words: what was missing in time, its text, or its name."""
         if isinstance(error, TimeoutError | httpx.TimeoutException):
             return f"{missing} in time, of {self._deadline_seconds:g} s"
-        return self._bearer.hide(str(error)) or type(error).__name__
+        return self._bearer.mask(str(error)) or type(error).__name__
 
 
-def _lost(request: Request, reason: str) -> ConnectorError:
+def _lost_answer_error(request: Request, reason: str) -> ConnectorError:
     if request.is_read:
-        return NoAnswer(request.path_of, reason)
-    return InDoubt(request.path_of, reason)
+        return NoAnswer(request.method_and_path, reason)
+    return InDoubt(request.method_and_path, reason)
 
 
 class _Bearer:
@@ -337,7 +345,7 @@ class _Bearer:
         """Return the header with the key."""
         return {"Authorization": f"Bearer {self._key.get_secret_value()}"}
 
-    def hide(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """Remove the key from the text in all of its forms."""
         for form in forms(self._key.get_secret_value()):
             text = text.replace(form, MASK)
@@ -347,19 +355,19 @@ class _Bearer:
         """Return the answer without the key: an error may quote it, and errors are shown."""
         if 200 <= answer.status < 300:
             return answer
-        headers = {name: self.hide(value) for name, value in answer.headers.items()}
+        headers = {name: self.mask(value) for name, value in answer.headers.items()}
         try:
             # Written again, so that no escape hides the key. Text that is not JSON is never shown.
-            body = self.hide(json.dumps(parse(answer.body))).encode()
+            body = self.mask(json.dumps(parse_json(answer.body))).encode()
         except ValueError:
             body = answer.body
         return Response(answer.status, headers, body)
 
 
-def _trust(ca_file: Path | None) -> ssl.SSLContext:
+def _create_ssl_context(ca_file: Path | None) -> ssl.SSLContext:
     """Return a context that trusts the usual certificate authorities, and the file's."""
     if ca_file is None:
-        return _usual_trust()
+        return _default_ssl_context()
     context = httpx.create_ssl_context(trust_env=False)
     try:
         context.load_verify_locations(cafile=ca_file)
@@ -369,6 +377,6 @@ def _trust(ca_file: Path | None) -> ssl.SSLContext:
 
 
 @cache
-def _usual_trust() -> ssl.SSLContext:
+def _default_ssl_context() -> ssl.SSLContext:
     """Usual certificate authorities, read once because reading them is slow."""
     return httpx.create_ssl_context(trust_env=False)

@@ -134,7 +134,9 @@ class Window:
     responses_without_figures: int = 0
     is_probe_out: bool = False
 
-    def learn(self, remaining: int, limit: int | None, ends_at: float, reset: float | None) -> None:
+    def update(
+        self, remaining: int, limit: int | None, ends_at: float, reset: float | None
+    ) -> None:
         """Learn the figures of a response; `reset` identifies the server's window, if it can."""
         remaining = max(0, remaining)
         if self.remaining is None or not self.is_known:
@@ -170,7 +172,7 @@ class Backoff:
         """Return True if a recent 429 allows no more than these in flight."""
         return self.in_flight_max < RAMP_MAX and in_flight >= self.in_flight_max
 
-    def stop(self, ends_at: float, month_resets_at: float | None) -> None:
+    def stop_for_month(self, ends_at: float, month_resets_at: float | None) -> None:
         """Send no request until `ends_at`, because the month is used up.
 
         `month_resets_at` is the time of the reset, if the API returned it.
@@ -178,12 +180,12 @@ class Backoff:
         self.ends_at, self.in_flight_max = ends_at, 1
         self.is_month_spent, self.month_resets_at = True, month_resets_at
 
-    def reopen(self) -> None:
+    def clear_month(self) -> None:
         """Forget the spent month, which is over."""
         self.is_month_spent, self.month_resets_at = False, None
         self._first_at, self._refusals = None, 0
 
-    def refuse(
+    def record_refusal(
         self, now: float, sent_at: float, seconds: float | None, freed_seconds: float, jitter: float
     ) -> None:
         """Note a 429 whose reset is `seconds` away; None if it has none.
@@ -199,25 +201,25 @@ class Backoff:
         if self._first_at is None:
             self._first_at = now
         elif sent_at - self._first_at >= WINDOW_SECONDS:
-            self.stop(math.inf, None)
+            self.stop_for_month(math.inf, None)
             return
         self._refusals += not is_echo
         if seconds is None:
-            wait = max(_next_backoff(self._refusals - 1), freed_seconds)
+            wait = max(_backoff_seconds(self._refusals - 1), freed_seconds)
         else:
             wait = max(0.0, seconds) + RESOLUTION_SECONDS
             # Refused again after the wait that the server requested: it is too short.
-            wait = wait if self._refusals < 2 else max(wait, _next_backoff(self._refusals - 2))
+            wait = wait if self._refusals < 2 else max(wait, _backoff_seconds(self._refusals - 2))
         self.ends_at = max(self.ends_at, now + wait + jitter * JITTER_SECONDS_MAX)
 
-    def admit(self, sent_at: float) -> None:
+    def record_success(self, sent_at: float) -> None:
         """Note that a request which left at `sent_at` was answered, and not with a 429."""
         if sent_at >= self._last_at and not self.is_month_spent:
             self._first_at, self._refusals = None, 0
             self.in_flight_max = min(self.in_flight_max + 1, RAMP_MAX)
 
 
-def _next_backoff(times: int) -> float:
+def _backoff_seconds(times: int) -> float:
     return min(BACKOFF_SECONDS_MIN * 2.0 ** min(times, 2), WINDOW_SECONDS)
 
 
@@ -264,10 +266,10 @@ class RateLimiter:
         if self._backoff.is_month_spent:
             if now < self._backoff.ends_at:
                 return QuotaExhausted(self._backoff.month_resets_at)
-            self._backoff.reopen()
+            self._backoff.clear_month()
         if now >= self._window.ends_at:
             self._window = Window(now, self._window.remaining)
-        if (wait := self._wait(now)) is not None:
+        if (wait := self._required_wait(now)) is not None:
             return wait
         self._in_flight += 1
         self._window.is_probe_out |= not self._window.is_known
@@ -277,8 +279,8 @@ class RateLimiter:
         self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None
     ) -> None:
         """Note a response other than a 429; `server_now` is its `Date` as a Unix time."""
-        sent_at = self._end(now, ticket)
-        self._backoff.admit(sent_at)
+        sent_at = self._record_end(now, ticket)
+        self._backoff.record_success(sent_at)
         window = self._window
         if sent_at < window.opened_at:
             # Its figures are of the window before, but this one may have counted the request.
@@ -292,7 +294,7 @@ class RateLimiter:
             return
         while self._uncounted and self._uncounted[0] <= sent_at:
             self._uncounted.popleft()
-        window.learn(rate.remaining, self._limit, *_end_of_window(now, sent_at, rate, server_now))
+        window.update(rate.remaining, self._limit, *_end_of_window(now, sent_at, rate, server_now))
         self._detect_other_clients(now, sent_at, rate.remaining)
 
     def record_refusal(
@@ -300,19 +302,19 @@ class RateLimiter:
     ) -> None:
         """Note a 429; `jitter` is a random number in [0, 1)."""
         assert 0 <= jitter < 1, jitter
-        sent_at = self._take_back(now, ticket)
+        sent_at = self._release_ticket(now, ticket)
         window, backoff = self._window, self._backoff
         ends = [
             (seconds, moment)
             for moment in (rate.reset, rate.retry_after)
-            if (seconds := seconds_to(moment, now - sent_at, server_now)) is not None
+            if (seconds := seconds_until(moment, now - sent_at, server_now)) is not None
         ]
         # No request may leave before either of them, so the later one counts.
         seconds, moment = max(ends, default=(None, None))
         if seconds is not None and seconds > RESET_SECONDS_MAX:
             is_timestamp = moment is not None and moment >= TIMESTAMP_MIN
             resets_at = moment if is_timestamp else server_now and server_now + seconds
-            backoff.stop(now + seconds, resets_at)
+            backoff.stop_for_month(now + seconds, resets_at)
         elif sent_at >= window.opened_at:
             if self._limit is not None:
                 # Ours alone stay below the limit, so another client used the rest.
@@ -320,7 +322,7 @@ class RateLimiter:
             if seconds is None and now >= backoff.ends_at and now < window.ends_at < math.inf:
                 # Only successes have headers on this server: the end that they showed still holds.
                 seconds = window.ends_at - now
-            backoff.refuse(now, sent_at, seconds, self._freed_at(now) - now, jitter)
+            backoff.record_refusal(now, sent_at, seconds, self._freed_at(now) - now, jitter)
         else:
             # Refused in an earlier window, which says nothing about this one.
             return
@@ -329,22 +331,22 @@ class RateLimiter:
 
     def record_lost(self, now: float, ticket: Ticket) -> None:
         """Note a request without a response, which the server may have counted."""
-        self._end(now, ticket)
+        self._record_end(now, ticket)
         self._uncounted.append(now)
 
     def record_unsent(self, now: float, ticket: Ticket) -> None:
         """Note a request that never left, so that the server did not count it."""
-        self._take_back(now, ticket)
+        self._release_ticket(now, ticket)
 
-    def _end(self, now: float, ticket: Ticket) -> float:
+    def _record_end(self, now: float, ticket: Ticket) -> float:
         """End a request that the server may have counted."""
         self._own.append(now)
         if self._own[0] < now - 2 * OWN_SECONDS:
             # Many are removed together, so that it costs little on average.
             del self._own[: bisect_right(self._own, now - OWN_SECONDS)]
-        return self._take_back(now, ticket)
+        return self._release_ticket(now, ticket)
 
-    def _take_back(self, now: float, ticket: Ticket) -> float:
+    def _release_ticket(self, now: float, ticket: Ticket) -> float:
         """Count the request as ended and return when it left."""
         sent_at = ticket.sent_at
         assert sent_at <= now, f"sent at {sent_at}, after {now}"
@@ -354,13 +356,13 @@ class RateLimiter:
             self._window.is_probe_out = False
         return sent_at
 
-    def _first_of_minute(self, now: float) -> int:
+    def _first_index_of_minute(self, now: float) -> int:
         """Index of the first own request that ended in the minute before `now`."""
         return bisect_right(self._own, now - WINDOW_SECONDS - SLACK_SECONDS)
 
     def _freed_at(self, now: float, count: int = 1) -> float:
         """Time when `count` own requests leave the last minute; `-inf` without any."""
-        first = self._first_of_minute(now)
+        first = self._first_index_of_minute(now)
         if count < 1 or first == len(self._own):
             return -math.inf
         last = min(first + count, len(self._own)) - 1
@@ -373,38 +375,42 @@ class RateLimiter:
         if self._limit is None or sent_at < self._first_response_at + WINDOW_SECONDS:
             return
         # Whatever of ours was under way when the figure was made may be included in it.
-        ours = len(self._own) - self._first_of_minute(sent_at) + self._in_flight
+        ours = len(self._own) - self._first_index_of_minute(sent_at) + self._in_flight
         if self._limit - remaining > ours:
             self._shared_until = now + SHARED_SECONDS
 
-    def _left(self) -> int | None:
+    def _left_by_headers(self) -> int | None:
         """Return the lowest figure, less the requests that it may not include."""
         if self._window.remaining is None:
             return None
         uncounted = len(self._uncounted) + self._in_flight + self._window.is_late
         return self._window.remaining - uncounted
 
-    def _room(self, now: float) -> int | None:
+    def _left_by_own_count(self, now: float) -> int | None:
         """Return the limit less our last minute; None if unknown, or if others use the key."""
         is_unsure = now < self._first_response_at + WINDOW_SECONDS or now < self._shared_until
         return None if self._limit is None or is_unsure else self._own_room(now, self._limit)
 
     def _own_room(self, now: float, limit: int) -> int:
         """Return the limit less our last minute."""
-        ours = len(self._own) - self._first_of_minute(now)
+        ours = len(self._own) - self._first_index_of_minute(now)
         return limit - ours - self._in_flight
 
-    def _room_at(self, now: float) -> float:
+    def _own_room_at(self, now: float) -> float:
         """Time when our own last minute has room for one more; `inf` if that is unknown."""
         if self._limit is None:
             return math.inf
         return self._freed_at(now, 1 + self._reserve - self._own_room(now, self._limit))
 
-    def _wait(self, now: float) -> Wait | None:
+    def _required_wait(self, now: float) -> Wait | None:
         """Return the wait before the next request, or None if it may be sent now."""
         if now < self._backoff.ends_at:
-            return _wait(self._backoff.ends_at - now, "backoff")
-        free = [each for each in (self._left(), self._room(now)) if each is not None]
+            return _create_wait(self._backoff.ends_at - now, "backoff")
+        free = [
+            each
+            for each in (self._left_by_headers(), self._left_by_own_count(now))
+            if each is not None
+        ]
         if max(free, default=0) - self._reserve < 1:
             wait = self._wait_for_end(now) if self._window.is_known else self._wait_for_probe(now)
             if wait is not None:
@@ -413,30 +419,30 @@ class RateLimiter:
 
     def _wait_for_end(self, now: float) -> Wait:
         """Wait until the window's end, or until our own last minute has room."""
-        room_at = math.inf if self._room(now) is None else self._room_at(now)
-        return _wait(min(self._window.ends_at, room_at) - now, "window")
+        room_at = math.inf if self._left_by_own_count(now) is None else self._own_room_at(now)
+        return _create_wait(min(self._window.ends_at, room_at) - now, "window")
 
     def _wait_for_probe(self, now: float) -> Wait | None:
         """Wait before a probe, which may leave although nothing is known to be left."""
         if self._window.responses_without_figures >= PROBES_WITHOUT_FIGURES_MAX:
-            room_at = self._room_at(now)
-            return _wait(room_at - now, "window") if now < room_at < math.inf else None
+            room_at = self._own_room_at(now)
+            return _create_wait(room_at - now, "window") if now < room_at < math.inf else None
         if self._window.is_probe_out:
             return Wait(None, "probe")
-        if (self._left() or 0) < 0:
+        if (self._left_by_headers() or 0) < 0:
             # Requests of the window before may have used what the reset added.
             if self._in_flight > 0:
                 return Wait(None, "probe")
-            room_at = self._room_at(now)
-            return _wait(room_at - now, "window") if now < room_at < math.inf else None
+            room_at = self._own_room_at(now)
+            return _create_wait(room_at - now, "window") if now < room_at < math.inf else None
         return None
 
 
-def _wait(seconds: float, reason: str) -> Wait:
+def _create_wait(seconds: float, reason: str) -> Wait:
     return Wait(min(max(seconds, WAIT_SECONDS_MIN), RESET_SECONDS_MAX), reason)
 
 
-def seconds_to(
+def seconds_until(
     moment: float | None, round_trip_seconds: float, server_now: float | None
 ) -> float | None:
     """Return the seconds from a response to a time in it; None if that is not credible."""
@@ -455,7 +461,7 @@ def _end_of_window(
     now: float, sent_at: float, rate: RateHeaders, server_now: float | None
 ) -> tuple[float, float | None]:
     """Latest end of the window by a response, and the `Reset` if it identifies the window."""
-    seconds = seconds_to(rate.reset, now - sent_at, server_now)
+    seconds = seconds_until(rate.reset, now - sent_at, server_now)
     is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
     if seconds is None:
         is_name, seconds = is_timestamp and server_now is None, WINDOW_SECONDS

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from connector.catalog.field import Filter
 from connector.catalog.resource import PER_PAGE_MAX, Declaration, Operation, Order
-from connector.client.response import as_body
+from connector.client.response import encode_body
 from connector.errors import Misused, UnknownName, UnusableId
 from connector.settings.values import API_PATH
 
@@ -48,7 +48,7 @@ class Request:
     record_id: str | None = None
 
     @property
-    def path_of(self) -> str:
+    def method_and_path(self) -> str:
         """The request as errors name it: without its query, which can hold personal data."""
         return f"{self.method} {self.path}"
 
@@ -80,10 +80,13 @@ def build_list_request(
         raise Misused(f"per_page is {per_page}", action=f"Use 1 to {PER_PAGE_MAX}.")
     query = {"page": str(page), "per_page": str(per_page)}
     if sort is not None:
-        query |= {"sort": _one_of(resource, "sort", sort, resource.sortable), "order": "desc"}
+        query |= {
+            "sort": _require_allowed(resource, "sort", sort, resource.sortable),
+            "order": "desc",
+        }
     if order is not None:
         orders = get_args(Order) if resource.sortable else ()
-        query["order"] = _one_of(resource, "order", order, orders)
+        query["order"] = _require_allowed(resource, "order", order, orders)
     if search is not None:
         if not resource.searchable:
             raise UnknownName(f"parameter of {resource.name}", "search", query)
@@ -92,42 +95,42 @@ def build_list_request(
     for name, value in (filters or {}).items():
         if name not in known:
             raise UnknownName(f"filter of {resource.name}", name, known or query)
-        query[name] = _filter_text(resource, known[name], value)
-    return _request(resource, "list", parent, query=query)
+        query[name] = _filter_value(resource, known[name], value)
+    return _build_request(resource, "list", parent, query=query)
 
 
 def build_get_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
     """Request for a record's detail."""
-    return _request(resource, "get", parent, id=id)
+    return _build_request(resource, "get", parent, id=id)
 
 
 def build_create_request(
     resource: Declaration, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
     """Request to create. Raises `UnknownName` for a field that a create does not take."""
-    _check_names(resource, "create", fields)
-    return _request(resource, "create", parent, body=as_body(fields))
+    _check_field_names(resource, "create", fields)
+    return _build_request(resource, "create", parent, body=encode_body(fields))
 
 
 def build_update_request(
     resource: Declaration, id: str, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
     """Request to update the given fields alone. Raises as `build_create_request`."""
-    _check_names(resource, "update", fields)
-    return _request(resource, "update", parent, id=id, body=as_body(fields))
+    _check_field_names(resource, "update", fields)
+    return _build_request(resource, "update", parent, id=id, body=encode_body(fields))
 
 
 def build_delete_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
     """Request to delete a record."""
-    return _request(resource, "delete", parent, id=id)
+    return _build_request(resource, "delete", parent, id=id)
 
 
 def build_convert_request(resource: Declaration, id: str) -> Request:
     """Request to convert a lead (API 4.6); it has no body."""
-    return _request(resource, "convert", None, id=id)
+    return _build_request(resource, "convert", None, id=id)
 
 
-def _check_names(
+def _check_field_names(
     resource: Declaration, operation: Literal["create", "update"], fields: Mapping[str, Any]
 ) -> None:
     taken = {field.name for field, _ in resource.body_fields(operation)}
@@ -136,7 +139,7 @@ def _check_names(
             raise UnknownName(f"field that {operation} of {resource.name} takes", name, taken)
 
 
-def _request(
+def _build_request(
     resource: Declaration,
     operation: Operation,
     parent: str | None,
@@ -151,9 +154,9 @@ def _request(
         )
     path = resource.path
     if resource.parent is not None:
-        path = path.replace("{type}", _segment(parent, f"slug or id of {resource.parent}"))
+        path = path.replace("{type}", _path_segment(parent, f"slug or id of {resource.parent}"))
     if operation not in ("list", "create"):
-        path += "/" + _segment(id, f"id of a {resource.singular}")
+        path += "/" + _path_segment(id, f"id of a {resource.singular}")
     if operation == "convert":
         path += "/convert"
     method = _METHODS[operation]
@@ -165,10 +168,10 @@ def _request(
 def check_ids(resource: Declaration, ids: Iterable[str]) -> None:
     """Raise `UnusableId` for an id of the resource that no path can contain."""
     for each in ids:
-        _segment(each, f"id of a {resource.singular}")
+        _path_segment(each, f"id of a {resource.singular}")
 
 
-def _segment(value: object, what: str) -> str:
+def _path_segment(value: object, what: str) -> str:
     """Segment of a path. Refuses one that could lead to another address.
 
     The error does not show the value: a person may have put an email in the place of an id.
@@ -187,7 +190,9 @@ def _segment(value: object, what: str) -> str:
     raise UnusableId(f"the {what} {fault}")
 
 
-def _one_of(resource: Declaration, parameter: str, value: str, allowed: tuple[str, ...]) -> str:
+def _require_allowed(
+    resource: Declaration, parameter: str, value: str, allowed: tuple[str, ...]
+) -> str:
     """Return the value if it is allowed; without allowed values the parameter is unknown."""
     if not allowed:
         raise UnknownName(f"parameter of {resource.name}", parameter, ("page", "per_page"))
@@ -196,7 +201,7 @@ def _one_of(resource: Declaration, parameter: str, value: str, allowed: tuple[st
     return value
 
 
-def _filter_text(resource: Declaration, filter: Filter, value: object) -> str:
+def _filter_value(resource: Declaration, filter: Filter, value: object) -> str:
     """Return a filter's value for the query. Refuses an empty value, which would filter nothing."""
     if isinstance(value, date) and not isinstance(value, datetime):
         value = value.isoformat()
@@ -206,7 +211,7 @@ def _filter_text(resource: Declaration, filter: Filter, value: object) -> str:
             f"{'an empty text' if value == '' else f'a value of the type {type(value).__name__}'}",
             action="Give it a text or a date, or leave the filter out.",
         )
-    return _one_of(resource, filter.name, value, filter.values) if filter.values else value
+    return _require_allowed(resource, filter.name, value, filter.values) if filter.values else value
 
 
 class Observer:
@@ -221,7 +226,7 @@ class Observer:
     def on_response(self, request: Request, status: int | None, seconds: float) -> None:
         """Called after each attempt with its status, or with None if no answer came."""
 
-    def on_hold(self, seconds: float, why: str) -> None:
+    def on_wait_start(self, seconds: float, why: str) -> None:
         """Called before a request waits to be sent or repeated."""
 
     def on_wait_end(self, seconds: float, why: str) -> None:

@@ -38,30 +38,33 @@ class Response:
 def rate_headers(answer: Response) -> RateHeaders:
     """Rate limit headers (API 8.3); a part that is missing or garbage is None."""
     return RateHeaders(
-        limit=whole_number(answer.headers.get("x-ratelimit-limit")),
-        remaining=whole_number(answer.headers.get("x-ratelimit-remaining")),
-        reset=_number(answer.headers.get("x-ratelimit-reset")),
+        limit=parse_count(answer.headers.get("x-ratelimit-limit")),
+        remaining=parse_count(answer.headers.get("x-ratelimit-remaining")),
+        reset=_parse_number(answer.headers.get("x-ratelimit-reset")),
         retry_after=retry_after(answer),
     )
 
 
 def retry_after(answer: Response) -> float | None:
     """`Retry-After`, in seconds or as a Unix time; None if missing or garbage."""
-    seconds, moment = _number(answer.headers.get("retry-after")), _moment(answer, "retry-after")
+    seconds, moment = (
+        _parse_number(answer.headers.get("retry-after")),
+        _parse_header_time(answer, "retry-after"),
+    )
     return moment.timestamp() if moment is not None else seconds
 
 
 def served_at(answer: Response) -> datetime | None:
     """Return the server's time from `Date`; None if it is missing or unreadable."""
-    return _moment(answer, "date")
+    return _parse_header_time(answer, "date")
 
 
-def _moment(answer: Response, header: str) -> datetime | None:
-    return _parsed_moment(answer.headers.get(header, ""))
+def _parse_header_time(answer: Response, header: str) -> datetime | None:
+    return _parse_http_date(answer.headers.get(header, ""))
 
 
 @lru_cache(maxsize=8)
-def _parsed_moment(text: str) -> datetime | None:
+def _parse_http_date(text: str) -> datetime | None:
     """Return the timestamp of a header; cached because answers of one second share it."""
     try:
         moment = parsedate_to_datetime(text)
@@ -74,15 +77,15 @@ COUNT_MAX = 10**15
 """The largest number that counts anything; a larger one is garbage."""
 
 
-def whole_number(value: Any) -> int | None:
+def parse_count(value: Any) -> int | None:
     """Count: a whole number from 0, in JSON or as text; None for anything else."""
-    number = _number(value)
+    number = _parse_number(value)
     if number is None or not 0 <= number <= COUNT_MAX:
         return None
     return int(number) if number == int(number) else None
 
 
-def _number(value: Any) -> float | None:
+def _parse_number(value: Any) -> float | None:
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -104,14 +107,14 @@ DEPTH_MAX = 64
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-def as_body(fields: Mapping[str, Any]) -> bytes:
+def encode_body(fields: Mapping[str, Any]) -> bytes:
     """JSON body, with dates and datetimes as the API writes them (API, conventions).
 
     Raises `Misused` for a value that JSON does not have, for a datetime without a time zone, and
     for a value that an erasure has redacted. The error names the type or the field, and no value.
     """
     try:
-        text = json.dumps(dict(fields), default=_as_json, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(dict(fields), default=_date_as_json, ensure_ascii=False, allow_nan=False)
         body = text.encode()
     except TypeError as error:
         reason = str(error)
@@ -120,7 +123,7 @@ def as_body(fields: Mapping[str, Any]) -> bytes:
     except (ValueError, RecursionError):
         reason = "a number that is not finite, or values nested in a circle"
     else:
-        _check_whole(fields, text)
+        _refuse_redacted(fields, text)
         return body
     raise Misused(
         f"{reason} cannot be sent as JSON",
@@ -128,7 +131,7 @@ def as_body(fields: Mapping[str, Any]) -> bytes:
     )
 
 
-def _check_whole(fields: Mapping[str, Any], text: str) -> None:
+def _refuse_redacted(fields: Mapping[str, Any], text: str) -> None:
     """Refuse a body whose JSON text contains the mark of an erasure."""
     if not is_redacted(text):
         return
@@ -139,7 +142,7 @@ def _check_whole(fields: Mapping[str, Any], text: str) -> None:
     )
 
 
-def _as_json(value: object) -> str:
+def _date_as_json(value: object) -> str:
     if isinstance(value, datetime):
         if value.utcoffset() is None:
             raise TypeError("a datetime without a time zone")
@@ -149,7 +152,7 @@ def _as_json(value: object) -> str:
     raise TypeError(f"a value of the type {type(value).__name__}")
 
 
-def parse(body: bytes) -> Any:
+def parse_json(body: bytes) -> Any:
     """Body as JSON. Where an object repeats a key, the last value counts.
 
     Raises `ValueError`, whose text says what is wrong: it is not JSON, is nested too deeply, or has
@@ -161,8 +164,8 @@ def parse(body: bytes) -> Any:
     try:
         document = json.loads(
             body,
-            parse_constant=lambda text: _unusable(text, unusable),
-            parse_float=lambda text: _finite(text, unusable),
+            parse_constant=lambda text: _mark_unusable(text, unusable),
+            parse_float=lambda text: _parse_float(text, unusable),
         )
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
@@ -172,7 +175,7 @@ def parse(body: bytes) -> Any:
     if body.count(b"{") + body.count(b"[") > DEPTH_MAX and not _is_shallow(document):
         raise ValueError(_TOO_DEEP)
     if unusable:
-        raise ValueError(_describe_place(unusable[0], document))
+        raise ValueError(_describe_unusable(unusable[0], document))
     return document
 
 
@@ -199,17 +202,17 @@ class _UnusableNumber:
     text: str
 
 
-def _unusable(text: str, unusable: list[_UnusableNumber]) -> Any:
+def _mark_unusable(text: str, unusable: list[_UnusableNumber]) -> Any:
     unusable.append(_UnusableNumber(shortened(text)))
     return unusable[-1]
 
 
-def _finite(text: str, unusable: list[_UnusableNumber]) -> Any:
+def _parse_float(text: str, unusable: list[_UnusableNumber]) -> Any:
     number = float(text)
-    return number if math.isfinite(number) else _unusable(text, unusable)
+    return number if math.isfinite(number) else _mark_unusable(text, unusable)
 
 
-def _describe_place(number: _UnusableNumber, document: Any) -> str:
+def _describe_unusable(number: _UnusableNumber, document: Any) -> str:
     """Return the number with the field and the record in which the document has it."""
     level: list[tuple[Any, str | None, Any]] = [(document, None, None)]
     while level:
@@ -257,7 +260,7 @@ class BodyDecoder:
             raise OverflowError
         self._parts.append(part)
 
-    def whole(self) -> bytes:
+    def finish(self) -> bytes:
         """Return the body. Raises `ValueError` if a gzip ended too early."""
         if self._packed is not None and self._parts and not self._packed.eof:
             raise ValueError("incomplete gzip data")

@@ -174,7 +174,7 @@ def read_windows(
             break
         if number > 1 and (
             has_shrunk
-            or ((offset or is_strict) and _starts_after(page, verification_round.bookmark))
+            or ((offset or is_strict) and _may_leave_gap(page, verification_round.bookmark))
         ):
             # A record before this page was deleted, so the first record here moved to the page
             # before.
@@ -232,7 +232,7 @@ def _resume_position(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]
     return seen_count // per_page + 1, seen_count % per_page
 
 
-def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
+def _may_leave_gap(page: Page[Resource], bookmark: Bookmark) -> bool:
     """Return True if there may be a gap between the page and the items seen before."""
     if not page.items:
         return True
@@ -259,19 +259,19 @@ def _compare_windows(
     for each in verification_round.batch.pages:
         guard.check_total(each.total)
     guard.check_missing(verification_round.absent, verification_round.recognised)
-    absent = absent - guard.withheld.keys() if guard.refused is None else frozenset()
+    absent = absent - guard.held.keys() if guard.refused is None else frozenset()
     differing = yield from DifferingFields(items)
     suspects = dict.fromkeys(sorted(absent), "absent")
     suspects |= dict.fromkeys(sorted(differing), "differs")
     verification_round.suspects |= suspects
     if reads_all:
         suspects = dict.fromkeys(ids_of(items), "full") | suspects
-    yield from _advance(page, last, listed, verification_round)
+    yield from _advance_verified_time(page, last, listed, verification_round)
     yield from Commit(items=items, enqueue=suspects, bookmark=verification_round.bookmark)
     verification_round.batch.pages.clear()
 
 
-def _advance(
+def _advance_verified_time(
     page: Page[Resource],
     last: datetime | None,
     listed: set[str],

@@ -32,7 +32,7 @@ from connector.errors import (
     WarehouseError,
     naming,
 )
-from connector.ledger.sqlite_file import is_refusal, no_locks
+from connector.ledger.sqlite_file import means_no_locks, no_locks_error
 from connector.log import stamped
 
 if TYPE_CHECKING:
@@ -110,13 +110,13 @@ LOG_ENDINGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 """Suffixes of files that DuckDB creates next to a file. A leftover log is applied to a new file."""
 
 
-def log_of(path: Path) -> Path:
+def wal_path(path: Path) -> Path:
     """Return the path of DuckDB's log, which contains commits that are not in the file yet."""
     return path.with_name(path.name + ".wal")
 
 
 @dataclass(slots=True)
-class _SharedOpening:
+class _SharedInstance:
     """State shared by all parts of this process that have one file open."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -124,7 +124,7 @@ class _SharedOpening:
     users: int = 0
 
 
-_openings: defaultdict[Path, _SharedOpening] = defaultdict(_SharedOpening)
+_openings: defaultdict[Path, _SharedInstance] = defaultdict(_SharedInstance)
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def open_file(
     *,
     wait_seconds: float = LOCK_WAIT_SECONDS,
     memory: str = MEMORY_MAX,
-    queues: bool = False,
+    waits_in_turn: bool = False,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a connection to the file, in UTC. No other process can open it at the same time.
 
@@ -146,7 +146,7 @@ def open_file(
     with convert_errors(path):
         with opening.lock:
             if opening.instance is None:
-                opening.instance = _new_instance(path, name, wait_seconds, memory, queues)
+                opening.instance = _open_instance(path, name, wait_seconds, memory, waits_in_turn)
             connection = opening.instance.cursor()
             opening.users += 1
         try:
@@ -164,8 +164,8 @@ def open_file(
                     instance.close()
 
 
-def _new_instance(
-    path: Path, name: str, wait_seconds: float, memory: str, queues: bool
+def _open_instance(
+    path: Path, name: str, wait_seconds: float, memory: str, waits_in_turn: bool
 ) -> duckdb.DuckDBPyConnection:
     is_new = not path.exists()
     instance = duckdb.connect(
@@ -196,15 +196,15 @@ def _new_instance(
     until = time.monotonic() + wait_seconds
     try:
         instance.execute(SESSION)
-        if queues:
-            _attach_queued(instance, attach, path, until)
+        if waits_in_turn:
+            _attach_in_turn(instance, attach, path, until)
         else:
             try:
                 instance.execute(attach)
             except duckdb.Error as error:
-                if not _is_held(str(error)):
+                if not _means_file_in_use(str(error)):
                     raise
-                _attach_queued(instance, attach, path, until)
+                _attach_in_turn(instance, attach, path, until)
         if is_new:
             path.chmod(FILE_MODE)
     except BaseException:
@@ -219,7 +219,7 @@ def _new_instance(
 # that dies.
 
 
-def is_requested(path: Path) -> bool:
+def has_waiting_process(path: Path) -> bool:
     """Return True if another process waits for the file."""
     try:
         with hold_lock(path.parent, until=0.0):
@@ -228,7 +228,7 @@ def is_requested(path: Path) -> bool:
         return True
 
 
-def _attach_queued(
+def _attach_in_turn(
     instance: duckdb.DuckDBPyConnection, attach: str, path: Path, until: float
 ) -> None:
     """Attach the file once this process is the first that waits and the file is free."""
@@ -239,7 +239,7 @@ def _attach_queued(
                 instance.execute(attach)
             except duckdb.Error as error:
                 message = str(error)
-                if not _is_held(message):
+                if not _means_file_in_use(message):
                     raise
             else:
                 return
@@ -267,7 +267,9 @@ def hold_lock(path: Path, until: float = inf) -> Iterator[None]:
                     raise TimeoutError from None
                 time.sleep(_LOCK_RETRY_SECONDS)
             except OSError as error:
-                raise (no_locks(path) if is_refusal(error) else naming(path, error)) from error
+                raise (
+                    no_locks_error(path) if means_no_locks(error) else naming(path, error)
+                ) from error
         yield
     finally:
         os.close(handle)
@@ -295,18 +297,18 @@ def convert_errors(path: Path) -> Iterator[None]:
     except (ConnectorError, duckdb.ProgrammingError, duckdb.DataError):
         raise  # A wrong statement is a bug, not an error of the file.
     except duckdb.Error as error:
-        raise _to_error(path, str(error)) from error
+        raise _to_warehouse_error(path, str(error)) from error
     except OSError as error:
         raise naming(path, error) from error
 
 
-def _is_held(message: str) -> bool:
+def _means_file_in_use(message: str) -> bool:
     """Return True if the message means that another process or part of this one has the file."""
-    is_locked = "Could not set lock" in message and not _is_lockless(message)
+    is_locked = "Could not set lock" in message and not _means_no_locks(message)
     return is_locked or "Unique file handle conflict" in message
 
 
-def _is_lockless(message: str) -> bool:
+def _means_no_locks(message: str) -> bool:
     """Return True if the message means that the file system has no locks."""
     lowered = message.lower()
     return any(each in lowered for each in _LOCKLESS)
@@ -318,15 +320,15 @@ _LOCKLESS = (
 )
 
 
-def _to_error(path: Path, message: str) -> WarehouseError:
+def _to_warehouse_error(path: Path, message: str) -> WarehouseError:
     """Return the error for a message of DuckDB."""
     text = message.split("\n", maxsplit=1)[0]
     lowered = text.lower()
     if "no space left" in lowered or "file too large" in lowered or "disk full" in lowered:
         return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
     if "replaying wal" in lowered or "corrupt wal" in lowered:
-        return DamagedLog(f"the log {log_of(path)} is damaged")
-    if "could not set lock" in lowered or _is_held(text):
+        return DamagedLog(f"the log {wal_path(path)} is damaged")
+    if "could not set lock" in lowered or _means_file_in_use(text):
         return _to_lock_error(path, text)
     if "not a valid duckdb database" in lowered or "serialization" in lowered:
         return NotAWarehouse(f"{path} is not a DuckDB database that this version can read")
@@ -337,8 +339,8 @@ def _to_error(path: Path, message: str) -> WarehouseError:
 
 def _to_lock_error(path: Path, text: str) -> WarehouseError:
     """Return the error for a lock that DuckDB could not get."""
-    if _is_lockless(text):
-        return no_locks(path)
+    if _means_no_locks(text):
+        return no_locks_error(path)
     holder = re.search(r"PID (\d+)", text)
     holder_name = f"process {holder.group(1)}" if holder else "another process"
     return WarehouseBusy(f"{path} is used by {holder_name}")
@@ -353,7 +355,7 @@ def _to_lock_error(path: Path, text: str) -> WarehouseError:
 # again.
 
 
-def move_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
+def lock_and_move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
     """Rename every log of the file to a name that DuckDB does not use.
 
     Deletes no files. Returns the new names. Raises `WarehouseBusy` while another process holds the
@@ -367,8 +369,8 @@ def move_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN):
                 raise WarehouseBusy(f"{work} is used by another process") from error
-            if is_refusal(error):
-                raise no_locks(work) from error
+            if means_no_locks(error):
+                raise no_locks_error(work) from error
             raise
         return move_logs(work, now)
 
@@ -380,13 +382,13 @@ def move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
         for ending in LOG_ENDINGS:
             found = work.with_name(work.name + ending)
             if found.exists():
-                moved.append(found.rename(_free_name(work, stamped(now), ending)))
+                moved.append(found.rename(_unused_path(work, stamped(now), ending)))
         if moved:
             sync_folder(work.parent)
     return tuple(moved)
 
 
-def _free_name(work: Path, stamp: str, ending: str) -> Path:
+def _unused_path(work: Path, stamp: str, ending: str) -> Path:
     """Return an unused name, so that a file moved in the same second is not overwritten."""
     names = (f"{work.name}.damaged-{stamp}-{number}{ending}" for number in count(1))
     return next(path for name in names if not (path := work.with_name(name)).exists())
@@ -410,7 +412,7 @@ def to_microseconds(moment: datetime | None) -> int | None:
     return None if moment is None else (moment - _EPOCH) // timedelta(microseconds=1)
 
 
-def iso(moment: datetime | None) -> str | None:
+def to_iso(moment: datetime | None) -> str | None:
     """Return the timestamp as text that DuckDB can cast."""
     return None if moment is None else moment.isoformat()
 

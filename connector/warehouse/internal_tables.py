@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import duckdb
 
-from connector.warehouse.duckdb_file import from_microseconds, iso, quoted
+from connector.warehouse.duckdb_file import from_microseconds, quoted, to_iso
 
 T = TypeVar("T")
 
@@ -347,10 +347,10 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
 
 def column_types(table: str) -> dict[str, str]:
     """Return the types of a table's columns, by name."""
-    return _types(OWN_TABLES[table][1])
+    return _parse_types(OWN_TABLES[table][1])
 
 
-def _types(texts: Mapping[str, str]) -> dict[str, str]:
+def _parse_types(texts: Mapping[str, str]) -> dict[str, str]:
     return {name: type for name, type, *_ in (each.split(" ") for each in texts)}
 
 
@@ -362,12 +362,12 @@ class TableRows(Generic[T]):
 
     def __init__(self, kind: type[T], table: str, texts: Mapping[str, str] | None = None) -> None:
         self._kind, self._table = kind, table
-        self._all = _types(OWN_TABLES[table][1] if texts is None else texts)
+        self._all = _parse_types(OWN_TABLES[table][1] if texts is None else texts)
         fields: tuple[str, ...] = tuple(kind.__dataclass_fields__)  # type: ignore[attr-defined]
         self._types = {name: self._all[name] for name in fields}
 
     @property
-    def selected(self) -> str:
+    def select_list(self) -> str:
         """The columns for a SELECT; `read` parses a row of them."""
         return ", ".join(
             f"epoch_us({quoted(name)})" if type == "TIMESTAMPTZ" else quoted(name)
@@ -403,7 +403,7 @@ def _from_sql(value: Any, type: str) -> Any:
 def _to_sql(value: object) -> object:
     match value:
         case datetime():
-            return iso(value)
+            return to_iso(value)
         case Mapping():
             return json.dumps(value)
         case tuple():

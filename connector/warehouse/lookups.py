@@ -75,7 +75,7 @@ class WarehouseLookups:
         a request body; `parent` is the slug or id of a content type. Raises `UnknownName` for an
         unknown resource or field.
         """
-        index = self._index(resource, tuple(fields), parent)
+        index = self._value_index(resource, tuple(fields), parent)
         self._warehouse.release_if_requested()
         return [index.ids(each) for each in values]
 
@@ -84,20 +84,20 @@ class WarehouseLookups:
         name, id_list = quoted(declaration(resource).name), ", ".join(map(literal, ids))
         if not id_list:
             return {}
-        with self._reading() as connection:
+        with self._open_connection() as connection:
             rows = connection.execute(
                 "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL "
                 f"FROM landing.{name} WHERE rowid IN "
                 # The ids are filtered first, so that other rows' records are not read.
                 f"(SELECT rowid FROM landing.{name} WHERE id IN ({id_list}))"
             ).fetchall()
-            records = dict(self._find_landed(connection, name, id_list))
+            records = dict(self._records_seen_by_user(connection, name, id_list))
         return {
             id: LandedRecord(json.loads(record), is_whole, is_deleted, records.get(id))
             for id, record, is_whole, is_deleted in rows
         }
 
-    def _find_landed(
+    def _records_seen_by_user(
         self, connection: duckdb.DuckDBPyConnection, name: str, id_list: str
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if self._seen_at is None:
@@ -116,14 +116,14 @@ class WarehouseLookups:
         """Return True if any record of the resource was ever loaded."""
         if not self._held.get(resource):
             name = quoted(declaration(resource).name)
-            with self._reading() as connection:
+            with self._open_connection() as connection:
                 found = connection.execute(f"SELECT 1 FROM landing.{name} LIMIT 1").fetchall()
             self._held[resource] = bool(found)
         return self._held[resource]
 
     def proven_at(self, resource: str) -> datetime | None:
         """Return the time up to which the resource is verified; None if it is not."""
-        with self._reading() as connection:
+        with self._open_connection() as connection:
             ((moment,),) = connection.execute(
                 f"SELECT {PROVEN_AT} FROM sync.bookmarks WHERE resource = {literal(resource)}"
             ).fetchall()
@@ -132,7 +132,7 @@ class WarehouseLookups:
     def content_fields(self, content_type: str) -> tuple[ContentTypeField, ...] | None:
         """Return the fields of the content type with that slug or id; None if it is not loaded."""
         ids = _type_ids(content_type)
-        with self._reading() as connection:
+        with self._open_connection() as connection:
             types = connection.execute(ids).fetchall()
             rows = connection.execute(
                 f"SELECT _record::VARCHAR FROM landing.{PARTS_TABLE} "
@@ -143,7 +143,9 @@ class WarehouseLookups:
             return None
         return tuple(ContentTypeField(json.loads(record)) for (record,) in rows)
 
-    def _index(self, resource: str, names: tuple[str, ...], parent: str | None) -> _ValueIndex:
+    def _value_index(
+        self, resource: str, names: tuple[str, ...], parent: str | None
+    ) -> _ValueIndex:
         known = self._indexes.get((resource, names, parent))
         if known is not None:
             return known
@@ -156,20 +158,20 @@ class WarehouseLookups:
         if parent is not None:
             conditions.append(f"_content_type_id IN ({_type_ids(parent)})")
         index = _ValueIndex(fields, self._fold)
-        columns = ", ".join(map(_as_text, fields))
-        with self._reading() as connection:
+        columns = ", ".join(map(_text_expression, fields))
+        with self._open_connection() as connection:
             found = connection.execute(
                 f"SELECT id, {columns} FROM landing.{quoted(resource)} WHERE "
                 + " AND ".join(conditions)
             )
             for rows in found.to_arrow_reader(_ROWS_AT_ONCE):
                 index.add(rows)
-        index.close()
+        index.sort()
         self._indexes[resource, names, parent] = index
         return index
 
     @contextmanager
-    def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _open_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
         self._warehouse.release_if_requested()
         with self._warehouse.open_connection() as connection:
             yield connection
@@ -210,7 +212,7 @@ class _ValueIndex:
         )
         self._parts.append(ids)
 
-    def close(self) -> None:
+    def sort(self) -> None:
         """Sort the index for queries; no rows can be added afterwards."""
         digests = pa.Array.from_buffers(
             pa.int64(), len(self._digests), [None, pa.py_buffer(self._digests)]
@@ -238,7 +240,7 @@ def _timestamp_text(value: Any) -> str:
     return str(to_microseconds(moment.astimezone(UTC)))
 
 
-def _as_text(field: Field) -> str:
+def _text_expression(field: Field) -> str:
     """Return an SQL expression for the column as text."""
     if field.kind is Kind.DATETIME:
         return f"epoch_us({quoted(field.name)})::VARCHAR"

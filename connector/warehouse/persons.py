@@ -28,9 +28,9 @@ from connector.ledger.person import (
     Person,
     SuppressionFilter,
     SuppressionList,
+    fields_to_remove,
     find_mentions,
-    owned_groups,
-    removed_fields,
+    groups_describing,
     without_person,
 )
 from connector.warehouse.duckdb_file import literal, quoted, staged_table
@@ -67,7 +67,7 @@ class PersonRows:
     mentions: set[Mention] = field(default_factory=set)
 
 
-def find_versions(connection: duckdb.DuckDBPyConnection, person: Person) -> Iterator[Record]:
+def find_person_versions(connection: duckdb.DuckDBPyConnection, person: Person) -> Iterator[Record]:
     """Yield every version of every record with an identifier of the person in a declared field."""
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
@@ -76,7 +76,7 @@ def find_versions(connection: duckdb.DuckDBPyConnection, person: Person) -> Iter
                 yield resource.name, record
 
 
-def find_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[Record]:
+def find_versions_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[Record]:
     """Yield every version of every record of a person with this first, last or full name."""
     words = [literal(each) for each in name.lower().split()]
     for resource in CATALOG.values():
@@ -120,10 +120,10 @@ def count_person_rows(path: Path, person: Person) -> Counter[str]:
 def identifier_conditions(column: str, person: Person) -> Iterator[str]:
     """Yield conditions under which a text column is an address or number of the person."""
     name = quoted(column)
-    yield from _membership_conditions(f"lower(trim({name}))", person.emails)
-    yield from _membership_conditions(_profile_expression(name), person.profiles)
+    yield from _in_condition(f"lower(trim({name}))", person.emails)
+    yield from _in_condition(_profile_expression(name), person.profiles)
     number = rf"regexp_full_match({name}, '\+?[0-9 ()./-]{{7,20}}')"
-    for each in _membership_conditions(_phone_expression(name), person.phones):
+    for each in _in_condition(_phone_expression(name), person.phones):
         yield f"({number} AND {each})"
 
 
@@ -134,9 +134,9 @@ def remove_listed_persons(
     noticing = SuppressionFilter(suppressed)
     for resource, record in all_versions(connection):
         without_person(CATALOG[resource], record, noticing)
-    if noticing.met:
+    if noticing.found:
         remove_person(connection, noticing.as_person(), CurrentErasure(erasure, at))
-    return bool(noticing.met)
+    return bool(noticing.found)
 
 
 def all_versions(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -162,7 +162,7 @@ def remove_person(
             for rowid, record in _find_rows(
                 connection, schema, resource, _subject_conditions(resource, person)
             ):
-                gone = removed_fields(resource, record, person)
+                gone = fields_to_remove(resource, record, person)
                 if not gone:
                     continue
                 found.rows[table] += 1
@@ -173,13 +173,13 @@ def remove_person(
                     remaining = {name: each for name, each in record.items() if name not in gone}
                     nulls = {e.name: None for e in resource.detail_fields if e.name in gone}
                     _update_row(connection, table, rowid, {"_record": as_json(remaining), **nulls})
-                    if schema == "landing" and owned_groups(resource.name, record, person):
+                    if schema == "landing" and groups_describing(resource.name, record, person):
                         _mark_redacted(connection, resource.name, record["id"], erasing)
             found.mentions.update(_mentions(connection, schema, resource, person))
     # Each remaining text is listed once.
     now = {(each.row, each.field) for each in found.mentions if not each.is_past}
     found.mentions = {e for e in found.mentions if not e.is_past or (e.row, e.field) not in now}
-    for table, column in _own_texts(connection):
+    for table, column in _own_text_columns(connection):
         _remove_texts(connection, table, column, person, found, writes=erasing is not None)
     found.rows = +found.rows
     return found
@@ -217,10 +217,10 @@ def _subject_conditions(resource: Declaration, person: Person) -> Iterator[str]:
     )
     for form, names, values in columns:
         for name in sorted(names & shown.keys()):
-            yield from _membership_conditions(form.replace("{}", quoted(name)), values)
+            yield from _in_condition(form.replace("{}", quoted(name)), values)
 
 
-def _membership_conditions(text: str, values: frozenset[str]) -> Iterator[str]:
+def _in_condition(text: str, values: frozenset[str]) -> Iterator[str]:
     if values:
         yield f"{text} IN ({', '.join(map(literal, sorted(values)))})"
 
@@ -251,7 +251,7 @@ def _mentions(
     for _, record in _find_rows(
         connection, schema, resource, _mention_conditions("_record", person)
     ):
-        gone = removed_fields(resource, record, person)
+        gone = fields_to_remove(resource, record, person)
         remaining = {name: each for name, each in record.items() if name not in gone}
         yield from find_mentions(table, str(record["id"]), remaining, person)
 
@@ -284,7 +284,7 @@ def _mark_redacted(
     )
 
 
-def _own_texts(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+def _own_text_columns(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
     """Return text columns of the connector's own tables."""
     return connection.execute(
         "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() "
@@ -337,7 +337,7 @@ class OverdueRecords:
     """Ids of overdue records, and the numbers of excluded records and records without a date."""
 
     ids: tuple[str, ...]
-    excepted: int
+    placed: int
     undated: int
 
 
@@ -364,7 +364,7 @@ def find_overdue(
     dated = [(id, is_excepted) for id, is_undated, is_excepted in rows if not is_undated]
     return OverdueRecords(
         ids=tuple(id for id, is_excepted in dated if not is_excepted),
-        excepted=sum(is_excepted for _, is_excepted in dated),
+        placed=sum(is_excepted for _, is_excepted in dated),
         # A live record is not one whose date of deletion is missing.
         undated=0 if field == "_deleted_at" else len(rows) - len(dated),
     )

@@ -53,7 +53,7 @@ SET lock_configuration = true;
 
 
 @contextmanager
-def restricted(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_restricted(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the file for a user's query, which can read no other file and write nothing.
 
     DuckDB's errors are JSON. Raises a `WarehouseError` if the file cannot be read.
@@ -66,7 +66,7 @@ def restricted(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def query(path: Path, sql: str) -> QueryResult:
     """Run one query. Raises a `WarehouseError` if the file cannot be read."""
     with open_read_only(path) as connection:
-        return _fetch(connection, sql)
+        return _run_query(connection, sql)
 
 
 @contextmanager
@@ -76,10 +76,10 @@ def open_snapshot(path: Path) -> Iterator[Callable[[str], QueryResult]]:
     Raises a `WarehouseError` if the file is missing or cannot be read.
     """
     with open_read_only(path) as connection:
-        yield lambda sql: _fetch(connection, sql)
+        yield lambda sql: _run_query(connection, sql)
 
 
-def tables(path: Path) -> tuple[str, ...]:
+def list_tables(path: Path) -> tuple[str, ...]:
     """Return tables and views of the file as `schema.table`, tables for analysts first.
 
     Raises a `WarehouseError`.
@@ -125,7 +125,7 @@ def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
             )
 
 
-def _fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
+def _run_query(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
     cursor = connection.execute(sql)
     columns = tuple(str(each[0]) for each in cursor.description or ())
     return QueryResult(columns, tuple(cursor.fetchall()))

@@ -109,7 +109,7 @@ def floor_of(bookmark: Bookmark) -> datetime:
     return floor
 
 
-def future_of(now: datetime, bookmark: Bookmark) -> datetime:
+def future_limit(now: datetime, bookmark: Bookmark) -> datetime:
     """Return the time after which a date is in the future; clocks may be slightly ahead."""
     return now + timedelta(seconds=bookmark.lateness_seconds + LATENESS_UNTIMED_SECONDS)
 
@@ -189,23 +189,23 @@ UNREAD_MAX, UNREAD_AMONG = 5, 100
 """A resource fails for the run if more than 5 of its last 100 details failed."""
 
 
-class EngineCommand(Generic[T_co]):
+class PullCommand(Generic[T_co]):
     """Command that an executor performs, with a result of type `T`."""
 
     __slots__ = ()
 
-    def __iter__(self) -> Generator[EngineCommand[Any], Any, T_co]:
+    def __iter__(self) -> Generator[PullCommand[Any], Any, T_co]:
         answer: T_co = yield self
         return answer
 
 
-class Query(EngineCommand[T_co]):
+class Query(PullCommand[T_co]):
     """Query of the stream's loaded rows."""
 
     __slots__ = ()
 
 
-Steps = Generator[EngineCommand[Any], Any, T]
+Steps = Generator[PullCommand[Any], Any, T]
 """Steps of a pull: a generator that yields commands and returns a `T`."""
 
 # -- The API -------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ Outcome = FoundDetail | DeletionProof | UnreadableDetail
 
 
 @dataclass(frozen=True, slots=True)
-class ListPage(EngineCommand[Page[Resource]]):
+class ListPage(PullCommand[Page[Resource]]):
     """Read one page of the list. An error of the whole resource ends the steps."""
 
     page: int
@@ -250,14 +250,14 @@ class ListPage(EngineCommand[Page[Resource]]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRecords(EngineCommand[dict[str, Outcome]]):
+class ReadRecords(PullCommand[dict[str, Outcome]]):
     """Read details concurrently, at least one; the executor may return fewer."""
 
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SpendFor(EngineCommand[None]):
+class SetPurpose(PullCommand[None]):
     """Count requests from now on under a purpose."""
 
     purpose: Purpose
@@ -333,7 +333,7 @@ class NextQueued(Query[tuple[str, ...]]):
 class CountLive(Query[int]):
     """Number of live rows, optionally created before a time."""
 
-    before: datetime | None = None
+    created_before: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +358,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit(EngineCommand[None]):
+class Commit(PullCommand[None]):
     """Commit all of this in one transaction.
 
     Attributes:

@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from connector.errors import NotAWarehouse, WarehouseError
-from connector.ledger.quota import RequestUse, period_of
+from connector.ledger.quota import RequestUse, billing_period
 from connector.warehouse.duckdb_file import from_microseconds, literal, open_file, transaction
 from connector.warehouse.internal_tables import TableRows
 from connector.warehouse.published_file import query
@@ -111,7 +111,7 @@ def write_resource_run(
     _RESOURCE_RUNS.insert(connection, result, run_id=run_id)
 
 
-def end_resource(
+def finish_resource_run(
     connection: duckdb.DuckDBPyConnection, run_id: str, result: ResourceRun
 ) -> ResourceRun:
     """Store the result of a run for one resource; return it with the number of events by kind.
@@ -141,7 +141,7 @@ def count_runs_with_changes(connection: duckdb.DuckDBPyConnection, kind: str) ->
 def last_runs(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Run, ...]:
     """Return the latest runs, newest first."""
     rows = connection.execute(
-        f"SELECT {_RUNS.selected} FROM sync.runs ORDER BY started_at DESC, run_id DESC LIMIT ?",
+        f"SELECT {_RUNS.select_list} FROM sync.runs ORDER BY started_at DESC, run_id DESC LIMIT ?",
         [count],
     ).fetchall()
     return tuple(map(_RUNS.read, rows))
@@ -152,7 +152,7 @@ def last_resource_runs(
 ) -> dict[str, tuple[str, ResourceRun]]:
     """Return, by resource, the latest run id and its result."""
     rows = connection.execute(
-        f"SELECT run_id, {_RESOURCE_RUNS.selected} FROM sync.run_resources "
+        f"SELECT run_id, {_RESOURCE_RUNS.select_list} FROM sync.run_resources "
         "JOIN (SELECT run_id, started_at FROM sync.runs) USING (run_id) "
         "WHERE outcome <> 'not_started' AND resource = coalesce(?, resource) QUALIFY row_number() "
         "OVER (PARTITION BY resource ORDER BY started_at DESC, run_id DESC) = 1",
@@ -162,7 +162,7 @@ def last_resource_runs(
     return {each.resource: (run_id, each) for run_id, each in done}
 
 
-def not_started(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
+def resources_not_started(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
     """Return the resources that the latest run did not reach."""
     rows = connection.execute(
         "SELECT resource FROM sync.run_resources WHERE outcome = 'not_started' AND run_id = "
@@ -183,7 +183,7 @@ QUOTA_DAYS_AGAIN = 7
 
 def copy_quota(
     connection: duckdb.DuckDBPyConnection,
-    read: Callable[[date | None], Sequence[RequestUse]],
+    read_uses: Callable[[date | None], Sequence[RequestUse]],
     billing_day: int,
 ) -> None:
     """Copy the request counts for analysts; `read` returns them from a day on, or all.
@@ -192,7 +192,7 @@ def copy_quota(
     """
     ((last,),) = connection.execute("SELECT max(day) FROM sync.quota").fetchall()
     since = None if last is None else last - timedelta(days=QUOTA_DAYS_AGAIN)
-    uses = read(since)
+    uses = read_uses(since)
     connection.execute(
         "DELETE FROM sync.quota WHERE day >= coalesce(?::DATE, DATE '0001-01-01')", [since]
     )
@@ -202,7 +202,7 @@ def copy_quota(
         " unnest(?::DATE[]), unnest(?::DATE[]), unnest(?::VARCHAR[]), unnest(?::VARCHAR[]),"
         " unnest(?::BIGINT[])",
         [
-            [period_of(each.day, billing_day).begins for each in uses],
+            [billing_period(each.day, billing_day).begins for each in uses],
             [each.day for each in uses],
             [each.command for each in uses],
             [each.kind for each in uses],
@@ -300,7 +300,7 @@ def end_interrupted_publications(connection: duckdb.DuckDBPyConnection, publishe
 def last_publications(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Publication, ...]:
     """Return the latest publications, newest first."""
     rows = connection.execute(
-        f"SELECT {_PUBLICATIONS.selected} FROM sync.publications "
+        f"SELECT {_PUBLICATIONS.select_list} FROM sync.publications "
         "ORDER BY started_at DESC, publication DESC LIMIT ?",
         [count],
     ).fetchall()
@@ -317,7 +317,7 @@ def find_publication(
     publication: its size must equal the size of the publication.
     """
     rows = connection.execute(
-        f"SELECT {_PUBLICATIONS.selected} FROM sync.publications WHERE outcome <> 'unchanged' "
+        f"SELECT {_PUBLICATIONS.select_list} FROM sync.publications WHERE outcome <> 'unchanged' "
         "ORDER BY started_at DESC, publication DESC LIMIT 1"
     ).fetchall()
     last = _PUBLICATIONS.read(rows[0]) if rows else None
@@ -346,7 +346,7 @@ def read_own_publication(path: Path) -> Publication | None:
 
 
 def _read_publication(path: Path) -> Publication | None:
-    selected = _PUBLICATIONS.selected
+    selected = _PUBLICATIONS.select_list
     sql = f"SELECT {selected} FROM sync.publications ORDER BY started_at DESC LIMIT 1"
     rows = query(path, sql).rows
     return replace(_PUBLICATIONS.read(rows[0]), bytes=path.stat().st_size) if rows else None
@@ -375,7 +375,7 @@ ROWS_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class SharedPublication:
+class LakehouseAttempt:
     """Attempt to publish to the lakehouse. `snapshot` is the id in the lakehouse."""
 
     started_at: datetime
@@ -390,10 +390,10 @@ class SharedPublication:
     message: str | None = None
 
 
-_SHARED = TableRows(SharedPublication, "sync.lakehouse")
+_SHARED = TableRows(LakehouseAttempt, "sync.lakehouse")
 
 
-def write_shared(work: Path, row: SharedPublication) -> None:
+def record_lakehouse_attempt(work: Path, row: LakehouseAttempt) -> None:
     """Record the attempt in the work file and delete the oldest.
 
     Raises a `WarehouseError`.
@@ -408,12 +408,12 @@ def write_shared(work: Path, row: SharedPublication) -> None:
             )
 
 
-def last_sharing_attempt(connection: duckdb.DuckDBPyConnection) -> SharedPublication | None:
+def last_lakehouse_attempt(connection: duckdb.DuckDBPyConnection) -> LakehouseAttempt | None:
     """Return the latest attempt to publish to the lakehouse, even a failed one; None if there was
     none.
     """
     rows = connection.execute(
-        f"SELECT {_SHARED.selected} FROM sync.lakehouse "
+        f"SELECT {_SHARED.select_list} FROM sync.lakehouse "
         "ORDER BY started_at DESC, rowid DESC LIMIT 1"
     ).fetchall()
     return _SHARED.read(rows[0]) if rows else None
@@ -446,7 +446,7 @@ class RunHealth:
     resources: Mapping[str, tuple[str, ResourceRun]]
     proven_at: Mapping[str, datetime | None]
     publications: tuple[Publication, ...]
-    shared: SharedPublication | None = None
+    lakehouse: LakehouseAttempt | None = None
     events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
 
 
@@ -467,5 +467,5 @@ def read_run_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
         resources=last_resource_runs(connection),
         proven_at={resource: from_microseconds(moment) for resource, moment in proven},
         publications=last_publications(connection, PUBLICATIONS_READ),
-        shared=last_sharing_attempt(connection),
+        lakehouse=last_lakehouse_attempt(connection),
     )

@@ -79,18 +79,18 @@ class RowBatch:
     def __post_init__(self) -> None:
         self.values = {column.name: [] for column in self.columns}
 
-    def add(self, record: Record, own: Mapping[str, Any]) -> None:
+    def add(self, record: Record, own_values: Mapping[str, Any]) -> None:
         """Add a record; `own` are the connector's columns, and `_record` if it is known."""
         for column in self.columns:
             value: Any
             if column.name == "_record":
-                value = own.get("_record") or as_json(record.raw)
+                value = own_values.get("_record") or as_json(record.raw)
             elif column.field is None:
-                value = own.get(column.name)
+                value = own_values.get(column.name)
             elif (value := record.raw.get(column.name)) is not None:
                 value, problem = column_value(column.field, value)
                 if problem is not None:
-                    self._note(column, value, problem)
+                    self._add_anomaly(column, value, problem)
             self.values[column.name].append(value)
         for name in record.undeclared_fields:
             self.anomalies[
@@ -105,7 +105,7 @@ class RowBatch:
         types = {column.name: ARROW_TYPES[column.type] for column in self.columns}
         return pa.table({n: pa.array(v, types[n]) for n, v in self.values.items()})
 
-    def _note(self, column: Column, value: Any, problem: str) -> None:
+    def _add_anomaly(self, column: Column, value: Any, problem: str) -> None:
         assert column.field is not None
         # A choice is a value of the platform and may be shown; other values may be personal.
         shown = f" {value[:_VALUE_CHARACTERS_MAX]!r}" if column.field.values and value else ""
@@ -174,12 +174,12 @@ def differing_listed_names(
         if field.name in item
         and field.name in record
         and not _is_same(item, record, field.name)
-        and can_list(field, record[field.name])
+        and can_appear_in_list(field, record[field.name])
         and parsed_value(field, item[field.name]) != parsed_value(field, record[field.name])
     )
 
 
-def can_list(field: Field, value: Any) -> bool:
+def can_appear_in_list(field: Field, value: Any) -> bool:
     """Return True if a list can show the field with this value."""
     return field.listed and (not field.item_values or value in field.item_values)
 
@@ -227,7 +227,7 @@ PARTS_TABLE = "content_type_fields"
 """Table for the parts of a content type."""
 
 
-def _named(texts: Mapping[str, str]) -> tuple[Column, ...]:
+def _parse_columns(texts: Mapping[str, str]) -> tuple[Column, ...]:
     """Return the connector's own columns from texts with name, type and comment."""
     named = (each.split(" ", maxsplit=1) for each in texts)
     pairs = zip(named, texts.values(), strict=True)
@@ -236,7 +236,7 @@ def _named(texts: Mapping[str, str]) -> tuple[Column, ...]:
 
 _PARENT = Column("_content_type_id", "VARCHAR", "The content type (`content_types.id`).")
 
-OWN_COLUMNS = _named(
+OWN_COLUMNS = _parse_columns(
     {
         "_record JSON": "The record as received, with fields that have no column.",
         "_hydrated_at TIMESTAMPTZ": "Server time at which the record was read; null if it "
@@ -249,7 +249,7 @@ OWN_COLUMNS = _named(
     }
 )
 
-HISTORY_COLUMNS = _named(
+HISTORY_COLUMNS = _parse_columns(
     {
         "_record JSON": "The record as received. If the version was only listed, the list item.",
         "_version BIGINT": "Number of the version, from 1.",
@@ -287,25 +287,25 @@ HISTORY_COLUMNS = _named(
 )
 
 
-def columns(resource: Declaration) -> tuple[Column, ...]:
+def landing_columns(resource: Declaration) -> tuple[Column, ...]:
     """Return the columns of a resource's landing table, in order."""
     own = (_PARENT, *OWN_COLUMNS) if resource.parent else OWN_COLUMNS
-    return (*_columns(resource.detail_fields), *own)
+    return (*_field_columns(resource.detail_fields), *own)
 
 
 def history_columns(resource: Declaration) -> tuple[Column, ...]:
     """Return the columns of a resource's history table, in order."""
     own = (_PARENT, *HISTORY_COLUMNS) if resource.parent else HISTORY_COLUMNS
-    return (*_columns(resource.detail_fields), *own)
+    return (*_field_columns(resource.detail_fields), *own)
 
 
 def part_columns() -> tuple[Column, ...]:
     """Return the columns of the table of content type fields."""
     declared = tuple(ContentTypeField.fields_declared.values())
-    return (*_columns(declared), _PARENT, *OWN_COLUMNS)
+    return (*_field_columns(declared), _PARENT, *OWN_COLUMNS)
 
 
-def _columns(fields: tuple[Field, ...]) -> Iterator[Column]:
+def _field_columns(fields: tuple[Field, ...]) -> Iterator[Column]:
     for each in fields:
         if each.kind is not Kind.ARRAY:
             yield Column(each.name, TYPES[each.kind], each.about, each)
@@ -333,9 +333,9 @@ def declared_tables() -> Iterator[TableSchema]:
     """Yield every table of a work file: the connector's own, the landing and the history."""
     for table, (about, texts) in OWN_TABLES.items():
         schema, _, name = table.partition(".")
-        yield TableSchema(schema, name, _named(texts), about)
+        yield TableSchema(schema, name, _parse_columns(texts), about)
     for resource in CATALOG.values():
-        yield TableSchema("landing", resource.name, columns(resource), resource.about)
+        yield TableSchema("landing", resource.name, landing_columns(resource), resource.about)
         if any(each.kind is Kind.ARRAY for each in resource.detail_fields):
             about = "The fields of each content type."
             yield TableSchema("landing", PARTS_TABLE, part_columns(), about)
@@ -372,7 +372,7 @@ def complete_tables(connection: duckdb.DuckDBPyConnection, path: str) -> None:
         return
     with transaction(connection):
         for table in declared:
-            _complete(connection, table, existing.get((table.schema, table.name)))
+            _complete_table(connection, table, existing.get((table.schema, table.name)))
         if version is None:
             connection.execute(f"INSERT INTO sync.schema_version VALUES ({SCHEMA_VERSION})")
     # Schema changes left in the log have made files unreadable; a checkpoint removes them.
@@ -389,7 +389,7 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     return None if version is None else int(version)
 
 
-def _complete(
+def _complete_table(
     connection: duckdb.DuckDBPyConnection,
     table: TableSchema,
     existing: Mapping[str, str | None] | None,
@@ -413,10 +413,10 @@ def _complete(
     connection.execute(";".join(statements))
     for each in missing:
         if each.field is not None:
-            _fill(connection, table, each)
+            _fill_column(connection, table, each)
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, table: TableSchema, column: Column) -> None:
+def _fill_column(connection: duckdb.DuckDBPyConnection, table: TableSchema, column: Column) -> None:
     """Set a new column in the rows whose record already contained the field."""
     assert column.field is not None
     name, value = quoted(column.name), f"(_record->{literal(column.name)})"

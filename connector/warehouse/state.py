@@ -16,7 +16,7 @@ import pyarrow as pa
 from connector.catalog import CATALOG, declaration
 from connector.catalog.field import parse_datetime
 from connector.ledger.ledger import Identity
-from connector.warehouse.duckdb_file import from_microseconds, iso, literal, quoted, staged_table
+from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, staged_table, to_iso
 from connector.warehouse.internal_tables import TableRows, column_types
 from connector.warehouse.pull_commands import Bookmark, Event, Stream
 from connector.warehouse.runs import (
@@ -79,7 +79,7 @@ _UNREAD = TableRows(UnreadRecord, "sync.queue")
 def read_unread(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[UnreadRecord, ...]:
     """Return the queued records that could not be read, oldest failures first."""
     rows = connection.execute(
-        f"SELECT {_UNREAD.selected} FROM sync.queue WHERE resource = ? AND failed_runs > 0"
+        f"SELECT {_UNREAD.select_list} FROM sync.queue WHERE resource = ? AND failed_runs > 0"
         " ORDER BY failed_runs DESC, id",
         [resource],
     ).fetchall()
@@ -95,7 +95,7 @@ _FOLDER = TableRows(Identity, "sync.folder")
 
 def read_identity(connection: duckdb.DuckDBPyConnection) -> Identity | None:
     """Return the identity of the folder; None if no run has used the file yet."""
-    rows = connection.execute(f"SELECT {_FOLDER.selected} FROM sync.folder").fetchall()
+    rows = connection.execute(f"SELECT {_FOLDER.select_list} FROM sync.folder").fetchall()
     return _FOLDER.read(rows[0]) if rows else None
 
 
@@ -108,7 +108,7 @@ def write_identity(connection: duckdb.DuckDBPyConnection, identity: Identity) ->
 def read_bookmark(connection: duckdb.DuckDBPyConnection, stream: Stream) -> Bookmark:
     """Return the stream's bookmark; a new one if there is none."""
     rows = connection.execute(
-        f"SELECT {_BOOKMARKS.selected} FROM sync.bookmarks WHERE resource = ? AND parent = ?",
+        f"SELECT {_BOOKMARKS.select_list} FROM sync.bookmarks WHERE resource = ? AND parent = ?",
         [stream.resource.name, stream.parent or ""],
     ).fetchall()
     return _BOOKMARKS.read(rows[0]) if rows else Bookmark()
@@ -159,7 +159,7 @@ def write_events(
         connection.execute(
             "INSERT INTO sync.events (kind, detail, resource, parent, id, run_id, seen_at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?::TIMESTAMPTZ)",
-            [*values, stream.parent or "", each.id, run_id, iso(at)],
+            [*values, stream.parent or "", each.id, run_id, to_iso(at)],
         )
 
 
@@ -223,11 +223,11 @@ def write_notice(
         "INSERT INTO sync.events (kind, detail, seen_at, run_id) "
         "SELECT $1, $2, $3::TIMESTAMPTZ, $4 "
         "WHERE NOT EXISTS (FROM sync.events WHERE kind = $1 AND seen_at = $3::TIMESTAMPTZ)",
-        [event.kind, event.detail, iso(at), run_id],
+        [event.kind, event.detail, to_iso(at), run_id],
     )
 
 
-def take_notices(
+def report_notices(
     connection: duckdb.DuckDBPyConnection, run_id: str, more: Iterable[tuple[Event, datetime]] = ()
 ) -> tuple[str, ...]:
     """Return notices that no pull has reported, and `more`; mark them as reported by the run."""
@@ -253,7 +253,7 @@ def read_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
     return replace(found, events=events)
 
 
-def read_known_ids(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[RecordKey, ...]:
+def read_oldest_keys(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[RecordKey, ...]:
     """Return the oldest live records, for identification of the workspace.
 
     Content items are not included because their address needs more than an id.
@@ -283,8 +283,8 @@ def find_by_slug_or_id(
     return tuple(id for (id,) in found)
 
 
-def read_status(
-    connection: duckdb.DuckDBPyConnection, resource: str, *, tells_last: bool = True
+def read_resource_state(
+    connection: duckdb.DuckDBPyConnection, resource: str, *, with_last_run: bool = True
 ) -> ResourceState:
     """Return the state of a resource, over all its streams, optionally with its last run."""
     live, listed_only, deleted, oldest_read_at = connection.execute(
@@ -303,7 +303,7 @@ def read_status(
         "max(lateness_seconds) FROM sync.bookmarks WHERE resource = ?",
         [resource],
     ).fetchall()[0]
-    last = last_resource_runs(connection, resource) if tells_last else {}
+    last = last_resource_runs(connection, resource) if with_last_run else {}
     return ResourceState(
         resource=resource,
         live=live,
@@ -343,7 +343,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def last_copied(connection: duckdb.DuckDBPyConnection) -> int:
+def last_copied_change(connection: duckdb.DuckDBPyConnection) -> int:
     """Return the number of the latest copied change of the journal, or 0.
 
     All earlier changes are copied as well, because a copy is a snapshot.
@@ -385,24 +385,24 @@ def find_push(
 
 
 def write_pushes(
-    connection: duckdb.DuckDBPyConnection, copied: int, parts: Iterable[PushChanges]
+    connection: duckdb.DuckDBPyConnection, copied: int, batches: Iterable[PushChanges]
 ) -> bool:
     """Replace the copied rows that changed since `copied`.
 
     Returns False and writes no rows if another process has copied since, because its copy may be
     newer.
     """
-    if last_copied(connection) != copied:
+    if last_copied_change(connection) != copied:
         return False
-    for changes in parts:
-        _write(connection, changes)
+    for changes in batches:
+        _replace_rows(connection, changes)
     return True
 
 
-def _write(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
+def _replace_rows(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
     if changes.get("rows"):
         # A row may have fewer problems than before.
-        with staged_table(connection, _table("rows", changes["rows"])):
+        with staged_table(connection, _to_arrow("rows", changes["rows"])):
             connection.execute(
                 "DELETE FROM push.problems WHERE (batch, number) IN "
                 "(SELECT (batch, number) FROM stage)"
@@ -412,24 +412,26 @@ def _write(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
         if not rows:
             continue
         key = ", ".join(names)
-        with staged_table(connection, _table(table, rows)):
+        with staged_table(connection, _to_arrow(table, rows)):
             connection.execute(
                 f"DELETE FROM push.{table} WHERE ({key}) IN (SELECT ({key}) FROM stage)"
             )
             connection.execute(f"INSERT INTO push.{table} BY NAME SELECT * FROM stage")
 
 
-def _table(name: str, rows: Rows) -> pa.Table:
+def _to_arrow(name: str, rows: Rows) -> pa.Table:
     """Return the rows as an Arrow table."""
     return pa.table(
         {
-            column: pa.array([_value(each[column], type) for each in rows], ARROW_TYPES[type])
+            column: pa.array(
+                [_column_value(each[column], type) for each in rows], ARROW_TYPES[type]
+            )
             for column, type in column_types(f"push.{name}").items()
         }
     )
 
 
-def _value(value: Any, type: str) -> Any:
+def _column_value(value: Any, type: str) -> Any:
     """Return the value for its column."""
     if isinstance(value, str):
         return _parse_timestamp(value) if type == "TIMESTAMPTZ" else without_surrogates(value)

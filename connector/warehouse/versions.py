@@ -40,7 +40,7 @@ from connector.catalog.resource import Declaration, Resource
 from connector.warehouse.schema import (
     HALF_PAIR_MARK,
     as_json,
-    can_list,
+    can_appear_in_list,
     differing_listed_names,
     differing_names,
     parsed_value,
@@ -69,10 +69,10 @@ class Version:
     changed: tuple[str, ...] | None = None
     hydrated_at: datetime | None = None
     ended_at: datetime | None = None
-    shown: Mapping[str, Any] | None = None
+    list_item: Mapping[str, Any] | None = None
 
     @property
-    def is_whole(self) -> bool:
+    def is_from_detail(self) -> bool:
         """Return True if a detail showed it, not only lists."""
         return self.hydrated_at is not None
 
@@ -81,7 +81,7 @@ class Version:
         """End of the second in which it was first seen."""
         return self.observed_from + SECOND
 
-    def is_before(self, sighting: Observation) -> bool:
+    def is_outdated_by(self, sighting: Observation) -> bool:
         """Return True if the observation is dated after the last response with this version.
 
         A date in the future of the observation is wrong and proves nothing.
@@ -96,7 +96,7 @@ class Observation:
 
     at: datetime
     updated_at: datetime | None
-    is_whole: bool
+    is_detail: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +160,12 @@ def completed_version(listed: Version, sighting: Observation, changed: Iterable[
         names = tuple(dict.fromkeys((*listed.changed, *changed)))
     return replace(
         listed,
-        valid_from=_best_time(sighting.updated_at, listed.began_after, listed.observed_from),
+        valid_from=_best_start(sighting.updated_at, listed.began_after, listed.observed_from),
         observed_from=at,
         observed_to=at,
         changed=names,
         hydrated_at=at,
-        shown=None,
+        list_item=None,
     )
 
 
@@ -189,16 +189,16 @@ def _new_version(
 ) -> Version:
     return Version(
         number=number,
-        valid_from=_best_time(sighting.updated_at, began_after, at),
+        valid_from=_best_start(sighting.updated_at, began_after, at),
         began_after=began_after,
         observed_from=at,
         observed_to=at,
         changed=changed,
-        hydrated_at=at if sighting.is_whole else None,
+        hydrated_at=at if sighting.is_detail else None,
     )
 
 
-def _best_time(
+def _best_start(
     updated_at: datetime | None, began_after: datetime | None, observed_from: datetime
 ) -> datetime:
     """Return the best single time of the interval: `updated_at` if it is within."""
@@ -234,9 +234,9 @@ class RecordState:
     seen_at: datetime | None
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def known_values(self) -> dict[str, Any]:
         """Last known value of each field, from a list or else from the last detail."""
-        return {**self.landed, **(self.last.shown or {})}
+        return {**self.landed, **(self.last.list_item or {})}
 
 
 @dataclass(slots=True)
@@ -255,17 +255,17 @@ class HistoryEdits:
     confirmed: dict[str, datetime] = field(default_factory=dict)
     stale: set[str] = field(default_factory=set)
 
-    def add_listed(self, item: Resource, at: datetime, before: RecordState | None) -> None:
+    def add_list_item(self, item: Resource, at: datetime, before: RecordState | None) -> None:
         """Add a list item of the record at that time; `before` is None for a new record."""
         updated_at = item.updated_at if self.declaration.lists_updated_at else None
         sighting = Observation(at, updated_at, False)
         if before is None:
             self.begun[item.id] = first_version(sighting, item.created_at), item
             return
-        last, shown, raw = before.last, before.shown, _stored_values(item)
+        last, shown, raw = before.last, before.known_values, _stored_values(item)
         names = differing_listed_names(self.declaration, raw, shown)
         if not names:
-            if not last.is_whole:
+            if not last.is_from_detail:
                 self.confirmed[item.id] = at
         elif at < last.observed_to + SECOND:
             self.stale.add(item.id)
@@ -285,7 +285,7 @@ class HistoryEdits:
     ) -> bool:
         """Return True if lists cannot show the present value and may show `raw` in its place."""
         field = self.declaration.fields.get(name)
-        if field is None or name not in shown or can_list(field, shown[name]):
+        if field is None or name not in shown or can_appear_in_list(field, shown[name]):
             return False
         return bool(parsed_value(field, raw[name]) != parsed_value(field, shown[name]))
 
@@ -295,11 +295,11 @@ class HistoryEdits:
         if before is None:
             self.begun[record.id] = first_version(sighting, record.created_at), record
             return
-        last, shown, raw = before.last, before.shown, _stored_values(record)
-        names, listable = self._changed(shown, raw, before)
+        last, shown, raw = before.last, before.known_values, _stored_values(record)
+        names, listable = self._changed_fields(shown, raw, before)
         if last.ended_at is not None:
             self.begun[record.id] = revived_version(last, sighting, names), record
-        elif last.is_whole or self._contradicts(names, shown, raw, last, sighting):
+        elif last.is_from_detail or self._is_another_version(names, shown, raw, last, sighting):
             # If no detail had shown the record, a later date may be the only sign of a change.
             seen_at = before.seen_at if listable else None
             version = next_version(last, sighting, names or (_DATE,), seen_at)
@@ -311,12 +311,12 @@ class HistoryEdits:
             if version.valid_from != last.valid_from:
                 self.moved[record.id] = version
 
-    def _changed(
+    def _changed_fields(
         self, shown: Mapping[str, Any], raw: Mapping[str, Any], before: RecordState
     ) -> tuple[tuple[str, ...], bool]:
         """Return the fields in which a detail differs, and whether lists would show one of them."""
         names = differing_names(shown, raw)
-        if not before.last.is_whole:
+        if not before.last.is_from_detail:
             # Values from a list are compared by their parsed values.
             fields = {f.name: f for f in self.declaration.item_fields}
             names = tuple(
@@ -330,16 +330,18 @@ class HistoryEdits:
                     != parsed_value(fields[name], raw.get(name))
                 )
             )
-        return names, any(name in shown and self._lists(name, shown[name]) for name in names)
+        return names, any(
+            name in shown and self._is_surely_listed(name, shown[name]) for name in names
+        )
 
-    def _lists(self, name: str, value: Any) -> bool:
+    def _is_surely_listed(self, name: str, value: Any) -> bool:
         """Return True if a list certainly shows the field with this value."""
         field = self.declaration.fields.get(name)
         # An unsortable list may have no dates; the API does not say (API 2.6).
         is_sure = name != _DATE or bool(self.declaration.sortable)
-        return is_sure and field is not None and can_list(field, value)
+        return is_sure and field is not None and can_appear_in_list(field, value)
 
-    def _contradicts(
+    def _is_another_version(
         self,
         names: tuple[str, ...],
         shown: Mapping[str, Any],
@@ -351,12 +353,12 @@ class HistoryEdits:
 
         If a list cannot show the detail's value, the value that it showed proves little.
         """
-        if last.is_before(sighting):
+        if last.is_outdated_by(sighting):
             return True
         from_list = set(names) if last.changed is None else set(last.changed)
         return any(
-            self._lists(name, raw.get(name))
-            and (name in from_list or self._lists(name, shown.get(name)))
+            self._is_surely_listed(name, raw.get(name))
+            and (name in from_list or self._is_surely_listed(name, shown.get(name)))
             for name in names
         )
 

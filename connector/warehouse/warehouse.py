@@ -24,7 +24,7 @@ from connector.warehouse import pull_commands, runs, state
 from connector.warehouse.duckdb_file import (
     KEEP_METADATA,
     convert_errors,
-    is_requested,
+    has_waiting_process,
     make_folder,
     open_file,
     quoted,
@@ -33,8 +33,8 @@ from connector.warehouse.duckdb_file import (
 from connector.warehouse.landing import (
     LandedCounts,
     LandingTable,
-    query_without_erased,
-    without_erased,
+    query_without_erased_people,
+    without_erased_people,
 )
 from connector.warehouse.pull_commands import Commit, Event, Stream
 from connector.warehouse.queries import StreamQueries
@@ -108,7 +108,7 @@ class Warehouse:
         if is_due:
             self.release()
             compact(self.work)
-            with self._writing() as connection:
+            with self._open_transaction() as connection:
                 event = Event(COMPACTED, "made anew")
                 state.write_notice(connection, event, datetime.now(UTC), run_id="")
 
@@ -123,7 +123,7 @@ class Warehouse:
         self, change: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
     ) -> T:
         """Call a function that writes, in one transaction."""
-        with self._writing() as connection:
+        with self._open_transaction() as connection:
             return change(connection, *args, **options)
 
     def health(self) -> RunHealth:
@@ -133,7 +133,7 @@ class Warehouse:
     def status(self) -> tuple[ResourceState, ...]:
         """Return the state of every resource, in the API's order."""
         with self.open_connection() as connection:
-            return tuple(state.read_status(connection, name) for name in CATALOG)
+            return tuple(state.read_resource_state(connection, name) for name in CATALOG)
 
     def commit(self, stream: Stream, commit: Commit, run_id: str, at: datetime) -> LandedCounts:
         """Write a commit and its bookmark in one transaction; return the row counts.
@@ -142,8 +142,8 @@ class Warehouse:
         """
         if commit == Commit():
             return LandedCounts()
-        with self._writing() as connection:
-            commit = without_erased(connection, stream, commit, self.folder)
+        with self._open_transaction() as connection:
+            commit = without_erased_people(connection, stream, commit, self.folder)
             counts, events = LandingTable(connection, stream).apply_commit(commit, run_id, at)
             state.write_events(connection, stream, events, run_id, at)
             if commit.bookmark is not None:
@@ -158,7 +158,7 @@ class Warehouse:
     def query(self, stream: Stream, query: pull_commands.Query[Any]) -> Any:
         """Run a query of the steps, as described in `warehouse/pull_commands.py`."""
         with self.open_connection() as connection:
-            stripped_query = query_without_erased(query, self.folder)
+            stripped_query = query_without_erased_people(query, self.folder)
             return StreamQueries(connection, stream).run(stripped_query)
 
     def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
@@ -199,7 +199,7 @@ class Warehouse:
 
     def release_if_requested(self) -> None:
         """Close the file if another process waits for it, which then opens it first."""
-        if self._connection is not None and is_requested(self.work):
+        if self._connection is not None and has_waiting_process(self.work):
             self.release()
             self._has_yielded = True
 
@@ -208,7 +208,7 @@ class Warehouse:
         """Open a connection to the work file, or use the one that is kept open."""
         with self._lock:
             if self._connection is None:
-                opening = open_file(self.work, queues=self._has_yielded)
+                opening = open_file(self.work, waits_in_turn=self._has_yielded)
                 self._connection = self._open.enter_context(opening)
                 if self._keeps:
                     self._connection.execute(f"{KEEP_METADATA} = true")
@@ -227,6 +227,6 @@ class Warehouse:
                 self.release()
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _open_transaction(self) -> Iterator[Connection]:
         with self.open_connection() as connection, transaction(connection):
             yield connection

@@ -30,11 +30,11 @@ from connector.warehouse.duckdb_file import (
     convert_errors,
     hold_lock,
     literal,
-    log_of,
     move_logs,
     open_file,
     quoted,
     transaction,
+    wal_path,
 )
 from connector.warehouse.published_file import query
 from connector.warehouse.pull_commands import Event
@@ -48,7 +48,7 @@ from connector.warehouse.runs import (
     write_publication,
 )
 from connector.warehouse.schema import TableSchema, complete_tables, declared_tables, schema_version
-from connector.warehouse.state import last_copied, write_notice
+from connector.warehouse.state import last_copied_change, write_notice
 
 # -- Fingerprint -----------------------------------------------------------------------------------
 # Fingerprint of everything that a publication shows, except how recently it was verified.
@@ -63,8 +63,11 @@ _MOVES = frozenset(("_seen_at", "_hydrated_at", "_observed_to"))
 """Columns that a pull changes although the record is unchanged."""
 
 
-def fingerprint(
-    connection: duckdb.DuckDBPyConnection, at: datetime | None, time_zone: str, made_with: str
+def publication_fingerprint(
+    connection: duckdb.DuckDBPyConnection,
+    at: datetime | None,
+    time_zone: str,
+    settings_fingerprint: str,
 ) -> str:
     """Return the fingerprint of a publication.
 
@@ -72,14 +75,16 @@ def fingerprint(
         connection: Open work file.
         at: Time of the data.
         time_zone: Time zone of the account's days.
-        made_with: Fingerprint of everything else that the published file depends on.
+        settings_fingerprint: Fingerprint of everything else that the published file depends on.
     """
     moment = "NULL::TIMESTAMPTZ" if at is None else f"{literal(at.isoformat())}::TIMESTAMPTZ"
-    digest = hashlib.sha256(made_with.encode())
+    digest = hashlib.sha256(settings_fingerprint.encode())
     for sql in (*_row_queries(moment, time_zone), *_state_queries(moment, time_zone)):
         found = connection.execute(sql).fetchall()
         digest.update(json.dumps(found, default=str).encode())
-    digest.update(json.dumps([*_outcomes(connection), last_copied(connection)]).encode())
+    digest.update(
+        json.dumps([*_last_outcomes(connection), last_copied_change(connection)]).encode()
+    )
     return digest.hexdigest()
 
 
@@ -100,7 +105,7 @@ def _value_expressions(table: TableSchema, moment: str, time_zone: str) -> Itera
             if column.field is not None and column.type == "TIMESTAMPTZ":
                 yield f"{name} <= {moment}"
     if table.schema == "landing":
-        yield _local_day("_hydrated_at", time_zone)
+        yield _local_day_expression("_hydrated_at", time_zone)
     else:
         # A version that only lists have shown counts as observed once a second list shows it.
         yield "_hydrated_at IS NULL AND _observed_to > _observed_from"
@@ -108,19 +113,19 @@ def _value_expressions(table: TableSchema, moment: str, time_zone: str) -> Itera
 
 def _state_queries(moment: str, time_zone: str) -> Iterator[str]:
     """Yield queries for the state outside of rows that models and analysts see."""
-    yield f"SELECT {_local_day(moment, time_zone)}"
-    proven = _local_day("proven_at", time_zone)
+    yield f"SELECT {_local_day_expression(moment, time_zone)}"
+    proven = _local_day_expression("proven_at", time_zone)
     yield f"SELECT resource, parent, {proven} FROM sync.bookmarks ORDER BY ALL"
     yield "SELECT resource, count(*) FROM sync.queue GROUP BY ALL ORDER BY ALL"
     yield "SELECT folder, address FROM sync.folder ORDER BY ALL"
     yield "SELECT resource, id, erasure FROM sync.erased ORDER BY ALL"
 
 
-def _local_day(moment: str, time_zone: str) -> str:
+def _local_day_expression(moment: str, time_zone: str) -> str:
     return f"timezone({literal(time_zone)}, {moment})::DATE"
 
 
-def _outcomes(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+def _last_outcomes(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
     """Return the last outcome of each resource."""
     for resource, (_, done) in sorted(last_resource_runs(connection).items()):
         state = (done.outcome, done.proven, done.live, done.total, done.pending, done.error_code)
@@ -130,13 +135,13 @@ def _outcomes(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]
 # -- Work file -------------------------------------------------------------------------------------
 
 
-def copy_work(
+def begin_publication(
     work: Path,
     draft: Path,
     publication: Publication,
     published: Path,
     *,
-    made_with: str,
+    settings_fingerprint: str,
     if_changed: bool = False,
 ) -> Publication:
     """Record that the publication begins, and copy the work file to `draft`.
@@ -148,7 +153,7 @@ def copy_work(
         draft: File to write.
         publication: Record of the publication.
         published: File that analysts currently read.
-        made_with: Fingerprint of models, seeds and settings.
+        settings_fingerprint: Fingerprint of models, seeds and settings.
         if_changed: Copy nothing if `published` is up to date.
 
     Returns:
@@ -166,7 +171,7 @@ def copy_work(
         publication = replace(
             publication,
             true_of=data_at,
-            fingerprint=fingerprint(connection, data_at, zone, made_with),
+            fingerprint=publication_fingerprint(connection, data_at, zone, settings_fingerprint),
         )
         with transaction(connection):
             end_interrupted_publications(connection, published)
@@ -206,7 +211,7 @@ def replace_published(draft: Path, target: Path) -> int:
     """
     with convert_errors(target):
         # Closing makes a checkpoint, unless the disk is full: then the log has the rest.
-        if log_of(draft).exists():
+        if wal_path(draft).exists():
             with open_file(draft) as connection:
                 connection.execute("CHECKPOINT")
         with draft.open("rb") as written:
@@ -328,7 +333,7 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
         remove_draft(fresh)
         try:
             if published.exists():
-                _check_folder(published, identity)
+                _check_same_folder(published, identity)
                 _restore_tables(published, fresh)
             now = datetime.now(UTC)
             with open_file(fresh) as connection:
@@ -356,11 +361,11 @@ def _restore_tables(published: Path, fresh: Path) -> None:
     now = datetime.now(UTC)
     with open_file(fresh) as connection:
         with transaction(connection):
-            for schema in _foreign_schemas(connection):
+            for schema in _model_schemas(connection):
                 connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE")
         is_reduced = False
         with transaction(connection):
-            if suppressed := SuppressionList.of(published.parent):
+            if suppressed := SuppressionList.read_from(published.parent):
                 # Only folders with erased people need this module.
                 from connector.warehouse.persons import remove_listed_persons  # noqa: PLC0415
 
@@ -374,7 +379,7 @@ def _restore_tables(published: Path, fresh: Path) -> None:
         compact(fresh)
 
 
-def _check_folder(published: Path, identity: Identity | None) -> None:
+def _check_same_folder(published: Path, identity: Identity | None) -> None:
     """Raise `WarehouseError` if the published file belongs to another folder."""
     if identity is None:
         return
@@ -413,7 +418,7 @@ def _missing_schemas(published: Path) -> Sequence[str]:
     return [each for each in _OWN_SCHEMAS if (each,) not in found]
 
 
-def _foreign_schemas(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def _model_schemas(connection: duckdb.DuckDBPyConnection) -> list[str]:
     own = ", ".join(map(literal, (*_OWN_SCHEMAS, "main")))
     rows = connection.execute(
         "SELECT schema_name FROM duckdb_schemas() WHERE database_name = current_database() "

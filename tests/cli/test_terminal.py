@@ -151,12 +151,12 @@ def test_a_table_fits_the_terminal_width_without_cutting_cells(width: int) -> No
 def test_a_progress_bar_is_drawn_on_terminals_only() -> None:
     streams = TerminalWithFiles()
     with streams.terminal.progress("jobs", 2) as meter:
-        meter.show("companies", total=3, steps=1)
+        meter.update("companies", total=3, steps=1)
     with open_terminal() as (stream, reader):
         out = io.StringIO()
         terminal = Terminal(out, stream, {"TERM": "xterm", "COLUMNS": "80"})
         with terminal.progress(f"jobs{ESCAPE}", 2) as meter:
-            meter.show("companies[bold]", total=3, steps=2)
+            meter.update("companies[bold]", total=3, steps=2)
         screen = read_screen(reader)
 
     assert ("", "") == (streams.out, streams.err)
@@ -199,7 +199,7 @@ def test_an_error_is_printed_with_its_cause_and_action() -> None:
     streams = TerminalWithFiles()
     error = UnknownName("resource", f"job{ESCAPE}", ["jobs", "leads"])
 
-    status = streams.terminal.fail(error)
+    status = streams.terminal.print_failure(error)
 
     assert 2 == status
     assert "" == streams.out
@@ -212,7 +212,7 @@ def test_an_error_is_printed_with_its_cause_and_action() -> None:
 def test_an_error_with_json_is_printed_as_an_object() -> None:
     streams = TerminalWithFiles(is_json=True)
 
-    status = streams.terminal.fail(BudgetSpent("The run's limit of 10 requests is spent"))
+    status = streams.terminal.print_failure(BudgetSpent("The run's limit of 10 requests is spent"))
 
     assert 4 == status
     assert {

@@ -107,7 +107,7 @@ class ComputedConnection:
     async def exchange(self, request: Request) -> Response:
         """Respond to a list of candidates or to one detail."""
         if request.resource != "candidates":
-            raise NoAnswer(request.path_of, "it is not computed")
+            raise NoAnswer(request.method_and_path, "it is not computed")
         body = self._list(request) if request.operation == "list" else self._detail(request)
         now = time.time()
         headers = {

@@ -64,7 +64,7 @@ def test_the_detail_queue_never_holds_more_than_a_batch() -> None:
 
         for number, size in enumerate(sizes):
             perform(reads.read(tuple(f"{number}-{m}" for m in range(size))))
-        perform(reads.close(Bookmark(), None))
+        perform(reads.commit_end(Bookmark(), None))
 
         assert sorted(landed) == sorted(id for id, kind in kinds.items() if kind == "found")
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from connector.pulls.listing import predicted_boundary
+from connector.pulls.listing import predict_boundary
 from connector.warehouse.pull_commands import Bookmark, Commit, LandedRow
 from tests.simulation.checkers import differences
 from tests.simulation.harness import START
@@ -127,8 +127,8 @@ def test_loaded_records_with_equal_dates_count_as_ordered() -> None:
     row, older = LandedRow(START), LandedRow(START - timedelta(days=1))
     floor, future = START + timedelta(seconds=1), START + timedelta(days=1)
 
-    assert 0 == predicted_boundary([row, row, row, older, older], floor, future)
-    assert 2 == predicted_boundary([row, older, row, older, older], floor, future)
+    assert 0 == predict_boundary([row, row, row, older, older], floor, future)
+    assert 2 == predict_boundary([row, older, row, older, older], floor, future)
 
 
 @pytest.mark.parametrize("ties", ["stable", "random"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from connector.client.client import Client, Limits
-from connector.client.response import parse
+from connector.client.response import parse_json
 from connector.errors import ConnectorError
 from connector.errors_api import AnswerBroken, NotTheApi
 from connector.pulls.run import pull
@@ -53,7 +53,7 @@ def test_a_number_too_large_for_a_column_is_reported_with_field_and_record(
     body: str, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        parse(body.encode())
+        parse_json(body.encode())
 
 
 @pytest.mark.usefixtures("simulated_waits")

@@ -21,7 +21,7 @@ from connector.report.published import open_published
 from connector.settings.model import load_settings
 from connector.warehouse.schema import complete_tables
 from tests.publishing.marts import jobs_and_placements, people
-from tests.publishing.marts.world import ModelWorld
+from tests.publishing.marts.world import NOW, ModelWorld
 from tests.report.document import Document
 
 MARKUP = "<img src=x onerror=alert(1)> & <b>\"Sons'</b>"
@@ -62,10 +62,10 @@ def published_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     world = ModelWorld(folder)
     with world.warehouse.keep_open():
-        people.fill(world)
-        jobs_and_placements.fill(world)
+        people.load_people(world)
+        jobs_and_placements.load_jobs_and_placements(world)
         world.load_details("2026-03-05 10:00", companies={"acme": {"name": MARKUP}})
-        world.verify(jobs_and_placements.NOW)
+        world.mark_verified(NOW)
     world.warehouse.release()
     names = "".join(f'{id},"{name}",North\n' for id, name in PEOPLE.items())
     (world.seeds / "people.csv").write_text(f"id,name,team\n{names}", encoding="utf-8")

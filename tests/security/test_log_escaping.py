@@ -48,7 +48,7 @@ def test_a_hostile_name_is_escaped_in_messages_errors_and_logs(
     show_log(terminal)
     terminal.say(HOSTILE)
     terminal.warn(HOSTILE)
-    terminal.fail(ConnectorError(HOSTILE, action=f"Look at {HOSTILE}."))
+    terminal.print_failure(ConnectorError(HOSTILE, action=f"Look at {HOSTILE}."))
     logging.getLogger("connector.test").warning("read %r and then", HOSTILE)
 
     lines = err.getvalue().split("\n")

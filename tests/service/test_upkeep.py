@@ -112,7 +112,7 @@ def test_an_interrupted_erasure_is_reported(tmp_path: Path) -> None:
     settings.make_folder()
     with Ledger(settings.folder) as ledger:
         person = Person(emails=frozenset(("a@b.example",)))
-        Erasures(ledger).begin("erasure-1", [person], [[]], {}, NOW)
+        Erasures(ledger).begin_erasure("erasure-1", [person], [[]], {}, NOW)
 
     check = run_upkeep_checks(settings)["erasures"]
 

@@ -87,7 +87,7 @@ def clock_set_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
 
 def bookmark_from_data(patch: pytest.MonkeyPatch) -> None:
     """R is the newest `updated_at` that was read, as in most connectors."""
-    whole = IncrementalScan._close
+    whole = IncrementalScan._commit_end
 
     def close(self: IncrementalScan, *arguments: Any, **named: Any) -> Steps[ScanResult]:
         details = self._details
@@ -95,7 +95,7 @@ def bookmark_from_data(patch: pytest.MonkeyPatch) -> None:
         details.bookmark = replace(details.bookmark, opened_at=max(dates, default=START))
         return (yield from whole(self, *arguments, **named))
 
-    patch.setattr(IncrementalScan, "_close", close)
+    patch.setattr(IncrementalScan, "_commit_end", close)
 
 
 def bookmark_before_its_rows(patch: pytest.MonkeyPatch) -> None:
@@ -182,8 +182,8 @@ def no_coverage_certificate(patch: pytest.MonkeyPatch) -> None:
     def is_short(self: IncrementalScan, listing: Listing) -> bool:
         return False
 
-    patch.setattr(IncrementalScan, "_certify", certify)
-    patch.setattr(IncrementalScan, "_is_short", is_short)
+    patch.setattr(IncrementalScan, "_verify_completeness", certify)
+    patch.setattr(IncrementalScan, "_has_too_few_ids", is_short)
 
 
 def no_verify_sweep(patch: pytest.MonkeyPatch) -> None:
@@ -201,12 +201,17 @@ def no_verify_sweep(patch: pytest.MonkeyPatch) -> None:
 
 def certificate_off_by_one(patch: pytest.MonkeyPatch) -> None:
     """One record above the boundary may be missing."""
-    changed(patch, IncrementalScan, "_certify", ("if len(live) < need", "if len(live) < need - 1"))
+    changed(
+        patch,
+        IncrementalScan,
+        "_verify_completeness",
+        ("if len(live) < need", "if len(live) < need - 1"),
+    )
 
 
 def unread_records_are_believed(patch: pytest.MonkeyPatch) -> None:
     """A record that could not be read counts as existing, even if it was listed long ago."""
-    changed(patch, IncrementalScan, "_certify", ("if len(live) >= need:", "if False:"))
+    changed(patch, IncrementalScan, "_verify_completeness", ("if len(live) >= need:", "if False:"))
 
 
 def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
@@ -240,7 +245,7 @@ def huge_totals_are_remembered(patch: pytest.MonkeyPatch) -> None:
 
 def requests_in_flight_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     """The rate limiter ignores the requests that are under way."""
-    changed(patch, RateLimiter, "_left", ("+ self._in_flight", ""))
+    changed(patch, RateLimiter, "_left_by_headers", ("+ self._in_flight", ""))
 
 
 SHOWN_IN: Mapping[str, str] = {

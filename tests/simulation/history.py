@@ -72,7 +72,7 @@ class MemoryHistory:
         for id, item in items.items():
             before = self._standing(id) if id in self._landed else None
             if before is None or before.last.ended_at is None:
-                edits.add_listed(item, moments[id], before)
+                edits.add_list_item(item, moments[id], before)
         for id in items.keys() - edits.stale:
             row = self._landed.setdefault(id, _LandedRow(items[id].raw, False, moments[id]))
             row.seen_at = moments[id]
@@ -96,7 +96,7 @@ class MemoryHistory:
         last = replace(
             kept.version,
             ended_at=kept.ending.valid_to if kept.ending else None,
-            shown=None if kept.version.is_whole else kept.shown,
+            list_item=None if kept.version.is_from_detail else kept.shown,
         )
         return RecordState(last, row.raw, row.is_hydrated, row.seen_at)
 
@@ -123,7 +123,7 @@ class MemoryHistory:
 
 
 def _is_same(before: RecordState, found: FoundDetail) -> bool:
-    is_whole = before.last.is_whole and before.last.ended_at is None
+    is_whole = before.last.is_from_detail and before.last.ended_at is None
     return is_whole and bool(before.landed == found.record.raw)
 
 
@@ -236,7 +236,7 @@ def _untrue_end(
     after = kept.version.observed_to
     if not after <= ending.valid_to < ending.before:
         yield "_valid_to outside of its interval"
-    if not kept.version.is_whole:
+    if not kept.version.is_from_detail:
         # What it showed may be true still: something else of the record has changed.
         ends = [at for at, _ in past]
     if not any(after <= end <= ending.before for end in ends):

@@ -140,7 +140,7 @@ class Mirror:
 
     # -- performing -------------------------------------------------------------------------------
 
-    def _perform(self, wanted: pull_commands.EngineCommand[Any]) -> Any:
+    def _perform(self, wanted: pull_commands.PullCommand[Any]) -> Any:
         match wanted:
             case pull_commands.ListPage(page, sort, order):
                 return self._stepping(lambda: self._list(page, sort, order))
@@ -148,7 +148,7 @@ class Mirror:
                 return self._read(ids)
             case Commit():
                 return self._stepping(lambda: self._commit(wanted))
-            case pull_commands.SpendFor():
+            case pull_commands.SetPurpose():
                 return None
             case _:
                 return self._stepping(lambda: self._look(wanted))
@@ -205,7 +205,7 @@ class Mirror:
 
     # -- looks ------------------------------------------------------------------------------------
 
-    def _look(self, wanted: pull_commands.EngineCommand[Any]) -> Any:
+    def _look(self, wanted: pull_commands.PullCommand[Any]) -> Any:
         match wanted:
             case pull_commands.LandedRows(ids, _):
                 found: Any = {id: self._known(id) for id in ids if id in self.rows}
@@ -232,7 +232,7 @@ class Mirror:
             case _:
                 assert isinstance(wanted, pull_commands.CountLive), wanted
                 live = self._live()
-                found = sum(_lies(row.created_at, None, wanted.before) for _, row in live)
+                found = sum(_lies(row.created_at, None, wanted.created_before) for _, row in live)
         return found
 
     def _live(self) -> list[tuple[str, Row]]:

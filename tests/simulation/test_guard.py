@@ -103,12 +103,12 @@ def test_many_deletions_wait_until_the_records_leave_the_list() -> None:
     guard = MassDeletionGuard(100, 100)
     gone = {f"{number}": DeletionProof(START) for number in range(30)}
 
-    assert {} == guard.accept(gone)
+    assert {} == guard.release_if_few(gone)
     guard.defer()
     assert guard.refusal is not None
     assert "deletions_waiting" == guard.refusal.code
-    guard.withheld |= gone
-    assert gone == guard.release()
+    guard.held |= gone
+    assert gone == guard.release_all()
     assert guard.refusal is None
 
 

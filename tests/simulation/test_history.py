@@ -41,7 +41,7 @@ def a_clock_that_is_exact(patch: pytest.MonkeyPatch) -> None:
 
 def lists_that_show_all(patch: pytest.MonkeyPatch) -> None:
     """A detail completes what a list showed, whenever it says that it was changed."""
-    patch.setattr(Version, "is_before", lambda *_: False)
+    patch.setattr(Version, "is_outdated_by", lambda *_: False)
     whole = version.completed_version
 
     def completed(listed: Version, *rest: object) -> Version:
@@ -53,17 +53,17 @@ def lists_that_show_all(patch: pytest.MonkeyPatch) -> None:
 
 def rows_of_two_versions(patch: pytest.MonkeyPatch) -> None:
     """What lists do not show is put into a list's version as the last detail had it."""
-    whole = edits.HistoryEdits.add_listed
+    whole = edits.HistoryEdits.add_list_item
 
     def listed(self: edits.HistoryEdits, item: Resource, *rest: object) -> None:
         whole(self, item, *rest)  # type: ignore[arg-type]
         before = rest[-1]
         if item.id in self.begun and isinstance(before, edits.RecordState):
             begun, record = self.begun[item.id]
-            mixed = self.declaration.record({**before.shown, **record.raw})
+            mixed = self.declaration.record({**before.known_values, **record.raw})
             self.begun[item.id] = begun, mixed
 
-    patch.setattr(edits.HistoryEdits, "add_listed", listed)
+    patch.setattr(edits.HistoryEdits, "add_list_item", listed)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from connector.catalog import CATALOG
 from connector.ledger.ledger import Ledger
 from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
-from connector.pulls.workspace import compare_files, write_identity
+from connector.pulls.workspace import read_folder_identity, write_identity
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
@@ -166,7 +166,7 @@ def belongs_to(folder: Path, address: str) -> None:
     """Change the address in a copied data folder."""
     with Ledger(folder) as ledger:
         warehouse = Warehouse(folder)
-        found = compare_files(ledger, warehouse)
+        found = read_folder_identity(ledger, warehouse)
         assert found is not None
         write_identity(ledger, warehouse, replace(found, address=address))
 

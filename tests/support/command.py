@@ -13,7 +13,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from connector.cli import main
-from generate.json_fields import JSON_FIELDS, names
+from generate.json_fields import JSON_FIELDS, required_and_optional
 from tests.support.processes import start_python
 
 RUN = "from connector.cli import main; main(prog_name='connector')"
@@ -93,6 +93,6 @@ def start(
 
 def check_fields(command: str, option: str, found: Mapping[str, Any]) -> None:
     """Fail if a listed field is missing, or if a field is not listed."""
-    required, optional = names(JSON_FIELDS[command][option])
+    required, optional = required_and_optional(JSON_FIELDS[command][option])
 
     assert required <= found.keys() <= required | optional, f"{command} {option}"

@@ -156,7 +156,7 @@ def test_an_unreadable_success_fails_a_read_and_leaves_a_write_in_doubt(
     with pytest.raises(expected) as caught:
         READERS[api_request.operation](api_request, found)
 
-    assert 1 == str(caught.value).count(api_request.path_of)
+    assert 1 == str(caught.value).count(api_request.method_and_path)
 
 
 @pytest.mark.parametrize("data", [None, {}, {"title": "A"}])

@@ -80,12 +80,12 @@ def an_incomplete_look_is_believed(patch: pytest.MonkeyPatch) -> None:
 
 def other_rows_records_are_adopted(patch: pytest.MonkeyPatch) -> None:
     """A record that was found is not compared with other rows."""
-    patch.setattr(JournalWriter, "claimed_records", lambda *_: frozenset())
+    patch.setattr(JournalWriter, "records_of_others", lambda *_: frozenset())
 
 
 def rivals_are_not_asked(patch: pytest.MonkeyPatch) -> None:
     """A record is accepted, although another unconfirmed row may have created it."""
-    patch.setattr(JournalWriter, "open_creates", lambda *_: ())
+    patch.setattr(JournalWriter, "other_open_creates", lambda *_: ())
 
 
 def likeness_is_enough(patch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def files_are_strangers(patch: pytest.MonkeyPatch) -> None:
 
 def rows_are_strangers(patch: pytest.MonkeyPatch) -> None:
     """Equal rows of one file are all sent."""
-    patch.setattr(JournalWriter, "_end_answered_rows", lambda *_: None)
+    patch.setattr(JournalWriter, "_end_duplicate_rows", lambda *_: None)
 
 
 def rows_about_one_thing_go_at_once(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from connector.ledger.journal_records import RowKey, RowRecord
 from connector.ledger.ledger_schema import OPEN
-from connector.ledger.push_plan import fingerprint, from_json
+from connector.ledger.push_plan import fingerprint, task_from_json
 from connector.ledger.push_states import IN_DOUBT, TERMINAL, State
 from tests.simulation.harness import Broken
 from tests.simulation.push.pusher import MemoryLedger
@@ -145,7 +145,7 @@ class PushChecks:
             "SELECT task FROM push_rows WHERE batch = ? AND number = ?", (row.batch, row.number)
         ).fetchall()
         record = self.world.store.records(self.world.scenario.resource).get(row.record_id or "")
-        for name, value in from_json(text).afterwards.items():
+        for name, value in task_from_json(text).afterwards.items():
             if record is not None and record[name] != value:
                 raise Broken("report", f"row {row.number} is created without its {name}")
 
@@ -153,7 +153,7 @@ class PushChecks:
         rows = self.ledger.connection.execute(
             "SELECT batch, number, task FROM push_rows WHERE task IS NOT NULL"
         ).fetchall()
-        return {(batch, number): fingerprint(from_json(task)) for batch, number, task in rows}
+        return {(batch, number): fingerprint(task_from_json(task)) for batch, number, task in rows}
 
     def _effects(self, key: RowKey) -> list[Write]:
         return [w for w in self.world.log if w.key == key and w.committed_at is not None]

@@ -25,7 +25,7 @@ from connector.client.request import (
     build_update_request,
 )
 from connector.client.response import served_at
-from connector.client.response_parsing import error_of, read_written
+from connector.client.response_parsing import read_written, response_error
 from connector.errors import ConnectorError, Misused
 from connector.ledger.journal_records import Attempt, PendingRow, RowKey, Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
@@ -133,15 +133,15 @@ class PushProcess:
         self._may_die()
         self._drive(batch)
         self._may_die()
-        self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
+        self.journal.record_run_end(batch, "done", requests=self.sent, seconds=0.0)
         return batch
 
     def resume(self, batch: str) -> None:
         """Go on with a batch that was begun."""
         self.journal.mark_interrupted_rows()
-        self.journal.resume(batch)
+        self.journal.resume_batch(batch)
         self._drive(batch)
-        self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
+        self.journal.record_run_end(batch, "done", requests=self.sent, seconds=0.0)
 
     def settle(self) -> None:
         """Look once for each row that needs no decision of a user, as a pull does.
@@ -150,8 +150,8 @@ class PushProcess:
             ProcessKilled: The process died.
         """
         self.journal.mark_interrupted_rows()
-        for each in self.journal.in_doubt():
-            row = self.journal.row((each.batch, each.number))
+        for each in self.journal.unconfirmed_rows():
+            row = self.journal.row_with_task((each.batch, each.number))
             if row is None or row.status.state in FOR_A_PERSON:
                 continue
             steps, may_wait = self._steps(row), True
@@ -172,7 +172,7 @@ class PushProcess:
 
     def _drive(self, batch: str) -> None:
         left, rows = self.journal.count_pending(batch), self.journal.rows_to_push(batch)
-        order = RowQueue(rows, self.journal.open_subjects(), left.open)
+        order = RowQueue(rows, self.journal.open_rows_by_subject(), left.open)
         active: list[_RowProgress] = []
         parked: list[_RowProgress] = []
         for _ in range(STEPS_MAX):
@@ -197,7 +197,7 @@ class PushProcess:
 
     def _begin(self, order: RowQueue[PendingRow], active: list[_RowProgress]) -> None:
         while len(active) < self.world.scenario.connections:
-            match order.next():
+            match order.next_row():
                 case None:
                     return
                 case BlockedRow(row, by):
@@ -245,9 +245,9 @@ class PushProcess:
             case ReadOne(id):
                 answer = world.read(id)
             case ClaimedRecords(ids):
-                answer = self.journal.claimed_records(key, ids)
+                answer = self.journal.records_of_others(key, ids)
             case OpenCreates():
-                answer = self.journal.open_creates(key)
+                answer = self.journal.other_open_creates(key)
         return answer
 
     def _newest(self) -> Page[Resource] | UnreadableDetail:
@@ -292,7 +292,7 @@ class PushProcess:
         try:
             answer = self.world.send(course.row.key, course.attempt.number, request)
             if not 200 <= answer.status < 300:
-                raise error_of(request, answer)
+                raise response_error(request, answer)
             raw, _ = read_written(request, answer)
             return Accepted(resource.record(raw, served_at=served_at(answer)))
         except ConnectorError as error:

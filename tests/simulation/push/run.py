@@ -76,7 +76,7 @@ class PushPlay:
         if self.scenario.other_file:
             batches += self._busy(renumbered(self.plan, "digest-b"))
         if self.scenario.again:
-            self.terms = replace(self.terms, again=True)
+            self.terms = replace(self.terms, resend=True)
             batches += self._busy(self.plan)
         self.world.finish()
         batches = list(dict.fromkeys(batches))
@@ -124,7 +124,7 @@ class PushPlay:
     def _settle_by_hand(self) -> None:
         """A person decides on every row that is held."""
         process = self._pushing()
-        for row in process.journal.in_doubt():
+        for row in process.journal.unconfirmed_rows():
             key = (row.batch, row.number)
             match self.chance.pick(4):
                 case 0:
@@ -179,10 +179,10 @@ class PushPlay:
         """P6: the same file again sends nothing for a row that was applied or is open. Every few
         plays it is really sent; what is left planned tells as much.
         """
-        self.terms = replace(self.terms, again=False)
+        self.terms = replace(self.terms, resend=False)
         before = len(self.world.log)
         process = self._pushing()
-        known = process.journal.earlier_pushes(self.checks.fingerprints().values())
+        known = process.journal.find_earlier_rows(self.checks.fingerprints().values())
         if self._verdict.seed % REPLAYED == 0:
             batch = process.push(self.plan, self.terms, self.landed())
             written = {write.key for write in self.world.log[before:]}

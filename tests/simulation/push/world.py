@@ -218,7 +218,7 @@ class PushWorld(WorldClock):
             answer = self._commit(write)
         if fault in ("dropped", "applied", "late", "late far"):
             self.pass_time(DEADLINE_SECONDS)
-            raise InDoubt(request.path_of, "no whole answer in time")
+            raise InDoubt(request.method_and_path, "no whole answer in time")
         self.pass_time(0.02)
         if fault == "error":
             return self._answer(500, {"error": "server_error", "message": "Something went wrong."})

@@ -332,7 +332,10 @@ class Resource(Record):
             operations=frozenset(operations),
             fields=fields,
             rules=rules,
-            filters=_filters_of(fields) + filters,
+            filters=(
+                *(Filter(f.name, f.kind, f.values) for f in fields.values() if f.filterable),
+                *filters,
+            ),
             searchable=searchable,
             parent=parent,
             echoes=echoes,
@@ -352,10 +355,6 @@ def _check_field_names(resource: str, fields: Mapping[str, Field], *groups: Iter
     """Raise `UnknownName` if one of the groups contains a name that is no field of the resource."""
     for name in {name for group in groups for name in group} - fields.keys():
         raise UnknownName(f"field of {resource}", name, fields)
-
-
-def _filters_of(fields: Mapping[str, Field]) -> tuple[Filter, ...]:
-    return tuple(Filter(f.name, f.kind, f.values) for f in fields.values() if f.filterable)
 
 
 def _with_default_fields(subject: DataSubject, fields: Mapping[str, Field]) -> DataSubject:

@@ -100,14 +100,10 @@ def _format_month(value: date) -> str:
     return f"{value:%B %Y}"
 
 
-def _format_flag(value: bool) -> str:
-    return "yes" if value else "no"
-
-
 _FIGURES = (format_count, format_share, format_days)
 _BY_TYPE: Mapping[type, Callable[[Any], str]] = {
     str: str,
-    bool: _format_flag,
+    bool: lambda value: "yes" if value else "no",
     datetime: format_timestamp,
     date: format_day,
 }

@@ -39,7 +39,6 @@ from connector.spreadsheet.texts import (
     STORED,
     TextForm,
     clean_text,
-    is_plain_phone,
     phone_reader,
     read_code,
     read_exact_text,
@@ -241,20 +240,9 @@ def _string_reader(column: TargetColumn, options: CellOptions) -> CellReader:
     if column.field.format is not None:
         return _reader_from_text(FORMATS[column.field.format], column.keeps_digits, options)
     if column.is_phone:
-        return _reader_from_text(_phone_text_reader(options.region), True, options)
+        return _reader_from_text(phone_reader(options.region), True, options)
     typed = typed_text(column.keeps_digits, options.whole_numbers)
     return CellReader(read_code if column.keeps_digits else read_text, typed)
-
-
-def _phone_text_reader(region: str | None) -> ReadText:
-    read_phone = phone_reader(region)
-
-    def read(text: str) -> str:
-        if not is_plain_phone(text):
-            return str(read_phone(read_exact_text(text)))
-        return text if region is None else text.replace(" ", "")
-
-    return read
 
 
 def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:
@@ -364,7 +352,7 @@ def _read_bool(text: str) -> bool:
     """Return the boolean that a word such as "yes" or "nein" means. Raises `CellError`."""
     value = TRUTHS.get(normalized_words(text))
     if value is None:
-        raise _not_a_boolean_error()
+        raise CellError("not_true_or_false")
     return value
 
 
@@ -372,8 +360,4 @@ def _typed_bool(cell: Any) -> bool:
     """Return a boolean cell, or the boolean for 1 or 0. Raises `CellError` for other cells."""
     if isinstance(cell, bool | int | float) and cell in (0, 1):
         return bool(cell)
-    raise _not_a_boolean_error()
-
-
-def _not_a_boolean_error() -> CellError:
-    return CellError("not_true_or_false")
+    raise CellError("not_true_or_false")

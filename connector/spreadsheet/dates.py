@@ -130,11 +130,7 @@ class DateFormat:
         try:
             return datetime(int(parts["year"]), int(month), int(parts["day"]), hour, minute, second)
         except ValueError:
-            raise _no_such_date_error() from None
-
-
-def _no_such_date_error() -> CellError:
-    return CellError("no_such_date")
+            raise CellError("no_such_date") from None
 
 
 def _time_in_date_error(day: str) -> CellError:
@@ -225,7 +221,7 @@ def _existing_dates(
         except ValueError:
             continue
     if not dates:
-        raise _no_such_date_error()
+        raise CellError("no_such_date")
     try:
         return DateMeanings(dates, rest, is_short=is_short)
     except ValueError:
@@ -307,7 +303,7 @@ def date_reader(date_format: str | None, century: int | None = None) -> ReadText
             try:
                 day = _format_day(date.fromisoformat(day))
             except ValueError:
-                raise _no_such_date_error() from None
+                raise CellError("no_such_date") from None
             if rest and _MIDNIGHT(rest) is None:
                 raise _time_in_date_error(day)
             return day
@@ -380,7 +376,7 @@ def timestamp_reader(
             try:
                 moment = datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
             except ValueError:
-                raise _no_such_date_error() from None
+                raise CellError("no_such_date") from None
             return _format_utc(moment, zone)
         if _ISO_DATE(text) is not None:
             raise _time_missing_error(text)

@@ -6,6 +6,7 @@ xls file has at most 65,536 rows and is read whole.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -91,7 +92,7 @@ def find_xls(source: SourceFile, name: str | None) -> LegacySheet:
         content = file.read()
     try:
         book = xlrd.open_workbook(
-            file_contents=content, formatting_info=True, ragged_rows=True, logfile=_DiscardedLog()
+            file_contents=content, formatting_info=True, ragged_rows=True, logfile=io.StringIO()
         )
         sheets = {
             each.name: _read_xls_sheet(source, book, each)
@@ -125,16 +126,6 @@ def _choose_sheet(
         return [list(map(text_of, row)) for row in islice(sheets[name].values, LOOKED_AT)]
 
     return sheets[choose_sheet(source, filled, first_rows)]
-
-
-class _DiscardedLog:
-    """Log that discards the library's messages about a file."""
-
-    def write(self, text: str) -> None:
-        """Discard a text."""
-
-    def flush(self) -> None:
-        """Do nothing."""
 
 
 # -- Before 2007 -----------------------------------------------------------------------------------

@@ -196,7 +196,7 @@ def _check_unit(value: int | float, unit: str, is_percentage: bool) -> Any:
     Raises `CellError` for a number that is too large, or has a unit that the field does not accept.
     """
     if is_too_large(value):
-        raise _too_large_error()
+        raise CellError("too_large")
     if unit == "%":
         if not is_percentage:
             raise CellError("percent_sign")
@@ -246,17 +246,13 @@ _NUMBER_ALONE = "Enter the number alone."
 def _not_a_number_error(text: str) -> CellError:
     """Return the error for a text that is too long, scientific, a range, or no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
-        return _too_large_error()
+        return CellError("too_large")
     if _SCIENTIFIC(text) is not None:
         return CellError("scientific")
     if _RANGE(text) is not None:
         fix = "Enter one number, for example 45000."
         return CellError("not_a_number", "The value is a range.", fix=fix)
     return CellError("not_a_number")
-
-
-def _too_large_error() -> CellError:
-    return CellError("too_large")
 
 
 def typed_number(is_percentage: bool) -> ReadTyped:

@@ -150,13 +150,8 @@ def _parts_naming(path: Path, person: NamedPerson) -> Iterator[str]:
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if not _CELLS.fullmatch(name):
-                text = archive.read(name).decode("utf-8", "ignore")
-                if any(
-                    map(person.is_named_in, (html.unescape(each) for each in _split_markup(text)))
-                ):
+                markup = archive.read(name).decode("utf-8", "ignore")
+                # Attributes contain texts, and tags may divide a text.
+                texts = (html.unescape(each) for each in (markup, _TAG.sub("", markup)))
+                if any(map(person.is_named_in, texts)):
                     yield name
-
-
-def _split_markup(text: str) -> tuple[str, str]:
-    """Return the markup with its attributes, and the text without markup."""
-    return text, _TAG.sub("", text)

@@ -272,8 +272,6 @@ DUPLICATES = frozenset(("duplicate_in_file", "duplicate_in_warehouse"))
 UNSENT = frozenset(("invalid", "duplicate"))
 """Outcomes of rows that are not sent unchanged, but may be sent after a correction."""
 
-"""Codes of rows without an error of the user."""
-
 
 def problem_of(
     code: str,
@@ -377,8 +375,7 @@ class FileQuestion:
     choices: tuple[tuple[str, str], ...] = ()
 
 
-# -- Visible text of cells
-# ---------------------------------------------------------------------------
+# -- Visible text of cells -------------------------------------------------------------------------
 
 
 RECEIVED_CHARACTERS_MAX = 80

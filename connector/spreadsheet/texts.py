@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -59,10 +59,14 @@ _BEFORE = re.compile(
 _BEHIND = re.compile(r"(?:[^\W\d]|[\s.,;'\"()<>\[\]\u2013-])*").fullmatch
 
 
-def read_email(text: str) -> str:
-    """Return one email address, without `mailto:` and without a name around it."""
+def _read_email(text: str) -> str:
+    """Return one email address, without `mailto:` and without a name around it.
+
+    Raises `CellError`.
+    """
     if _PLAIN_EMAIL(text) is not None:
         return text
+    _refuse_invisible_characters(text)
     bare = _HAS_MAIL_WORD.sub(" ", without_text_marks(text))
     # A long text is no address, and searching it would take long.
     near: list[str] = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
@@ -122,27 +126,30 @@ def phone_reader(region: str | None) -> ReadText:
 
     With a region, numbers are read in E.164: 0161 555 0123 is +441615550123.
     """
-    return partial(_read_phone, region)
 
+    def read(text: str) -> str:
+        if _is_plain_phone(text):
+            return text if region is None else text.replace(" ", "")
+        marked = without_text_marks(read_exact_text(text))
+        tidy = _LABELS.sub("", " ".join(marked.split(" "))).strip()
+        if _NUMBER_OF_A_PROGRAM(tidy) is not None:
+            raise CellError(
+                "number_in_text",
+                "The value was written as a number by a program, so leading zeros and a plus sign"
+                " may be lost.",
+            )
+        parts = [part for part in _SEVERAL.split(tidy) if len(_DIGIT.findall(part)) >= _DIGITS_MIN]
+        if len(parts) > 1:
+            raise CellError(
+                "several_phones",
+                f"The cell contains {len(parts)} phone numbers, but only one is allowed.",
+                fix=f"Keep one number, for example {parts[0].strip()}",
+            )
+        if _PHONE(tidy) is None or not _is_possible_phone(tidy, region):
+            raise CellError("phone_format")
+        return tidy if region is None else _to_e164(tidy, region)
 
-def _read_phone(region: str | None, text: str) -> str:
-    tidy = _LABELS.sub("", " ".join(without_text_marks(text).split(" "))).strip()
-    if _NUMBER_OF_A_PROGRAM(tidy) is not None:
-        raise CellError(
-            "number_in_text",
-            "The value was written as a number by a program, so leading zeros and a plus sign may"
-            " be lost.",
-        )
-    parts = [part for part in _SEVERAL.split(tidy) if len(_DIGIT.findall(part)) >= _DIGITS_MIN]
-    if len(parts) > 1:
-        raise CellError(
-            "several_phones",
-            f"The cell contains {len(parts)} phone numbers, but only one is allowed.",
-            fix=f"Keep one number, for example {parts[0].strip()}",
-        )
-    if _PHONE(tidy) is None or not _is_possible_phone(tidy, region):
-        raise CellError("phone_format")
-    return tidy if region is None else _to_e164(tidy, region)
+    return read
 
 
 def _to_e164(text: str, region: str) -> str:
@@ -167,7 +174,7 @@ def _possible_lengths(country: str) -> frozenset[int]:
     return frozenset(described.possible_length if described is not None else ())
 
 
-def is_plain_phone(text: str) -> bool:
+def _is_plain_phone(text: str) -> bool:
     """Return True if it is a plain number with country code and a possible length.
 
     The library takes forty times as long and is only called if this returns False.
@@ -217,26 +224,22 @@ _DIGITS_SAFE = 15
 
 
 def read_text(text: str) -> str | ValueWithNotes:
-    """Return any text unchanged."""
-    if may_be_cut(text):
-        return with_note(_read_text(text), "maybe_cut", _cut_warning(text))
-    return _read_text(text)
+    """Return the text unchanged, with a warning if it may have been cut.
 
-
-def _read_text(text: str) -> str:
-    if text.isprintable() and text[0] != "#" and _SCIENTIFIC(text) is None:
-        return text
-    _refuse_shortened_number(text)
-    if "\u202d" in text or "\u202e" in text:
-        # Text after such a mark is displayed in another order than it is sent.
-        _refuse_invisible_characters(text)
-    for character in text:
-        if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
-            raise CellError(
-                "control_character",
-                f"The cell contains an invalid character: {character_name(character)}.",
-            )
-    return text
+    Raises `CellError` for shortened numbers, and for control characters and marks that deceive.
+    """
+    if not text.isprintable() or text[0] == "#" or _SCIENTIFIC(text) is not None:
+        _refuse_shortened_number(text)
+        if "\u202d" in text or "\u202e" in text:
+            # Text after such a mark is displayed in another order than it is sent.
+            _refuse_invisible_characters(text)
+        for character in text:
+            if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
+                raise CellError(
+                    "control_character",
+                    f"The cell contains an invalid character: {character_name(character)}.",
+                )
+    return with_note(text, "maybe_cut", _cut_warning(text)) if may_be_cut(text) else text
 
 
 def read_exact_text(text: str) -> str:
@@ -400,11 +403,6 @@ def _cut_warning(text: str) -> str:
     end = next((each for each in _CUT_ENDS if text.endswith(each)), None)
     reason = f'ends in "{end}"' if end else f"has exactly {len(text):,} characters"
     return f"The text {reason} and may be cut off."
-
-
-def _read_email(text: str) -> str:
-    _refuse_invisible_characters(text)
-    return read_email(text)
 
 
 def _read_url(text: str) -> str | ValueWithNotes:

@@ -63,8 +63,10 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
         if isinstance(done, ConnectorError):
             terminal.warn(f"{account.title}: {explain(done)}")
             status = max(status, done.exit_status)
-            if sends and account.for_alerts is not None:
-                checks.append(check_alerts(account.for_alerts, command_error=account.error))
+            if sends and account.settings_for_alerts is not None:
+                checks.append(
+                    check_alerts(account.settings_for_alerts, command_error=account.error)
+                )
         elif isinstance(done, list):
             trials += done
         elif isinstance(done, AlertCheck):

@@ -434,7 +434,7 @@ def publish(
         settings = replace(settings, publish_personal=Setting(personal, "--personal"))
     if without:
         rule = RULES["publish_without"]
-        names = RawValue("publish_without", ",".join(without), "--without", rule).read()
+        names = RawValue("publish_without", ",".join(without), "--without", rule).parse()
         settings = replace(settings, publish_without=Setting(names, "--without"))
     # Raises before anything is built if values are to be hashed and no key is set.
     settings.hash_key()

@@ -21,11 +21,11 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_cost
-from connector.errors import ConnectorError, Misused, closed, count_noun
+from connector.errors import ConnectorError, Misused, count_noun, end_sentence
 from connector.errors_api import Stopped
 from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.quota import MonthUse
-from connector.log import shortened
+from connector.log import shorten_name
 from connector.operations.findings import ALERTS
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
@@ -44,7 +44,12 @@ from connector.pulls.outcome import (
 )
 from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull as run_pull
-from connector.settings.model import ENVIRONMENT, ConfiguredAccount, Settings, refuse_one_for_all
+from connector.settings.model import (
+    ENVIRONMENT,
+    ConfiguredAccount,
+    Settings,
+    refuse_shared_credentials,
+)
 from connector.warehouse.landing import SUPPRESSED
 from connector.warehouse.warehouse import Warehouse
 
@@ -192,7 +197,7 @@ def _pull_and_print(
             from connector.pushes.batch import settle  # noqa: PLC0415 # only after a push
 
             if settled := asyncio.run(settle(settings, budget=left)):
-                session.terminal.say(closed(settled))
+                session.terminal.say(end_sentence(settled))
     return report.exit_status
 
 
@@ -325,7 +330,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
     accounts = sorted(session.accounts(is_for_all=True), key=_least_recent_verification)
     for each in accounts:
         if each.settings is not None:
-            refuse_one_for_all(each.settings)
+            refuse_shared_credentials(each.settings)
     running: set[subprocess.Popen[str]] = set()
     pulls: dict[str, dict[str, Any]] = {}
     progress = session.terminal.progress("pull", len(accounts))
@@ -361,7 +366,7 @@ def _least_recent_verification(account: ConfiguredAccount) -> datetime:
     moments: list[datetime] = []
     # The account's own pull reports the error.
     with suppress(ConnectorError):
-        warehouse = Warehouse(account.required().folder)
+        warehouse = Warehouse(account.require_settings().folder)
         states = warehouse.status() if warehouse.exists else ()
         moments = [each.proven_at for each in states if each.proven_at is not None]
     return min(moments, default=datetime.min.replace(tzinfo=UTC))
@@ -544,7 +549,7 @@ def _difference_lines(each: StreamComparison) -> Iterator[str]:
     if len(each.stale) > DIFFERENCES_SHOWN_MAX:
         yield f"and {len(each.stale) - DIFFERENCES_SHOWN_MAX:,} more records that differ"
     for id, reason in list(each.unread.items())[:DIFFERENCES_SHOWN_MAX]:
-        yield f"{shortened(id)} could not be read: {reason}"
+        yield f"{shorten_name(id)} could not be read: {reason}"
     if len(each.unread) > DIFFERENCES_SHOWN_MAX:
         yield (
             f"and {len(each.unread) - DIFFERENCES_SHOWN_MAX:,} more records that could not be read"

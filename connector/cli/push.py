@@ -14,7 +14,7 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
-from connector.errors import EncodingUnknown, Misused, closed, count_noun
+from connector.errors import EncodingUnknown, Misused, count_noun, end_sentence
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import ADD_COLUMNS, Preview, PushFile
 from connector.pushes.dry_run import template as write_template
@@ -344,11 +344,11 @@ def _print_groups(
         problem = group.problem
         where = f"{problem.column}, " if problem.column else ""
         for line in group.lines:
-            terminal.say(f"  {where}{closed(line)}")
+            terminal.say(f"  {where}{end_sentence(line)}")
         if problem.allowed:
             terminal.say(f"    Allowed: {problem.allowed}.")
         hints = (group.fix, _HINTS.get(problem.code))
-        if advice := " ".join(closed(each) for each in hints if each):
+        if advice := " ".join(end_sentence(each) for each in hints if each):
             terminal.say(f"    {advice}")
     if len(shown) > SHOWN_MAX:
         more = count_noun(len(shown) - SHOWN_MAX, "more kind")

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from connector.atomic_files import wide
+from connector.atomic_files import find_wide_permissions
 from connector.cli.stopping import describe_interrupt
 from connector.cli.terminal import ProgressMeter, Terminal
 from connector.errors import ConnectorError, Misused, count_noun
-from connector.log import Masked
+from connector.log import MaskingFormatter
 from connector.settings.model import (
     ConfiguredAccount,
     Settings,
@@ -66,7 +66,7 @@ class Session:
         """
         for each in self.accounts(is_for_all=is_for_all):
             try:
-                yield each, do(each.required())
+                yield each, do(each.require_settings())
             except ConnectorError as error:
                 if not is_for_all:
                     raise
@@ -182,15 +182,15 @@ def _load_settings(
 ) -> Settings:
     """Read the settings, print their warnings, and show the log if requested."""
     settings = require_account(load_settings({"account": account}), creates=creates)
-    terminal.form, terminal.name_places = settings.log.value, settings.name_places
+    terminal.form, terminal.name_places = settings.log.value, settings.replace_variables_by_origins
     terminal.fields["account"] = settings.account.value
     for warning in settings.warnings:
         terminal.warn(warning)
-    for open_to_others in islice(wide(settings.folder), 1):
+    for open_to_others in islice(find_wide_permissions(settings.folder), 1):
         terminal.warn(f"{open_to_others}. {open_to_others.action} 'connector doctor' shows all.")
     if is_debug:
         show_log(terminal, *settings.secrets())
-        for name, value, origin in settings.rows():
+        for name, value, origin in settings.display_rows():
             _LOGGER.debug(
                 f"setting {name} is {value!r}, from {origin}", extra={"event": "setting_read"}
             )
@@ -249,7 +249,7 @@ def show_log(terminal: Terminal, *secrets: str) -> None:
     Logs of libraries are not shown: they contain URLs with search terms.
     """
     handler = _TerminalHandler(terminal)
-    handler.setFormatter(Masked(secrets, terminal.form))
+    handler.setFormatter(MaskingFormatter(secrets, terminal.form))
     logger = logging.getLogger("connector")
     logger.handlers = [handler]
     logger.setLevel(logging.DEBUG)

@@ -25,7 +25,7 @@ from connector.pulls.outcome import explain, explain_together
 from connector.pulls.workspace import check_files
 from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import ConfiguredAccount, Settings
-from connector.settings.values import Age, read_age
+from connector.settings.values import Age, parse_age
 from connector.warehouse.runs import (
     LakehouseAttempt,
     Publication,
@@ -160,7 +160,7 @@ class AccountStatus:
 
 def _parse_age(text: str) -> Age:
     try:
-        return read_age(text)
+        return parse_age(text)
     except ValueError as error:
         raise click.BadParameter(f"{text!r} is not {error}") from None
 
@@ -573,9 +573,9 @@ def _print_health(session: Session, max_age: Age | None, *, is_for_all: bool) ->
 def _problems(account: ConfiguredAccount, now: datetime, max_age: Age | None) -> Iterator[str]:
     """Yield the problems of an account, each as sentences."""
     try:
-        line = AccountSummary.read(account.required(), now, max_age)
-        check_files(account.required())
-        missing = _missing_receipts(account.required())
+        line = AccountSummary.read(account.require_settings(), now, max_age)
+        check_files(account.require_settings())
+        missing = _missing_receipts(account.require_settings())
     except ConnectorError as error:
         yield explain(error)
         return

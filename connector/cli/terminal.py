@@ -13,9 +13,9 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from connector.errors import ConnectorError, closed
+from connector.errors import ConnectorError, end_sentence
 from connector.errors_api import Stopped
-from connector.log import UNSAFE, Form, as_line, neutralise
+from connector.log import UNSAFE, Form, escape_control_characters, json_log_line
 
 if TYPE_CHECKING:
     # rich is imported where it is used, because most calls print plain text.
@@ -60,19 +60,21 @@ class ProgressMeter:
     def __init__(self, progress: Progress | None, doing: str, total: int | None) -> None:
         self._progress = progress
         if progress is not None:
-            self._task = progress.add_task(neutralise(doing), total=total)
+            self._task = progress.add_task(escape_control_characters(doing), total=total)
 
     def begin(self, doing: str, total: int | None = None) -> None:
         """Start a phase with the bar at 0."""
         if self._progress is not None:
-            self._progress.reset(self._task, total=total, description=neutralise(doing))
+            self._progress.reset(
+                self._task, total=total, description=escape_control_characters(doing)
+            )
 
     def update(
         self, doing: str | None = None, *, total: int | None = None, steps: int | None = None
     ) -> None:
         """Show the current step and the total number of steps, and advance by `steps`."""
         if self._progress is not None:
-            description = None if doing is None else neutralise(doing)
+            description = None if doing is None else escape_control_characters(doing)
             self._progress.update(self._task, description=description, total=total, advance=steps)
 
 
@@ -146,7 +148,7 @@ class Terminal:
         """
         if self.is_json or self.is_quiet:
             return
-        cells = [[neutralise(_cell_text(value)) for value in row] for row in rows]
+        cells = [[escape_control_characters(_cell_text(value)) for value in row] for row in rows]
         if self._has_rich_tables:
             self._draw_table(columns, cells)
         else:
@@ -180,7 +182,7 @@ class Terminal:
     def print_line(self, text: str = "") -> None:
         """Print one line of data on standard output; with `is_json` print nothing."""
         if not (self.is_json or self.is_quiet):
-            self._write(self._out, f"{neutralise(text)}\n")
+            self._write(self._out, f"{escape_control_characters(text)}\n")
 
     # -- Standard error ----------------------------------------------------------------------------
 
@@ -192,11 +194,11 @@ class Terminal:
         if self.form == "json":
             self._write_json_line("info", text, **more)
         else:
-            self._write(self._err, f"{neutralise(text)}\n")
+            self._write(self._err, f"{escape_control_characters(text)}\n")
 
     def warn(self, text: str, **more: object) -> None:
         """Print one line of warning on standard error, with a full stop at its end."""
-        text = closed(self.name_places(text))
+        text = end_sentence(self.name_places(text))
         if self.form == "json":
             self._write_json_line("warning", text, **more)
         else:
@@ -205,16 +207,16 @@ class Terminal:
     def print_child_line(self, account: str, line: str) -> None:
         """Print a line that the process of an account printed on standard error."""
         if self.form != "json":
-            self._write(self._err, f"{account}: {neutralise(line)}\n")
+            self._write(self._err, f"{account}: {escape_control_characters(line)}\n")
         elif line.startswith("{"):
-            self._write(self._err, f"{neutralise(line)}\n")
+            self._write(self._err, f"{escape_control_characters(line)}\n")
         else:
             self._write_json_line("error", line, account=account)
 
     def print_log_record(self, text: str) -> None:
         """Print a formatted log record."""
         for line in (text,) if self.form == "json" else text.splitlines():
-            self._write(self._err, f"{neutralise(line)}\n")
+            self._write(self._err, f"{escape_control_characters(line)}\n")
 
     def print_failure(self, error: ConnectorError) -> int:
         """Print the error and its action, and return its exit status.
@@ -230,7 +232,7 @@ class Terminal:
             self._write_json_line("error", str(error), **values)
         else:
             self._write_styled_line("Error:", "red", f"{error} [{error.code}]")
-            self._write(self._err, f"  {neutralise(action)}\n")
+            self._write(self._err, f"  {escape_control_characters(action)}\n")
         return error.exit_status
 
     def print_errors(
@@ -277,16 +279,16 @@ class Terminal:
             yield ProgressMeter(bars, doing, total)
 
     def _write_json_line(self, level: str, text: str, **more: object) -> None:
-        line = as_line(level, "connector.cli", text, self.fields | more, datetime.now(UTC))
+        line = json_log_line(level, "connector.cli", text, self.fields | more, datetime.now(UTC))
         self._write(self._err, f"{line}\n")
 
     def _write_styled_line(self, mark: str, style: str, text: str) -> None:
         if not self.has_watcher:
-            self._write(self._err, f"{mark} {neutralise(text)}\n")
+            self._write(self._err, f"{mark} {escape_control_characters(text)}\n")
             return
         from rich.text import Text  # noqa: PLC0415
 
-        line = Text.assemble((mark, style), " ", neutralise(text))
+        line = Text.assemble((mark, style), " ", escape_control_characters(text))
         self._create_console(self._err).print(line, soft_wrap=True)
 
     @staticmethod

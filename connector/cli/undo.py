@@ -12,7 +12,7 @@ from connector.cli import options
 from connector.cli.push import CHANGE_MARGIN, OUTCOMES, print_counts
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
-from connector.errors import Misused, closed, count_noun
+from connector.errors import Misused, count_noun, end_sentence
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
 from connector.pushes.batch import BatchReport, Decision, DeclaredRecord
@@ -237,7 +237,7 @@ def _print_unconfirmed(terminal: Terminal, settings: Settings) -> int:
     terminal.print_table(IN_DOUBT_HEADINGS, rows)
     for each in held:
         for problem in each.problems:
-            terminal.say(f"{each.batch}, row {each.number}: {closed(problem.message)}")
+            terminal.say(f"{each.batch}, row {each.number}: {end_sentence(problem.message)}")
     terminal.say(f"{count_noun(len(held), 'row')} unconfirmed.")
     return 3 if held else 0
 

@@ -59,8 +59,8 @@ from connector.errors_api import (
     Unreachable,
     UnreadableAnswer,
 )
-from connector.settings.credentials import read_key
-from connector.settings.values import read_address
+from connector.settings.credentials import parse_key
+from connector.settings.values import parse_address
 
 # -- Endpoint -------------------------------------------------------------------------------------
 # Operations of a resource: list, get, create, update, delete, convert.
@@ -576,13 +576,13 @@ def _format_unix_time(moment: float | None) -> str | None:
 
 def _validate_address(base_url: str) -> str:
     try:
-        return read_address(base_url)
+        return parse_address(base_url)
     except ValueError as error:
         raise SettingsError(f"the base address must be {error}") from None
 
 
 def _validate_key(secret: SecretStr) -> SecretStr:
     try:
-        return SecretStr(read_key(secret.get_secret_value()))
+        return SecretStr(parse_key(secret.get_secret_value()))
     except ValueError as error:
         raise SettingsError(f"the API key {error}") from None

@@ -33,7 +33,7 @@ from connector.errors_api import (
     Unreachable,
     UnreadableAnswer,
 )
-from connector.log import MASK, forms
+from connector.log import MASK, encoded_forms
 
 # -- Transport ------------------------------------------------------------------------------------
 # Transport over aiohttp, for a third of the processor time of httpx, with the errors of httpx.
@@ -347,7 +347,7 @@ class _Bearer:
 
     def mask(self, text: str) -> str:
         """Remove the key from the text in all of its forms."""
-        for form in forms(self._key.get_secret_value()):
+        for form in encoded_forms(self._key.get_secret_value()):
             text = text.replace(form, MASK)
         return text
 

@@ -16,7 +16,7 @@ from typing import Any
 from connector.catalog.field import MARK, is_redacted
 from connector.client.rate_limiter import RateHeaders
 from connector.errors import Misused
-from connector.log import shortened
+from connector.log import shorten_name
 
 _NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
 
@@ -203,7 +203,7 @@ class _UnusableNumber:
 
 
 def _mark_unusable(text: str, unusable: list[_UnusableNumber]) -> Any:
-    unusable.append(_UnusableNumber(shortened(text)))
+    unusable.append(_UnusableNumber(shorten_name(text)))
     return unusable[-1]
 
 
@@ -220,11 +220,11 @@ def _describe_unusable(number: _UnusableNumber, document: Any) -> str:
         for value, name, id in level:
             if value is number:
                 in_field = "" if name is None else f" in {name!r}"
-                of_record = f" of the record {shortened(id)}" if isinstance(id, str) else ""
+                of_record = f" of the record {shorten_name(id)}" if isinstance(id, str) else ""
                 return f"the number {number.text}{in_field}{of_record}, which no column can hold"
             if isinstance(value, dict):
                 inner = value.get("id", id)
-                below += ((each, shortened(key), inner) for key, each in value.items())
+                below += ((each, shorten_name(key), inner) for key, each in value.items())
             elif isinstance(value, list):
                 below += ((each, name, id) for each in value)
         level = below

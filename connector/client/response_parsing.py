@@ -36,7 +36,7 @@ from connector.errors_api import (
     UnreadableAnswer,
     ValidationFailed,
 )
-from connector.log import neutralise
+from connector.log import escape_control_characters
 
 WORDS_CHARACTERS_MAX = 500
 """Characters that are kept of one message of the API."""
@@ -84,7 +84,7 @@ def message_text(value: Any) -> str:
     Control characters are made visible, since it goes to terminals, logs, reports and Dagster.
     """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return neutralise(text[:WORDS_CHARACTERS_MAX])
+    return escape_control_characters(text[:WORDS_CHARACTERS_MAX])
 
 
 def _status_error(

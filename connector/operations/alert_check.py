@@ -135,7 +135,8 @@ def due_alerts(
     """Return the alerts that a check would send now. Writes and sends nothing."""
     before = tuple(before)
     sight = {
-        subject: found and replace(found, action=settings.name_places(found.action))
+        subject: found
+        and replace(found, action=settings.replace_variables_by_origins(found.action))
         for subject, found in find_problems(
             read_snapshot(settings, now, before, jobs, command_error)
         ).items()
@@ -239,7 +240,7 @@ def _send_without_ledger(
     if mark.exists():
         return
     trouble = file_problem(error)
-    trouble = replace(trouble, action=settings.name_places(trouble.action))
+    trouble = replace(trouble, action=settings.replace_variables_by_origins(trouble.action))
     alerts = decide_alerts((), {Subject(UNUSABLE): trouble}, moment, settings.alert_kinds.value)
     for message, _ in due_messages(alerts, settings.account.value):
         for sink in sinks:

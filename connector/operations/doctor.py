@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from connector.atomic_files import wide
+from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Page, Resource
 from connector.client.client import Client, Limits, RecordEndpoint
@@ -186,7 +186,7 @@ async def diagnose(
             requests = tally.requests
             if meter is not None:
                 await meter.return_unused()
-    return Examination(tuple(settings.rows()), tuple(checks), requests)
+    return Examination(tuple(settings.display_rows()), tuple(checks), requests)
 
 
 def check_upkeep(
@@ -413,7 +413,7 @@ def _check_disk_space(settings: Settings) -> CheckOutcome:
 
 def _check_permissions(settings: Settings) -> CheckOutcome:
     """Check that others cannot open the account's files or the files of its secrets."""
-    found = list(wide(settings.folder))
+    found = list(find_wide_permissions(settings.folder))
     keys = [each for each in settings.warnings if OPEN_TO_OTHERS in each]
     if keys:
         others = f"; {count_noun(len(found), 'other file')}" if found else ""
@@ -571,7 +571,7 @@ async def _check_api(
     """
     connection = settings.connection()
     address, key = connection.base_url, connection.api_key
-    route = connection.route()
+    route = connection.client_options()
     client = Client(address, key, limits=_LIMITS, observer=tally, meter=meter, **route)
     scopes: list[DoctorCheck] = []
     skew: float | None = None

@@ -20,8 +20,8 @@ from connector.errors import (
     UnknownName,
     WarehouseBusy,
     WarehouseError,
-    closed,
     count_noun,
+    end_sentence,
 )
 from connector.errors_api import TryAgain
 from connector.ledger.alert_states import AlertRecord
@@ -241,7 +241,7 @@ def remove_api_text(message: str | None) -> tuple[str, str]:
     is_word = sentence.partition(" ")[0].isalpha()
     sentence = f"{sentence[:1].upper()}{sentence[1:]}" if is_word else sentence
     return (
-        sentence if sentence.endswith(("?", "!")) else closed(sentence)
+        sentence if sentence.endswith(("?", "!")) else end_sentence(sentence)
     ) if sentence else "", status
 
 

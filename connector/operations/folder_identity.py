@@ -18,17 +18,17 @@ from connector.errors import (
     Misused,
     SettingsError,
     WarehouseError,
+    convert_file_errors,
     count_noun,
-    naming_file_errors,
 )
 from connector.ledger.erasures import Backups, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.sqlite_file import check_ledger
-from connector.log import stamped
+from connector.log import compact_timestamp
 from connector.pulls.workspace import find_first_existing, read_folder_identity, write_identity
 from connector.settings.layers import ASIDE, CONFIG_NAME
 from connector.settings.model import ConfiguredAccount, Settings
-from connector.settings.values import read_address
+from connector.settings.values import parse_address
 from connector.warehouse import state
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.runs import read_quota
@@ -108,9 +108,11 @@ def _move_ledger_aside(folder: Path, now: datetime) -> Path | None:
     if not here:
         return None
     numbers = iter(range(1, 1_000))
-    place = next(p for n in numbers if not (p := folder / f"{ASIDE}{stamped(now)}-{n}").exists())
+    place = next(
+        p for n in numbers if not (p := folder / f"{ASIDE}{compact_timestamp(now)}-{n}").exists()
+    )
     make_folder(place)
-    with naming_file_errors(place):
+    with convert_file_errors(place):
         for each in here:
             each.rename(place / each.name)
         sync_folder(folder)
@@ -159,7 +161,7 @@ async def confirm_move(
     """
     connection, warehouse = settings.connection(), Warehouse(settings.folder)
     try:
-        named = read_address(address)
+        named = parse_address(address)
     except ValueError as error:
         raise Misused(f"--moved-to is {address!r}: it must be {error}") from None
     if named != connection.base_url:
@@ -172,7 +174,7 @@ async def confirm_move(
         if identity is None or identity.address == named:
             return f"nothing was changed: {settings.folder} already belongs to {named}"
         known = warehouse.read(state.read_oldest_keys, KNOWN_IDS) if warehouse.exists else ()
-        client = connect(named, connection.api_key, **connection.route())
+        client = connect(named, connection.api_key, **connection.client_options())
         async with client:
             found = await find_first_existing(client, known)
         if known and found is None:

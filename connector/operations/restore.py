@@ -22,7 +22,7 @@ from connector.errors import (
     LedgerError,
     Misused,
     NotAWarehouse,
-    naming,
+    file_error,
 )
 from connector.ledger.erasures import Backups, Erasures, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
@@ -36,7 +36,7 @@ from connector.ledger.sqlite_file import (
     includes_copy,
     includes_pushes_and_erasures,
 )
-from connector.log import new_id, stamped
+from connector.log import compact_timestamp, new_id
 from connector.operations.backup_file import Manifest, read_manifest, unpack
 from connector.privacy.erase import erase_all, hold_pull_and_push_leases
 from connector.privacy.person_locations import find_returned_people
@@ -330,7 +330,7 @@ class FileSwap:
     """Exchange of files: unpacked files move to the account's folder, existing files aside."""
 
     def __init__(self, folder: Path, staging: Path, at: datetime) -> None:
-        self._folder, self._staging, self._stamp = folder, staging, stamped(at)
+        self._folder, self._staging, self._stamp = folder, staging, compact_timestamp(at)
         self.aside: Path | None = None
 
     def swap(self, *, keeps_ledger: bool) -> tuple[Path, ...]:
@@ -357,7 +357,7 @@ class FileSwap:
             waiting = self._restore_inbox()
             sync_folder(self._folder)
         except OSError as error:
-            raise naming(self._folder, error) from error
+            raise file_error(self._folder, error) from error
         return waiting
 
     def _replace_file(self, name: str, *endings: str) -> None:

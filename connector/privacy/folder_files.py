@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from connector.errors import SpreadsheetError, naming_file_errors
+from connector.errors import SpreadsheetError, convert_file_errors
 from connector.ledger.ledger import LEDGER_FILE
 from connector.ledger.person import KEY_FILE, Mention, Person
 from connector.privacy.receipt import PersonPlace
@@ -120,7 +120,7 @@ def remove_from_files(found: FileMatches, person: Person) -> None:
         if path not in found.workbooks:
             remove_rows(path, person)
     for path in (*found.workbooks, *found.logs):
-        with naming_file_errors(path):
+        with convert_file_errors(path):
             path.unlink(missing_ok=True)
 
 
@@ -157,7 +157,7 @@ def _search_other_file(path: Path, person: Person, found: FileMatches) -> None:
 
 def _is_compressed(path: Path) -> bool:
     """Return True if the file begins like a compressed, PDF, Parquet or Office file."""
-    with naming_file_errors(path), path.open("rb") as file:
+    with convert_file_errors(path), path.open("rb") as file:
         return file.read(4).startswith(_COMPRESSED_STARTS)
 
 
@@ -178,7 +178,7 @@ def _log_may_name_person(path: Path, person: Person) -> bool:
 
 
 def _read_bytes(path: Path) -> bytes:
-    with naming_file_errors(path):
+    with convert_file_errors(path):
         return path.read_bytes()
 
 
@@ -187,7 +187,7 @@ def _searchable_files(folder: Path, root: Path, not_searched: list[Path]) -> Ite
 
     Links and folders of other accounts are added to `not_searched`.
     """
-    with naming_file_errors(folder):
+    with convert_file_errors(folder):
         entries = sorted(folder.iterdir())
     for path in entries:
         if path.is_symlink():

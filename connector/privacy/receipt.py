@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from connector.atomic_files import replacing
-from connector.errors import count_noun, naming_file_errors
+from connector.atomic_files import write_atomically
+from connector.errors import convert_file_errors, count_noun
 from connector.ledger.person import Mention, key_fingerprint, read_or_create_key
 from connector.ledger.receipts import ListedHash, MissingReceipt
 from connector.settings.layers import RECEIPTS_FOLDER
@@ -236,10 +236,10 @@ def write_receipt(receipt: Receipt, folder: Path) -> Path:
     place = folder / RECEIPTS_FOLDER
     shown = json.dumps(receipt.as_json(), ensure_ascii=False, indent=2)
     texts = {"json": f"{shown}\n", "txt": receipt.as_text()}
-    with naming_file_errors(place):
+    with convert_file_errors(place):
         place.mkdir(mode=0o700, exist_ok=True)
         for ending, text in texts.items():
-            with replacing(place / f"{receipt.erasure}.{ending}") as file:
+            with write_atomically(place / f"{receipt.erasure}.{ending}") as file:
                 file.write(text.encode())
     return place / f"{receipt.erasure}.txt"
 

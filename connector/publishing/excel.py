@@ -22,7 +22,7 @@ from openpyxl.utils import get_column_letter
 from openpyxl.utils.datetime import to_excel
 from openpyxl.worksheet.worksheet import Worksheet
 
-from connector.atomic_files import replacing
+from connector.atomic_files import write_atomically
 from connector.errors import Misused, NothingPublished, UnknownName
 from connector.spreadsheet.texts import is_hazard
 from connector.spreadsheet.workbook_writer import (
@@ -95,7 +95,7 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
         sources = [_SourceTable(connection, each, known) for each in dict.fromkeys(tables)]
         names = _sheet_names([each.table for each in sources])
         book = _WorkbookWriter(list(zip(names, sources, strict=True)))
-        with convert_errors(path), replacing(path) as written:
+        with convert_errors(path), write_atomically(path) as written:
             book.write(written)
     return tuple(
         Sheet(each.table, name, each.rows, each.shortened)

@@ -32,7 +32,7 @@ from connector.publishing.project import (
     project_files,
     shipped_folder,
 )
-from connector.settings.layers import SEEDS_FOLDER, refuse
+from connector.settings.layers import SEEDS_FOLDER, raise_invalid_value
 from connector.settings.model import Settings
 from connector.version import program_version
 from connector.warehouse.duckdb_file import convert_errors, hold_lock, transaction
@@ -226,7 +226,7 @@ def load_account_project(settings: Settings) -> Project:
 
     seeds, own = settings.folder / SEEDS_FOLDER, settings.models_folder
     if own.value is not None and not own.value.is_dir():
-        refuse("models_folder", own.value, "a folder that exists", own.origin)
+        raise_invalid_value("models_folder", own.value, "a folder that exists", own.origin)
     return load_project(
         seeds=seeds if seeds.is_dir() else None,
         own=OwnModels(own.value, settings.models_schema.value) if own.value else None,

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import duckdb
 
-from connector.atomic_files import replacing
-from connector.errors import MartsMissing, ModelError, UnknownName, naming
-from connector.log import neutralise
+from connector.atomic_files import write_atomically
+from connector.errors import MartsMissing, ModelError, UnknownName, file_error
+from connector.log import escape_control_characters
 from connector.publishing.project import Project, Seed, convert_sql_errors, shipped_folder
 from connector.warehouse.duckdb_file import make_folder, quoted
 from connector.warehouse.published_file import open_read_only
@@ -229,16 +229,18 @@ def _write_copy(folder: Path, seed: Seed, missing: Collection[str]) -> SeedCopy:
     read = read_seed_rows(seed)
     # Rows that wait to be filled in need not be written twice.
     named = {cells[0] for _, cells in read.rows}
-    left_out = tuple(v for v in missing if v.startswith(_FORMULA) or v != neutralise(v))
+    left_out = tuple(
+        v for v in missing if v.startswith(_FORMULA) or v != escape_control_characters(v)
+    )
     appended = tuple(value for value in missing if value not in named and value not in left_out)
     try:
         held = seed.path.read_bytes()
         if appended or is_new:
             # Atomically, because the user's work must not be lost.
-            with replacing(path) as file:
+            with write_atomically(path) as file:
                 file.write(held + _new_rows(held, seed, appended, read.delimiter))
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
     return SeedCopy(path, is_new, appended, left_out)
 
 

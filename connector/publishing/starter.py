@@ -13,8 +13,8 @@ from pathlib import Path
 import duckdb
 import yaml
 
-from connector.atomic_files import replacing
-from connector.errors import naming
+from connector.atomic_files import write_atomically
+from connector.errors import file_error
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.published_file import open_read_only
 
@@ -183,10 +183,10 @@ def write_dbt_project(folder: Path, published: Path, own_schema: str) -> Written
     with open_read_only(published) as connection:
         text = _SOURCES_HEAD + _sources_yaml(connection, (*_DBT_SCHEMAS, own_schema))
     try:
-        with replacing(sources) as out:
+        with write_atomically(sources) as out:
             out.write(text.encode())
     except OSError as error:
-        raise naming(sources, error) from error
+        raise file_error(sources, error) from error
     return WrittenFiles(folder, (*written.written, sources), written.kept)
 
 
@@ -241,9 +241,9 @@ def _write_missing_files(folder: Path, files: Mapping[str, str]) -> WrittenFiles
             kept.append(path)
             continue
         try:
-            with replacing(path) as file:
+            with write_atomically(path) as file:
                 file.write(text.encode())
         except OSError as error:
-            raise naming(path, error) from error
+            raise file_error(path, error) from error
         written.append(path)
     return WrittenFiles(folder, tuple(written), tuple(kept))

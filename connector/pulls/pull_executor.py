@@ -26,7 +26,7 @@ from connector.errors_api import (
     UnexpectedStatus,
     UnreadableAnswer,
 )
-from connector.log import shortened
+from connector.log import shorten_name
 from connector.pulls.outcome import Progress, ResourceTally
 from connector.pulls.run_context import RunContext
 from connector.warehouse.pull_commands import (
@@ -189,4 +189,4 @@ class PullExecutor:
 
 def reason_without_id(answer: str, id: str) -> str:
     """Return why a detail could not be read, without the record's id."""
-    return answer.replace(f" of the record {shortened(id)}", "")
+    return answer.replace(f" of the record {shorten_name(id)}", "")

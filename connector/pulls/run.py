@@ -31,7 +31,7 @@ from connector.errors_api import (
     UnreadableAnswer,
 )
 from connector.ledger.quota import MonthUse
-from connector.log import shortened
+from connector.log import shorten_name
 from connector.publishing.project import BuildObserver
 from connector.publishing.publication import PublishResult, publish
 from connector.pulls import resource_pull
@@ -330,7 +330,7 @@ class _PullRun:
         except UnusableId as error:
             if stream.parent is None:
                 raise
-            reason = f"the items of {shortened(stream.parent)} cannot be listed: {error}"
+            reason = f"the items of {shorten_name(stream.parent)} cannot be listed: {error}"
             return PullResult(False, reason, 0, "record_unreadable")
         except NotFound as error:
             if stream.resource.parent is None or not error.is_api_error:

@@ -138,7 +138,11 @@ async def open_run(
                 Progress("", waits_until=now() + timedelta(seconds=seconds))
             )
             connections, reserve = settings.connections.value, settings.reserve_requests.value
-            options = {"connections": connections, "reserve": reserve, **connection.route()}
+            options = {
+                "connections": connections,
+                "reserve": reserve,
+                **connection.client_options(),
+            }
             client = connect(
                 connection.base_url, connection.api_key, observer=tally, meter=holder, **options
             )

@@ -15,14 +15,14 @@ def _dictionary() -> Texts:
 
 SOURCES: tuple[Callable[[], Texts], ...] = (
     # First: it refuses a view's name that is taken, and then nothing is written at all.
-    models.staging,
-    models.descriptions,
-    models.per_resource,
-    documents.api,
-    documents.personal_data,
+    models.staging_views,
+    models.yaml_descriptions,
+    models.queries_per_resource,
+    documents.api_page,
+    documents.personal_data_page,
     _dictionary,
-    commands.commands,
-    figures.benchmarks,
-    figures.peers,
-    figures.simulation,
+    commands.command_reference,
+    figures.benchmark_figures,
+    figures.peer_figures,
+    figures.simulation_tables,
 )

@@ -37,11 +37,11 @@ def whereis(session: Session, *, person: str) -> int:
     """
     found = run_whereis(session.load(), person)
     session.terminal.print_object(found.as_json())
-    _print_found(session.terminal, found)
+    _print_locations(session.terminal, found)
     return 0
 
 
-def _print_found(terminal: Terminal, found: PersonLocations) -> None:
+def _print_locations(terminal: Terminal, found: PersonLocations) -> None:
     """Print the places of a person, and notes on them."""
     if found.is_empty:
         terminal.say("The account's folder contains no data of this person.")
@@ -129,7 +129,7 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
     done = run_erase(session.load(), person, applies=applies)
     terminal.print_object(done.as_json())
     if not applies and done.found is not None:
-        _print_found(terminal, done.found)
+        _print_locations(terminal, done.found)
         if done.found.is_erasable:
             terminal.say("Nothing was changed. Run the command with --apply to erase the person.")
     if done.interrupted:

@@ -160,11 +160,11 @@ class Listing:
 
 # -- Exponential search --------------------------------------------------------------------------
 
-Dirtiness = Literal["dirty", "clean", "odd", "end"]
+RecordState = Literal["dirty", "clean", "odd", "end"]
 """Kind of a record at a rank: dated after the floor, at or before it, undated; or past the end."""
 
 
-def predicted_boundary(rows: Sequence[LandedRow | None], floor: datetime, future: datetime) -> int:
+def predict_boundary(rows: Sequence[LandedRow | None], floor: datetime, future: datetime) -> int:
     """Return the smallest index from which all rows are loaded and in the order of the list.
 
     None represents a record that is not loaded. A row without `updated_at`, or with one after
@@ -184,8 +184,8 @@ def predicted_boundary(rows: Sequence[LandedRow | None], floor: datetime, future
     return start
 
 
-def first_clean(
-    start: int, verdict: Callable[[int], Steps[Dirtiness]], end: Callable[[], int]
+def find_first_clean(
+    start: int, verdict: Callable[[int], Steps[RecordState]], end: Callable[[], int]
 ) -> Steps[int]:
     """Return the index of the first clean record, or `end()`: steps 1, 2, 4, ..., then halving.
 
@@ -250,7 +250,7 @@ def with_checked_totals(steps: Steps[T], bookmark: Bookmark) -> Steps[T]:
         error = None
         try:
             if isinstance(command, ListPage):
-                answer = yield from _page(command, known)
+                answer = yield from _read_page(command, known)
             else:
                 answer = yield command
         except ConnectorError as raised:
@@ -301,7 +301,7 @@ class _KnownTotal:
             raise UnreadableAnswer("the list", f"answered with the same records on pages {numbers}")
 
 
-def _page(command: ListPage, known: _KnownTotal) -> Steps[Page[Resource]]:
+def _read_page(command: ListPage, known: _KnownTotal) -> Steps[Page[Resource]]:
     """Read a page whose total fits the rows or was shown by two responses."""
     totals: list[int] = []
     for _ in range(ANSWERS_MAX):

@@ -17,7 +17,14 @@ from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, allowance_of
 from connector.ledger.person import SuppressionList
-from connector.ledger.push_plan import Problem, PushPlan, RowResult, fingerprint, from_json, to_json
+from connector.ledger.push_plan import (
+    Problem,
+    PushPlan,
+    RowResult,
+    fingerprint,
+    task_from_json,
+    task_to_json,
+)
 from connector.ledger.push_states import LandedRecord, Mode, Operation, Task
 from connector.ledger.quota import MonthUse, format_moment
 from connector.pulls.workspace import check_files
@@ -235,7 +242,7 @@ class PreviewRows:
         self.reported: SpillFile[tuple[SheetRow, RowResult]] = SpillFile(
             folder, packed_pair, unpacked_pair
         )
-        self.tasks: SpillFile[Task] = SpillFile(folder, to_json, from_json)
+        self.tasks: SpillFile[Task] = SpillFile(folder, task_to_json, task_from_json)
         self.changes: dict[int, Mapping[str, tuple[Any, Any]]] = {}
         self.creates: dict[int, Mapping[str, Any]] = {}
         self.changing = self.requests = self.pushed = 0
@@ -443,7 +450,7 @@ def preview(
     make_folder(settings.folder)
     with Ledger(settings.folder) as ledger:
         # First of all: whoever was erased is known before anything of theirs is read.
-        Erasures(ledger).relist_receipts()
+        Erasures(ledger).restore_hashes_from_receipts()
         journal = Journal(ledger)
         seen_at = journal.previewed_at(table.digest, asked.resource) if as_seen else None
     warehouse = Warehouse(settings.folder)
@@ -466,11 +473,11 @@ def preview(
         columns = map_headings(table.headings, target, saved=saved, ignored=asked.ignored)
         journal = Journal(ledger)
         # What was never pushed needs no fingerprints, which cost a quarter of the time.
-        looks_back = not again and journal.has_rows_of(asked.resource)
+        looks_back = not again and journal.has_batch(asked.resource)
         meanings = ColumnMeanings(table.rows, columns.columns)
         lost = LostColumns(table, columns)
-        if not only_if_pushed or (looks_back and journal.has_rows_of(asked.resource, table.digest)):
-            known = SuppressionList.of(settings.folder)
+        if not only_if_pushed or (looks_back and journal.has_batch(asked.resource, table.digest)):
+            known = SuppressionList.read_from(settings.folder)
             read = lost.pass_rows() if only is None else only
             checked = check(read, columns, target, lookups, known, meanings=meanings)
             with _rare_garbage_collection():
@@ -498,7 +505,7 @@ def _check_lost_journal(
     The copy of the journal in the work file still has it.
     """
     with Ledger(folder) as ledger:
-        if Journal(ledger).has_rows_of(resource, table.digest):
+        if Journal(ledger).has_batch(resource, table.digest):
             return
     found = warehouse.read(find_push, table.digest, resource)
     if found is not None:
@@ -563,7 +570,9 @@ def _add_rows(
         prints = {}
         if journal is not None:
             prints = {each.row.number: fingerprint(each.task) for each in batch if each.task}
-        pushed = journal.earlier_pushes(prints.values()) if journal is not None and prints else {}
+        pushed = (
+            journal.find_earlier_rows(prints.values()) if journal is not None and prints else {}
+        )
         for each in batch:
             earlier = pushed.get(prints.get(each.row.number, ""))
             is_pushed = earlier is not None and earlier.outcome in APPLIED

@@ -30,7 +30,7 @@ from connector.catalog.field_comparison import (
 )
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration, Resource
 from connector.ledger.journal_records import RowStatus, Transition
-from connector.ledger.push_plan import Problem, PushPolicy, as_text
+from connector.ledger.push_plan import Problem, PushPolicy, shorten
 from connector.ledger.push_states import Operation, Task
 from connector.pushes.create_lookup import (
     LookupResult,
@@ -188,7 +188,7 @@ def _record_not_found(row: PushRow, sighting: LookupResult) -> Transition:
         return Transition("kept", "refused_in_doubt")
     if not sighting.is_complete:
         code = "look_incomplete"
-    elif row.terms.policy == "hold":
+    elif row.terms.unconfirmed == "hold":
         code = "not_found"
     elif row.unknown_attempts >= ATTEMPTS_MAX:
         code = "attempts_spent"
@@ -484,8 +484,8 @@ def altered_problems(
             "values_differ",
             f"{name} was accepted, but the API now shows another value",
             field=name,
-            received=as_text(sent[name]),
-            found=as_text(shown[name]),
+            received=shorten(sent[name]),
+            found=shorten(shown[name]),
             fix=("Check the record on the platform. The API may change this value when saving."),
         )
         for name in differing_fields(resource, sent, shown)

@@ -18,7 +18,7 @@ from connector.catalog.field_comparison import is_same, missing_fields
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration
 from connector.client.answer_fit import EARLIER_SECONDS, contradicting_fields
 from connector.ledger.journal_records import RowKey
-from connector.ledger.push_plan import SHOWN_CHARACTERS_MAX, Problem, as_text
+from connector.ledger.push_plan import SHOWN_CHARACTERS_MAX, Problem, shorten
 from connector.ledger.push_states import Operation, Task
 
 _BY_HAND = "Check the record on the platform, and change it there if necessary."
@@ -153,8 +153,8 @@ def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
             "changed_since",
             message,
             field="updated_at",
-            received=as_text(row.updated_at or now.get("created_at")),
-            found=as_text(now.get("updated_at")),
+            received=shorten(row.updated_at or now.get("created_at")),
+            found=shorten(now.get("updated_at")),
             fix="Check the record on the platform, and delete it there if necessary.",
         )
         return UndoStep(problems=(problem,))
@@ -193,7 +193,7 @@ def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
         elif not _is_accepted(declared, former):
             message = f"{name} cannot be restored: an update does not accept its former value"
             allowed = ", ".join(declared.update.values or ()) or None
-            shown = as_text(former)
+            shown = shorten(former)
             problems.append(
                 Problem("not_accepted", message, None, shown, allowed, _BY_HAND, field=name)
             )
@@ -241,8 +241,8 @@ def _changed_problem(name: str, written: Any, present: Any, so: str) -> Problem:
         "changed_since",
         f"{name} was changed after the push, {so}",
         field=name,
-        received=as_text(written),
-        found=as_text(present),
+        received=shorten(written),
+        found=shorten(present),
         fix=_BY_HAND,
     )
 
@@ -250,7 +250,7 @@ def _changed_problem(name: str, written: Any, present: Any, so: str) -> Problem:
 def _is_as_shown(row: WrittenRow, name: str, present: Any) -> bool:
     """Whether the field is as the API returned it. A text that was cut cannot tell."""
     shown = row.shown_as.get(name)
-    return shown is not None and len(shown) < SHOWN_CHARACTERS_MAX and as_text(present) == shown
+    return shown is not None and len(shown) < SHOWN_CHARACTERS_MAX and shorten(present) == shown
 
 
 def _is_older(resource: Declaration, now: Mapping[str, Any], earliest: datetime) -> bool:

@@ -35,7 +35,7 @@ CREATE TABLE marts."content_a/b_with_a_name_that_is_far_too_long" AS SELECT 1 AS
 
 @pytest.fixture(scope="module")
 def published_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A published file with a value of each type."""
+    """Published file with a table that has a value of each type."""
     file = tmp_path_factory.mktemp("excel") / "recruitment.duckdb"
     with duckdb.connect(str(file)) as connection:
         connection.execute(f"SET TimeZone = 'UTC'; {TABLES}")

@@ -1,4 +1,4 @@
-"""The project that is shipped, as far as it can be judged without data."""
+"""The shipped project, as far as it can be tested without data."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from connector.publishing.seeds import AUDITS
 
 @pytest.fixture(scope="module")
 def project() -> Project:
+    """The shipped project of models."""
     return load_project()
 
 
 @pytest.fixture(scope="module")
 def catalog_entries(project: Project) -> Mapping[str, ModelDescription]:
-    """Everything that catalogs show of the project, by name."""
+    """Descriptions of the shipped models for data catalogs, by model name."""
     return {each.name: each for each in describe_models(project)}
 
 

@@ -74,7 +74,7 @@ def list_row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[i
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("made_the_real_way")
+@pytest.mark.usefixtures("without_warehouse_template")
 def test_small_row_groups_are_compacted_regularly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

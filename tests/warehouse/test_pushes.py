@@ -55,7 +55,7 @@ def push_mixed_file(pusher: Pusher) -> BatchReport:
 
 def test_the_published_push_tables_equal_the_journal(tmp_path: Path) -> None:
     time = Time()
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         pusher = Pusher(sandbox, tmp_path, time)
         report = push_mixed_file(pusher)
         file = published(tmp_path)

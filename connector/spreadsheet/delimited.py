@@ -69,8 +69,6 @@ _SAMPLE_CHARACTERS_MAX = 40
 _CELL_REACH = 1_000
 _LETTER = re.compile(r"[^\W\x00-\x7f]")
 _UP_TO_EDGE = re.compile(r'[^,;\t|"\r\n]*')
-# These five bytes are undefined in cp1252, and no one-byte text contains NUL.
-_NOT_IN_CP1252 = b"\x81\x8d\x8f\x90\x9d\0"
 _NULS_CERTAIN, _NULS_LIKELY, _NULS_MIN = 0.4, 0.02, 16
 
 
@@ -255,7 +253,7 @@ _SIGN_IN_WORD = re.compile(r"[^\W\d_][«»€£°§©®½²³\u2026\u201e\u2122\
 
 
 def _is_word(text: str) -> bool:
-    """Return True if it looks like a word: no sign and no capital inside."""
+    """Return True if the text can be a word: no sign and no capital inside, and usual letters."""
     if _SIGN_IN_WORD(text):
         return False
     for part in _TYPOGRAPHY.sub(" ", text).split():
@@ -390,10 +388,7 @@ class RowShape:
     ) -> bool:
         """Return True if a cell contains other rows because a quote is not closed.
 
-        Args:
-            cells: Cells of a row that has several lines.
-            lines: Lines of the row.
-            delimiter: Delimiter of the file.
+        `cells` and `lines` belong to one row that has several lines.
         """
         for index, cell in enumerate(cells):
             if index in self.one_line and (found := _BREAK(cell)):
@@ -427,21 +422,12 @@ DelimitedRow = tuple[int, list[str], QuoteDamage | None]
 def read_rows(
     source: SourceFile, encoded: TextEncoding, delimiter: str, shape: RowShape | None = None
 ) -> Generator[DelimitedRow, None, None]:
-    """Read each row, including the headings. A blank line has no cells.
+    """Yield each row, including the headings. A blank line has no cells.
 
-    Args:
-        source: File to read.
-        encoded: Encoding of the file.
-        delimiter: Delimiter of the file.
-        shape: Shape of the rows, to continue after a wrong quote.
+    With a `shape`, reading continues after a wrong quote; the cells of such a row are the parts of
+    its line between delimiters.
 
-    Yields:
-        Each row. The cells of a row with a wrong quote are the parts of its line between
-        delimiters.
-
-    Raises:
-        DamagedSpreadsheet: A quote is wrong and no shape was given.
-        SpreadsheetChanged: The file has changed.
+    Raises `DamagedSpreadsheet` for a wrong quote without a shape, and `SpreadsheetChanged`.
     """
     # The limit applies to the whole process, so it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), LINE_CHARACTERS_MAX))
@@ -513,7 +499,9 @@ class _RowReader:
                 yield self._refuse_unmatched_quotes(str(error))
 
     def _read_lines(self) -> Iterator[str]:
-        """Yield the lines of the file, after those that were put back."""
+        """Yield the lines of the file, or first the lines that were put back; each is added to
+        `_taken`.
+        """
         while self._returned:
             self._taken.append(self._returned.popleft())
             yield self._taken[-1]
@@ -664,10 +652,10 @@ class DelimiterFit:
 def detect_delimiter(
     source: SourceFile, encoded: TextEncoding, given: str | None, header_row: int | None = None
 ) -> DelimiterFit:
-    """Return the delimiter of the file and the shape of its rows; `given` is the user's choice.
+    """Return the fit of the delimiter that the user gave, or else of the only one that fits.
 
-    Raises `SpreadsheetError`, also if no delimiter or several fit, `UnknownName` for one that
-    may not be given, and the errors of `read_rows`.
+    Raises `SpreadsheetError`, also if no delimiter or several fit, `UnknownName` for one that may
+    not be given, and the errors of `read_rows`.
     """
     if given is None:
         fit = _best_fit(source, _candidate_fits(source, encoded, header_row))

@@ -189,6 +189,7 @@ def _xls_date(days: float, number_format: str, mode: Literal[0, 1]) -> Cell:
 
 
 def _number_format_of(book: Any, cell: Any) -> str:
+    """Return the number format of a cell of the xls library, such as 0.00%."""
     return str(book.format_map[book.xf_list[cell.xf_index].format_key].format_str)
 
 
@@ -328,7 +329,7 @@ def _repeat_count(text: str | None) -> int:
 
 
 def _ods_value(attributes: Mapping[str, str], text: str) -> Cell:
-    """Return the cell's value, or its text if the value lacks a part of the text."""
+    """Return the typed value of an ods cell, or its visible text if that shows something else."""
     kind = attributes.get("office:value-type", "")
     try:
         match kind:

@@ -319,7 +319,7 @@ class RowReader:
         self, target: PushTarget, columns: ColumnMap, meanings: ColumnMeanings | None = None
     ) -> None:
         self._target, self._meanings = target, meanings
-        self._watch = meanings.date_observer if meanings is not None else _watch_none
+        self._watch = meanings.date_observer if meanings is not None else lambda _: None
         self._drops_cleared = target.mode == "create"
         self._prepare_readers(columns.columns)
         self._currencies = _currency_by_amount(target)
@@ -476,10 +476,6 @@ class RowReader:
         elif not self._drops_cleared:
             # A new record has no value to be emptied.
             draft.values[key] = None
-
-
-def _watch_none(column: MappedColumn) -> None:
-    """Return None: watch no column."""
 
 
 def _cached_cell_reader(

@@ -27,8 +27,8 @@ from connector.spreadsheet.table_place import (
     LOOKED_AT,
     HeadingRows,
     find_headings,
-    has_emails,
-    has_one_line,
+    is_email_heading,
+    is_one_line_heading,
 )
 
 # -- Encoding --------------------------------------------------------------------------------------
@@ -373,8 +373,8 @@ class RowShape:
     first_row: int
     widths: range
     emails: frozenset[int]
-    addresses: frozenset[int]
-    one_line: frozenset[int]
+    email_headings: frozenset[int]
+    one_line_headings: frozenset[int]
 
     def fits(self, cells: Sequence[str]) -> bool:
         """Return True if the number of cells is right and email columns contain an @."""
@@ -391,10 +391,10 @@ class RowShape:
         `cells` and `lines` belong to one row that has several lines.
         """
         for index, cell in enumerate(cells):
-            if index in self.one_line and (found := _BREAK(cell)):
+            if index in self.one_line_headings and (found := _BREAK(cell)):
                 # A swallowed row begins after the other cells of the row that swallows it.
                 is_rest = cell.count(delimiter, 0, found.start()) >= len(cells) - 1 - index
-                is_named = "@" in cell and index not in self.addresses
+                is_named = "@" in cell and index not in self.email_headings
                 if is_named or (is_rest and delimiter in cell):
                     return True
         if not self.emails or len(_split_ignoring_quotes(lines[0], delimiter)) < self.widths.start:
@@ -816,8 +816,8 @@ def _row_shape(
             for index in range(len(headings))
             if 2 * sum(index < len(row) and "@" in row[index] for row in rows) > len(rows)
         ),
-        frozenset(index for index, each in enumerate(headings) if has_emails(each)),
-        frozenset(index for index, each in enumerate(headings) if has_one_line(each)),
+        frozenset(index for index, each in enumerate(headings) if is_email_heading(each)),
+        frozenset(index for index, each in enumerate(headings) if is_one_line_heading(each)),
     )
 
 

@@ -60,7 +60,7 @@ class Rejection(Exception):
         self.status, self.message = status, message
         self.errors = None if errors is None else {k: list(v) for k, v in errors.items()}
 
-    def body(self, behaviours: Behaviours) -> Body:
+    def error_body(self, behaviours: Behaviours) -> Body:
         """Return the error body of API 7; for statuses other than 422 as `error_bodies` says."""
         body = {"error": CODES.get(self.status, "error"), "message": self.message}
         if self.errors is not None:

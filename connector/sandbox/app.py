@@ -51,7 +51,10 @@ class Api:
         self._scopes = {key: frozenset(scopes) for key, scopes in keys.items()}
         self.app = Starlette(
             routes=list(self._routes()),
-            exception_handlers={Rejection: self._reject, HTTPException: self._reject_path},
+            exception_handlers={
+                Rejection: self._rejection_response,
+                HTTPException: self._unknown_path_response,
+            },
         )
         store.interlude = self._call_between
 
@@ -60,10 +63,10 @@ class Api:
             for suffix, listed in _PATHS.items():
                 offered = {m: each for m, each in listed.items() if each in declaration.operations}
                 if offered:
-                    endpoint = partial(self._serve, declaration, offered)
+                    endpoint = partial(self._answer_request, declaration, offered)
                     yield Route(PREFIX + declaration.path + suffix, endpoint, methods=[*offered])
 
-    async def _serve(
+    async def _answer_request(
         self, declaration: Declaration, offered: Mapping[str, Operation], request: Request
     ) -> Response:
         operation = offered["GET" if request.method == "HEAD" else request.method]
@@ -72,7 +75,7 @@ class Api:
         if operation == "list":
             arguments["query"] = dict(request.query_params)
         if operation in ("create", "update"):
-            arguments["body"] = _read_object(await request.body())
+            arguments["body"] = _parse_json_object(await request.body())
         if operation in ("create", "update", "convert"):
             arguments["at"] = request.scope["sandbox.at"]
         if operation != "list" or self._store.behaviours.total == "exact":
@@ -98,14 +101,14 @@ class Api:
         scopes = self._scopes.get(key.strip()) if scheme.lower() == "bearer" else None
         if scopes is None:
             raise Rejection(401, "The API key is missing or not valid.")
-        if not self._limits.spend(self._store.clock()):
+        if not self._limits.try_to_count(self._store.clock()):
             raise Rejection(429, "Too many requests.")
         is_read = operation in ("list", "get")
         scope = declaration.read_scope() if is_read else declaration.write_scope()
         if scope not in scopes and ALL_SCOPES not in scopes:
             raise Rejection(403, f"The API key lacks the scope {scope}.")
 
-    async def _reject(self, request: Request, rejection: Exception) -> Response:
+    async def _rejection_response(self, request: Request, rejection: Exception) -> Response:
         assert isinstance(rejection, Rejection)  # Starlette maps classes to handlers
         headers = {}
         if rejection.status == 401:
@@ -114,11 +117,11 @@ class Api:
             now = self._store.clock()
             is_timestamp = self._store.behaviours.retry_after == "timestamp"
             since = 0 if is_timestamp else int(now.timestamp())
-            headers = {"retry-after": str(self._limits.allowance(now).reset_at - since)}
-        body = rejection.body(self._store.behaviours)
+            headers = {"retry-after": str(self._limits.rate_figures(now).reset_at - since)}
+        body = rejection.error_body(self._store.behaviours)
         return JSONResponse(body, rejection.status, headers)
 
-    async def _reject_path(self, request: Request, error: Exception) -> Response:
+    async def _unknown_path_response(self, request: Request, error: Exception) -> Response:
         """Answer 404 for a path that is not the API's, 405 for a method that a path lacks."""
         assert isinstance(error, HTTPException)  # as above
         behaviours = self._store.behaviours
@@ -127,16 +130,16 @@ class Api:
         message = "There is nothing at this address."
         if error.status_code == 405:
             message = f"The method {request.method} is not allowed at this address."
-        body = Rejection(error.status_code, message).body(behaviours)
+        body = Rejection(error.status_code, message).error_body(behaviours)
         return JSONResponse(body, error.status_code, error.headers)
 
 
-def _read_object(body: bytes) -> Body:
+def _parse_json_object(body: bytes) -> Body:
     """Parse the body as a JSON object. Raises `Rejection` 400 for anything else (API 7)."""
     if len(body) > BODY_BYTES_MAX:
         raise Rejection(400, f"The body is longer than {BODY_BYTES_MAX} bytes.")
     try:
-        read = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        read = json.loads(body.decode("utf-8"), parse_constant=_refuse_nan_and_infinity)
         # A lone surrogate is valid in JSON's escapes and in no text that can be stored.
         json.dumps(read, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:
@@ -146,5 +149,5 @@ def _read_object(body: bytes) -> Body:
     return read
 
 
-def _refuse_constant(constant: str) -> None:
+def _refuse_nan_and_infinity(constant: str) -> None:
     raise ValueError(constant)

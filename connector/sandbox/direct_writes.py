@@ -28,11 +28,11 @@ from connector.sandbox.record_table import (
     RecordTable,
     StoredRecord,
     StoredRow,
-    count_for,
-    shown_moment,
-    stored_moment,
-    truncate_moment,
-    wall_clock,
+    count_company_records,
+    format_shown_time,
+    format_stored_time,
+    truncate_time,
+    utc_now,
 )
 
 MEMORY = ":memory:"
@@ -46,13 +46,13 @@ class DirectStore:
     def __init__(
         self,
         *,
-        clock: Clock = wall_clock,
+        clock: Clock = utc_now,
         random: chance.Random | None = None,
         behaviours: Behaviours | Mapping[str, str] | None = None,
         path: str | Path = MEMORY,
     ) -> None:
         self.clock = clock
-        self.behaviours = Behaviours.read(behaviours)
+        self.behaviours = Behaviours.from_values(behaviours)
         self._random = random or chance.Random(0)  # noqa: S311  # made-up ids are no secrets
         self._lock = RLock()
         self._depth = 0
@@ -68,7 +68,7 @@ class DirectStore:
                 )
                 undo.callback(self._connection.close)
                 self._tables = {n: RecordTable(self._connection, d) for n, d in CATALOG.items()}
-                self.is_new = self._open()
+                self.is_new = self._create_or_check_tables()
             except sqlite3.DatabaseError as error:
                 message, action = f"cannot be used: {error}", "or move this one away"
                 if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
@@ -78,13 +78,13 @@ class DirectStore:
                 ) from error
             undo.pop_all()
 
-    def _open(self) -> bool:
+    def _create_or_check_tables(self) -> bool:
         """Make the tables or recognise them; says whether they were made now."""
         # Two servers of one file would each make records that the other's counters lack.
         self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
-        with self._writing():
+        with self._transaction():
             self._connection.execute("CREATE TABLE IF NOT EXISTS layout (fields TEXT)")
             found = self._connection.execute("SELECT fields FROM layout").fetchone()
             if found is not None and found[0] != _LAYOUT:
@@ -92,8 +92,8 @@ class DirectStore:
             if found is None:
                 self._connection.execute("INSERT INTO layout VALUES (?)", (_LAYOUT,))
                 for table in self._tables.values():
-                    table.build()
-                    table.index()
+                    table.create_tables()
+                    table.create_indexes()
             else:
                 # Another start of the same seed must not draw the ids of the first again.
                 sequence = "SELECT coalesce(sum(seq), 0) FROM sqlite_sequence"
@@ -120,16 +120,16 @@ class DirectStore:
         `type` is a content type's id, to have its items alone.
         """
         declared(resource)
-        with self._reading():
+        with self._locked():
             records = {row.record["id"]: row.record for row in self._tables[resource].rows(type)}
-            computed = self._count_counters(resource, list(records))
+            computed = self._company_counters(resource, list(records))
             shape = self._shapes[resource]
             return {id: shape.detail(each, computed.get(id, {})) for id, each in records.items()}
 
-    def hidden(self, resource: str, id: str) -> dict[str, Any]:
+    def write_only_fields(self, resource: str, id: str) -> dict[str, Any]:
         """Write-only fields of a record, as stored; raises `KeyError` without the record."""
-        with self._reading():
-            return self._shapes[resource].hidden(self._require_row(resource, id).record)
+        with self._locked():
+            return self._shapes[resource].write_only_fields(self._require_row(resource, id).record)
 
     # What a test or a simulation writes.
 
@@ -140,16 +140,16 @@ class DirectStore:
         a content item's type.
         """
         declared(resource)
-        with self._writing():
-            stamp = stored_moment(self._truncate(self.clock()))
+        with self._transaction():
+            stamp = format_stored_time(self._truncate_time(self.clock()))
             id = record.get("id") or str(UUID(int=self._random.getrandbits(128), version=4))
             dates = {"created_at": stamp, "updated_at": record.get("created_at", stamp)}
-            self._add(resource, self._to_stored({"id": id, **dates, **record}), type)
+            self._insert_record(resource, self._to_stored({"id": id, **dates, **record}), type)
         return str(id)
 
     def load(self, resource: str, records: Iterable[tuple[StoredRecord, str | None]]) -> None:
         """Store many records with their content types' ids, all in one transaction."""
-        with self._writing():
+        with self._transaction():
             self._tables[resource].add((self._to_stored(each), type) for each, type in records)
 
     def touch(
@@ -175,23 +175,23 @@ class DirectStore:
         updated_at: datetime | None = None,
     ) -> None:
         """Change many records as one bulk edit does: in one transaction, with one stamp."""
-        with self._writing():
-            stamp = stored_moment(self._truncate(updated_at or self.clock()))
+        with self._transaction():
+            stamp = format_stored_time(self._truncate_time(updated_at or self.clock()))
             for id in ids:
                 row = self._require_row(resource, id)
                 changed = self._to_stored({**row.record, **(changes or {}), "updated_at": stamp})
-                self._replace(resource, row, changed)
+                self._replace_record(resource, row, changed)
 
     def change_silently(self, resource: str, id: str, changes: Mapping[str, Any]) -> None:
         """Change a record and leave its `updated_at`, unless the changes name one."""
-        with self._writing():
+        with self._transaction():
             row = self._require_row(resource, id)
-            self._replace(resource, row, self._to_stored({**row.record, **changes}))
+            self._replace_record(resource, row, self._to_stored({**row.record, **changes}))
 
     def remove(self, resource: str, id: str) -> None:
         """Delete a record. Raises `KeyError` without it."""
-        with self._writing():
-            self._remove(resource, self._require_row(resource, id))
+        with self._transaction():
+            self._delete_record(resource, self._require_row(resource, id))
 
     def postpone(
         self,
@@ -205,7 +205,7 @@ class DirectStore:
 
         Without an `id` a record is created. The returned function gives the record's id.
         """
-        stamp = self._truncate(self.clock())
+        stamp = self._truncate_time(self.clock())
 
         def commit() -> str:
             if id is None:
@@ -219,12 +219,12 @@ class DirectStore:
     # What both halves of the store share.
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         with self._lock:
             yield
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _transaction(self) -> Iterator[None]:
         """Open a transaction, or continue the one that is open."""
         with self._lock:
             if self._depth == 0:
@@ -251,42 +251,44 @@ class DirectStore:
     def _to_stored(self, record: StoredRecord) -> StoredRecord:
         """Return the record with its times as stored texts."""
         return {
-            name: stored_moment(self._truncate(value)) if isinstance(value, datetime) else value
+            name: format_stored_time(self._truncate_time(value))
+            if isinstance(value, datetime)
+            else value
             for name, value in record.items()
         }
 
-    def _truncate(self, moment: datetime) -> datetime:
-        return truncate_moment(moment, self.behaviours)
+    def _truncate_time(self, moment: datetime) -> datetime:
+        return truncate_time(moment, self.behaviours)
 
-    def _shown(self, kept: str) -> str:
-        return shown_moment(kept, self.behaviours)
+    def _format_time(self, kept: str) -> str:
+        return format_shown_time(kept, self.behaviours)
 
-    def _detail(self, resource: str, record: StoredRecord) -> dict[str, Any]:
-        computed = self._count_counters(resource, (record["id"],))
+    def _detail_fields(self, resource: str, record: StoredRecord) -> dict[str, Any]:
+        computed = self._company_counters(resource, (record["id"],))
         return self._shapes[resource].detail(record, computed.get(record["id"], {}))
 
-    def _count_counters(self, resource: str, ids: Sequence[str]) -> dict[str, dict[str, int]]:
+    def _company_counters(self, resource: str, ids: Sequence[str]) -> dict[str, dict[str, int]]:
         if resource != "companies":
             return {}
-        return count_for(ids, self._tables["jobs"], self._tables["bookings"])
+        return count_company_records(ids, self._tables["jobs"], self._tables["bookings"])
 
-    def _add(self, resource: str, record: StoredRecord, parent: str | None) -> None:
+    def _insert_record(self, resource: str, record: StoredRecord, parent: str | None) -> None:
         self._tables[resource].add([(record, parent)])
-        self._touch_companies(resource, record)
+        self._update_company_dates(resource, record)
 
-    def _replace(self, resource: str, row: StoredRow, record: StoredRecord) -> None:
+    def _replace_record(self, resource: str, row: StoredRow, record: StoredRecord) -> None:
         self._tables[resource].replace(row.serial, record)
-        self._touch_companies(resource, row.record, record)
+        self._update_company_dates(resource, row.record, record)
 
-    def _remove(self, resource: str, row: StoredRow) -> None:
+    def _delete_record(self, resource: str, row: StoredRow) -> None:
         self._tables[resource].remove(row.serial)
-        self._touch_companies(resource, row.record)
+        self._update_company_dates(resource, row.record)
 
-    def _touch_companies(self, resource: str, *versions: StoredRecord) -> None:
+    def _update_company_dates(self, resource: str, *versions: StoredRecord) -> None:
         """Date companies whose counters a write may change, if `counters` is `moving`."""
         if self.behaviours.counters != "moving" or resource not in ("jobs", "bookings"):
             return
-        stamp = stored_moment(self._truncate(self.clock()))
+        stamp = format_stored_time(self._truncate_time(self.clock()))
         table = self._tables["companies"]
         for id in {each.get("company_id") for each in versions} - {None}:
             if row := table.find(str(id)):

@@ -84,7 +84,7 @@ class FaultMiddleware:
         exchange = HttpExchange(self, scope, bytes(body), receive, send)
         fault = self._match_fault(exchange.method, exchange.path)
         if fault is None:
-            await exchange.send(await exchange.serve())
+            await exchange.send(await exchange.call_application())
         else:
             await fault.perform(exchange)
 
@@ -97,7 +97,7 @@ class FaultMiddleware:
         is_success = response.status_code < 400
         shows = {"always": True, "success_only": is_success, "never": False}
         if rate_headers and shows[behaviours.rate_headers]:
-            figures = self.limits.allowance(now)
+            figures = self.limits.rate_figures(now)
             added.append((b"x-ratelimit-limit", b"%d" % figures.limit))
             added.append((b"x-ratelimit-remaining", b"%d" % figures.remaining))
             added.append((b"x-ratelimit-reset", b"%d" % figures.reset_at))
@@ -119,7 +119,9 @@ class HttpExchange:
         self._server, self._receive, self._send = server, receive, send
         self._is_logged = False
 
-    async def serve(self, *, at: datetime | None = None, query: str | None = None) -> Response:
+    async def call_application(
+        self, *, at: datetime | None = None, query: str | None = None
+    ) -> Response:
         """Let the application answer, with the request's effect; nothing is sent yet.
 
         Args:
@@ -148,16 +150,16 @@ class HttpExchange:
                 exc_info=failure,
                 extra={"event": "sandbox_request_failed"},
             )
-            body = Rejection(500, "The server failed.").body(self.store.behaviours)
+            body = Rejection(500, "The server failed.").error_body(self.store.behaviours)
             return JSONResponse(body, 500)
         start, *parts = messages
         response = Response(b"".join(each.get("body", b"") for each in parts), start["status"])
         response.raw_headers = list(start["headers"])
         return response
 
-    def delay(self) -> None:
+    def delay_effect(self) -> None:
         """Put the effect off until it is applied, long after the client has gone."""
-        self._server.delayed.append(self.serve)
+        self._server.delayed.append(self.call_application)
 
     def other_record(self) -> Body | None:
         """Return a record of the requested resource that is not the requested one, or None.
@@ -185,7 +187,7 @@ class HttpExchange:
 
     async def send_head(self, response: Response, *, rate_headers: bool = True) -> None:
         """Send the status and the headers. From here on the request is in the log."""
-        self._log(response.status_code)
+        self._log_once(response.status_code)
         self._server.add_headers(response, rate_headers=rate_headers)
         start = {"type": "http.response.start", "status": response.status_code}
         await self._send({**start, "headers": response.raw_headers})
@@ -206,13 +208,13 @@ class HttpExchange:
             return
         self.is_gone = True
 
-    async def drop(self) -> None:
+    async def close_connection(self) -> None:
         """End the connection, once what was sent has left."""
-        self._log(None)
+        self._log_once(None)
         self.scope["state"]["sandbox.hang_up"]()
         await self.wait(HANG_UP_SECONDS_MAX)
 
-    def _log(self, status: int | None) -> None:
+    def _log_once(self, status: int | None) -> None:
         """Note the request once: a response that breaks off keeps its status."""
         if self._is_logged:
             return

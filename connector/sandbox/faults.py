@@ -47,7 +47,7 @@ class Latency:
     async def perform(self, exchange: HttpExchange) -> None:
         """Wait, then serve."""
         await exchange.wait(self.seconds)
-        await exchange.send(await exchange.serve())
+        await exchange.send(await exchange.call_application())
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Status:
     async def perform(self, exchange: HttpExchange) -> None:
         """Answer with the error."""
         if self.when == "after":
-            await exchange.serve()
+            await exchange.call_application()
         body = {"error": CODES.get(self.status, "error"), "message": "Something went wrong."}
         await exchange.send(JSONResponse(body, self.status))
 
@@ -75,7 +75,7 @@ class HtmlPage:
     async def perform(self, exchange: HttpExchange) -> None:
         """Answer with the page."""
         if self.when == "after":
-            await exchange.serve()
+            await exchange.call_application()
         page = HTMLResponse(_HTML % self.status, self.status)
         await exchange.send(page, rate_headers=False)
 
@@ -88,7 +88,7 @@ class NotJson:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve, and answer with another body."""
-        status = (await exchange.serve()).status_code
+        status = (await exchange.call_application()).status_code
         await exchange.send(Response(self.body, status, media_type="application/json"))
 
 
@@ -104,10 +104,10 @@ class Drop:
     async def perform(self, exchange: HttpExchange) -> None:
         """Hang up."""
         if self.effect == "applied":
-            await exchange.serve()
+            await exchange.call_application()
         if self.effect == "later":
-            exchange.delay()
-        await exchange.drop()
+            exchange.delay_effect()
+        await exchange.close_connection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +116,10 @@ class Truncated:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Send the head and a half."""
-        response = await exchange.serve()
+        response = await exchange.call_application()
         await exchange.send_head(response)
         await exchange.send_part(bytes(response.body[: len(response.body) // 2]))
-        await exchange.drop()
+        await exchange.close_connection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Endless:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Send until the client leaves."""
-        response = await exchange.serve()
+        response = await exchange.call_application()
         del response.headers["content-length"]
         await exchange.send_head(response)
         while not exchange.is_gone:
@@ -147,7 +147,7 @@ class Drip:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Send slowly."""
-        response = await exchange.serve()
+        response = await exchange.call_application()
         body = bytes(response.body)
         await exchange.send_head(response)
         size = -(-len(body) // _DRIPS) or 1
@@ -171,7 +171,7 @@ class Limited:
         """Refuse."""
         body = {"error": CODES[429], "message": "Too many requests."}
         now = exchange.store.clock()
-        right = exchange.limits.allowance(now).reset_at
+        right = exchange.limits.rate_figures(now).reset_at
         at = {
             "right": right,
             "far": int((now + timedelta(days=_DAYS_FAR)).timestamp()),
@@ -192,7 +192,7 @@ class WrongRateHeaders:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve, with other headers."""
-        response = await exchange.serve()
+        response = await exchange.call_application()
         response.headers.update(self.headers)
         await exchange.send(response, rate_headers=bool(self.headers))
 
@@ -218,7 +218,7 @@ class LateCommit:
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve, with an earlier date."""
         begun = exchange.store.clock() - timedelta(seconds=self.seconds)
-        await exchange.send(await exchange.serve(at=begun))
+        await exchange.send(await exchange.call_application(at=begun))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class DateSkew:
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve the request with a changed `Date` header."""
         claimed = exchange.store.clock() + timedelta(seconds=self.seconds)
-        response = await exchange.serve()
+        response = await exchange.call_application()
         response.headers["date"] = format_datetime(claimed, usegmt=True)
         await exchange.send(response)
 
@@ -248,7 +248,7 @@ class Crossed:
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve, and put the other record into the answer."""
         other = exchange.other_record()
-        response = await exchange.serve()
+        response = await exchange.call_application()
         if other is None or response.status_code >= 400:
             await exchange.send(response)
             return
@@ -272,7 +272,7 @@ class Merged:
         """Answer with the existing record."""
         other = exchange.other_record()
         if other is None or exchange.method != "POST":
-            await exchange.send(await exchange.serve())
+            await exchange.send(await exchange.call_application())
             return
         document = {"data": other, "message": "The record was merged."}
         await exchange.send(JSONResponse(document, self.status))
@@ -286,8 +286,8 @@ class TotalHuge:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve, with other numbers."""
-        response = await exchange.serve()
-        await exchange.send(_with_pagination(response, total=self.total, total_pages=self.total))
+        response = await exchange.call_application()
+        await exchange.send(_replace_pagination(response, total=self.total, total_pages=self.total))
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,13 +301,13 @@ class SamePage:
         query = dict(parse_qsl(exchange.scope["query_string"].decode("latin-1")))
         page = int(query.get("page", "1"))
         first = urlencode({**query, "page": "1"})
-        response = await exchange.serve(query=first)
+        response = await exchange.call_application(query=first)
         pages = -(-self.total // 100)
         numbers = {"page": page, "total": self.total, "total_pages": pages}
-        await exchange.send(_with_pagination(response, **numbers))
+        await exchange.send(_replace_pagination(response, **numbers))
 
 
-def _with_pagination(response: Response, **numbers: float) -> Response:
+def _replace_pagination(response: Response, **numbers: float) -> Response:
     """Return the response to a list with other numbers; any other response as it is."""
     document = json.loads(bytes(response.body)) if response.status_code == 200 else {}
     if "pagination" not in document:
@@ -386,9 +386,9 @@ class Faults:
         matching requests from 1 and picks one; `probability` is drawn for each; `times` ends the
         fault after so many (None: never).
         """
-        return self._add(fault, Matcher(method, path, nth, probability, times))
+        return self._append(fault, Matcher(method, path, nth, probability, times))
 
-    def _add(self, fault: Fault, matcher: Matcher) -> PlannedFault:
+    def _append(self, fault: Fault, matcher: Matcher) -> PlannedFault:
         planned = PlannedFault(fault, matcher)
         with self._lock:
             self._planned.append(planned)
@@ -417,7 +417,7 @@ class Faults:
             raise SettingsError(f"--fault {text!r}: {reason}") from None
         except ValueError as error:
             raise SettingsError(f"--fault {text!r} cannot be read: {error}") from None
-        return self._add(fault, matcher)
+        return self._append(fault, matcher)
 
     def clear(self) -> None:
         """Forget every fault that is planned."""
@@ -428,12 +428,12 @@ class Faults:
         """Return the first planned fault that matches the request, or None."""
         with self._lock:
             for each in self._planned:
-                if self._matches(each, method, path):
+                if self._count_and_decide(each, method, path):
                     each.hits += 1
                     return each.fault
         return None
 
-    def _matches(self, planned: PlannedFault, method: str, path: str) -> bool:
+    def _count_and_decide(self, planned: PlannedFault, method: str, path: str) -> bool:
         matcher = planned.matcher
         if matcher.method not in (None, method) or not fnmatchcase(path, matcher.path):
             return False

@@ -13,7 +13,7 @@ from connector.catalog.field import Filter, Kind
 from connector.catalog.resource import Declaration
 from connector.sandbox.api_answer import Rejection, validation_rejection
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.record_table import RowCondition, read_date
+from connector.sandbox.record_table import RowCondition, parse_date
 
 PER_PAGE_DEFAULT = 20
 PER_PAGE_MAX = 100
@@ -51,9 +51,9 @@ def parse_list_query(
     errors: dict[str, list[str]] = {}
     # An empty parameter is one that a form left out.
     query = {name: value for name, value in query.items() if value}
-    page = _positive_integer("page", query, 1, behaviours, errors)
-    per_page = _per_page(query, behaviours, errors)
-    sort, is_descending = _sort_order(declaration, query, behaviours, errors)
+    page = _parse_positive_integer("page", query, 1, behaviours, errors)
+    per_page = _parse_per_page(query, behaviours, errors)
+    sort, is_descending = _parse_sort_order(declaration, query, behaviours, errors)
     where = RowCondition() if parent is None else RowCondition("t.parent = ?", (parent,))
     for each in declaration.filters:
         if each.name in query:
@@ -71,7 +71,7 @@ def parse_list_query(
     return ListQuery(where, sort, is_descending, page, per_page)
 
 
-def _positive_integer(
+def _parse_positive_integer(
     name: str,
     query: Mapping[str, str],
     default: int,
@@ -88,10 +88,10 @@ def _positive_integer(
     return default
 
 
-def _per_page(
+def _parse_per_page(
     query: Mapping[str, str], behaviours: Behaviours, errors: dict[str, list[str]]
 ) -> int:
-    per_page = _positive_integer("per_page", query, PER_PAGE_DEFAULT, behaviours, errors)
+    per_page = _parse_positive_integer("per_page", query, PER_PAGE_DEFAULT, behaviours, errors)
     cap = int(behaviours.per_page_max)
     if per_page <= cap:
         return per_page
@@ -111,7 +111,7 @@ def _per_page(
     return min(PER_PAGE_DEFAULT, cap)
 
 
-def _sort_order(
+def _parse_sort_order(
     declaration: Declaration,
     query: Mapping[str, str],
     behaviours: Behaviours,
@@ -171,7 +171,7 @@ def _add_date_filter(
     if compared == "each":
         compared = by.name.replace("_date", "_datetime")
     try:
-        day = read_date(value).isoformat()
+        day = parse_date(value).isoformat()
     except ValueError:
         errors[by.name] = ["must be a date, as 2024-01-31"]
         return where
@@ -200,11 +200,11 @@ def _add_search(
             assert_never(other)
     for word in text.split():
         escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        where = where.narrowed(*_search_condition(declaration, columns, f"%{escaped}%", behaviours))
+        where = where.narrowed(*_word_condition(declaration, columns, f"%{escaped}%", behaviours))
     return where
 
 
-def _search_condition(
+def _word_condition(
     declaration: Declaration, columns: list[str], pattern: str, behaviours: Behaviours
 ) -> tuple[str, ...]:
     if behaviours.search == "all":

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from connector.sandbox import vocabulary as words
-from connector.sandbox.validation import slug
+from connector.sandbox.validation import make_slug
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ LEAD_STATUSES = tuple(str(uuid5(NAMESPACE_DNS, f"lead-status-{n}.example.com")) 
 """The agency's own list of lead statuses; it has no endpoint."""
 
 HANDLES = {
-    name: slug(name).replace("untitled", words.FOREIGN_NAME)
+    name: make_slug(name).replace("untitled", words.FOREIGN_NAME)
     for name in (*words.FIRST_NAMES, *words.LAST_NAMES)
 }
 """Each name in the form that email addresses have."""
@@ -97,7 +97,7 @@ class AgencyContext:
     types: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
     emails: list[str] = field(default_factory=list)
 
-    def email(self, rng: RandomValues, first: str, last: str, number: int) -> str:
+    def make_email(self, rng: RandomValues, first: str, last: str, number: int) -> str:
         """Return an email address; one in a hundred is used twice."""
         if self.emails and rng.yes(0.01):
             return rng.choice(self.emails)

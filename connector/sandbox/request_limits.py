@@ -37,20 +37,20 @@ class RequestLimits:
         self._spent_in_month = 0
         self._month = (0, 0)
 
-    def spend(self, now: datetime) -> bool:
+    def try_to_count(self, now: datetime) -> bool:
         """Count one request and return True, or return False if none is left."""
-        self._forget(now)
+        self._drop_expired(now)
         if len(self._leaving) >= self.per_minute or self._is_month_spent():
             return False
-        self._leaving.append(self._end(now))
+        self._leaving.append(self._window_end(now))
         self._spent_in_month += 1
         return True
 
-    def allowance(self, now: datetime) -> RateFigures:
+    def rate_figures(self, now: datetime) -> RateFigures:
         """Return the figures of the rate headers at this time."""
-        self._forget(now)
+        self._drop_expired(now)
         remaining = self.per_minute - len(self._leaving)
-        reset_at = self._leaving[0] if self._leaving else self._end(now)
+        reset_at = self._leaving[0] if self._leaving else self._window_end(now)
         if self._is_month_spent():
             remaining = 0
             if self._behaviours.month_reset == "month":
@@ -62,7 +62,7 @@ class RequestLimits:
     def _is_month_spent(self) -> bool:
         return self.per_month is not None and self._spent_in_month >= self.per_month
 
-    def _end(self, now: datetime) -> float:
+    def _window_end(self, now: datetime) -> float:
         """Return the time at which a request of this time leaves the window."""
         at = now.timestamp()
         if self._behaviours.rate_window == "aligned":
@@ -71,7 +71,7 @@ class RequestLimits:
             return self._leaving[0]
         return at + WINDOW_SECONDS
 
-    def _forget(self, now: datetime) -> None:
+    def _drop_expired(self, now: datetime) -> None:
         """Drop the requests of an earlier window or month."""
         while self._leaving and now.timestamp() >= self._leaving[0]:
             self._leaving.popleft()

@@ -51,27 +51,27 @@ def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> N
         raise SettingsError("Content items need at least one content type.")
     # Not the store's own generator: the number of records must not change later ids.
     rng = RandomValues(random.Random(seed))  # noqa: S311  # made-up people are no secrets
-    anchor = _anchor(store.clock())
+    anchor = _latest_time(store.clock())
     agency = AgencyContext(anchor)
-    for name, records in _resources(rng, agency, counts, anchor):
+    for name, records in _sample_records(rng, agency, counts, anchor):
         store.load(name, records)
 
 
-def _anchor(now: datetime) -> datetime:
+def _latest_time(now: datetime) -> datetime:
     """Youngest time of the data: a midnight, so that the seed decides for a day."""
     return (now - _LATENESS).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _resources(
+def _sample_records(
     rng: RandomValues, agency: AgencyContext, counts: Mapping[str, int], anchor: datetime
 ) -> Iterator[tuple[str, Iterator[tuple[StoredRecord, str | None]]]]:
     """Yield each resource with its records, after the resources that it refers to."""
     for name in REFERRED_FIRST:
-        moments = _moments(rng, counts.get(name, 0), anchor)
+        moments = _sample_times(rng, counts.get(name, 0), anchor)
         yield name, (make_record(CATALOG[name], rng, agency, i, e) for i, e in enumerate(moments))
 
 
-def _moments(rng: RandomValues, count: int, anchor: datetime) -> Sequence[Timestamps]:
+def _sample_times(rng: RandomValues, count: int, anchor: datetime) -> Sequence[Timestamps]:
     """Draw the creation and change times of records, in the order of their creation.
 
     Three records in ten come from imports, which stamp a whole group alike, and one in ten was
@@ -85,9 +85,9 @@ def _moments(rng: RandomValues, count: int, anchor: datetime) -> Sequence[Timest
         return after + rng.random() * (span - after)
 
     seconds: list[tuple[float, float]] = []
-    for size in _groups(int(count * _IMPORT_SHARE)):
+    for size in _group_sizes(int(count * _IMPORT_SHARE)):
         seconds += [(at := moment(), at)] * size
-    for size in _groups(int(count * _EDIT_SHARE)):
+    for size in _group_sizes(int(count * _EDIT_SHARE)):
         edited = moment(span / 2)
         seconds += [(rng.random() * edited, edited) for _ in range(size)]
     while len(seconds) < count:
@@ -98,7 +98,7 @@ def _moments(rng: RandomValues, count: int, anchor: datetime) -> Sequence[Timest
     return [(first + timedelta(seconds=c), first + timedelta(seconds=u)) for c, u in seconds]
 
 
-def _groups(total: int) -> Iterator[int]:
+def _group_sizes(total: int) -> Iterator[int]:
     """Yield sizes of groups that add up to the total: one if it is small, else 150 and more."""
     while total > 0:
         size = total if total < 2 * _IMPORT_MIN else max(_IMPORT_MIN, total // 6)

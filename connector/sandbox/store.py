@@ -19,7 +19,7 @@ from connector.catalog.resource import Declaration, Operation
 from connector.sandbox.api_answer import ApiAnswer, Body, Rejection, validation_rejection
 from connector.sandbox.direct_writes import DirectStore
 from connector.sandbox.list_query import ListQuery, parse_list_query
-from connector.sandbox.record_table import RowCondition, StoredRecord, StoredRow, stored_moment
+from connector.sandbox.record_table import RowCondition, StoredRecord, StoredRow, format_stored_time
 from connector.sandbox.validation import (
     check_body,
     check_content,
@@ -48,8 +48,8 @@ class Store(DirectStore):
 
         `type` is a content type's slug or id, where the path has one.
         """
-        declaration = self._declaration(resource, "list")
-        with self._reading():
+        declaration = self._require_operation(resource, "list")
+        with self._locked():
             parent = self._content_type_id(declaration, type)
             listing = parse_list_query(declaration, query or {}, self.behaviours, parent=parent)
             table = self._tables[resource]
@@ -62,7 +62,7 @@ class Store(DirectStore):
             pages = -(-total // listing.per_page) or int(self.behaviours.pages_of_nothing)
             page = self._page_to_serve(listing.page, pages)
             records = self._records_of_page(resource, listing, page, rows_total)
-            computed = self._count_counters(resource, [each["id"] for each in records])
+            computed = self._company_counters(resource, [each["id"] for each in records])
             shape = self._shapes[resource]
             data = [shape.item(each, computed.get(each["id"], {})) for each in records]
         pagination = {
@@ -77,8 +77,8 @@ class Store(DirectStore):
         self, resource: str, query: Mapping[str, str] | None = None, *, type: str | None = None
     ) -> int:
         """Return the `total` that a list with this query would show."""
-        declaration = self._declaration(resource, "list")
-        with self._reading():
+        declaration = self._require_operation(resource, "list")
+        with self._locked():
             # Without a type, the items of all types: only the API needs one.
             parent = None if type is None else self._content_type_id(declaration, type)
             listing = parse_list_query(declaration, query or {}, self.behaviours, parent=parent)
@@ -86,27 +86,29 @@ class Store(DirectStore):
 
     def get(self, resource: str, id: str, *, type: str | None = None) -> ApiAnswer:
         """Return one record's detail."""
-        declaration = self._declaration(resource, "get")
-        with self._reading():
-            row = self._find_row(declaration, id, type)
-            return ApiAnswer(200, {"data": self._detail(resource, row.record)})
+        declaration = self._require_operation(resource, "get")
+        with self._locked():
+            row = self._require_record(declaration, id, type)
+            return ApiAnswer(200, {"data": self._detail_fields(resource, row.record)})
 
     def create(
         self, resource: str, body: Body, *, type: str | None = None, at: datetime | None = None
     ) -> ApiAnswer:
         """Create a record from a request's body. `at` dates it; by default the clock does."""
-        declaration = self._declaration(resource, "create")
-        with self._writing():
+        declaration = self._require_operation(resource, "create")
+        with self._transaction():
             parent = self._content_type_id(declaration, type)
-            values = check_body(declaration, body, "create", self.behaviours, exists=self._exists)
+            values = check_body(
+                declaration, body, "create", self.behaviours, exists=self._record_exists
+            )
             if parent is not None:
                 values["fields"] = self._content_values(parent, body, "create", {})
             self._check_unique(declaration, values, parent, None)
-            stamp = self._stamp(at)
+            stamp = self._timestamp(at)
             record = {"id": self._new_id(), "created_at": stamp, "updated_at": stamp, **values}
             set_server_values(declaration, record, None, stamp)
-            self._add(resource, record, parent)
-            detail = self._detail(resource, record)
+            self._insert_record(resource, record, parent)
+            detail = self._detail_fields(resource, record)
         echo = self._shapes[resource].echoed_fields(detail, declaration.echoes.get("create"))
         return ApiAnswer(201, {"data": echo, "message": f"The {declaration.singular} was created."})
 
@@ -120,12 +122,17 @@ class Store(DirectStore):
         at: datetime | None = None,
     ) -> ApiAnswer:
         """Change what the body names, and leave the rest. `at` dates the change."""
-        declaration = self._declaration(resource, "update")
-        with self._writing():
-            row = self._find_row(declaration, id, type)
+        declaration = self._require_operation(resource, "update")
+        with self._transaction():
+            row = self._require_record(declaration, id, type)
             before = row.record
             values = check_body(
-                declaration, body, "update", self.behaviours, exists=self._exists, stored=before
+                declaration,
+                body,
+                "update",
+                self.behaviours,
+                exists=self._record_exists,
+                stored=before,
             )
             if row.parent is not None and "fields" in values:
                 kept = before.get("fields") or {}
@@ -133,55 +140,57 @@ class Store(DirectStore):
             self._check_unique(declaration, values, row.parent, id)
             check_transition(declaration, before, values, self.behaviours)
             record = self._next_version(declaration, before, values, body, at)
-            self._replace(resource, row, record)
-            detail = self._detail(resource, record)
+            self._replace_record(resource, row, record)
+            detail = self._detail_fields(resource, record)
         echo = self._shapes[resource].echoed_fields(detail, declaration.echoes.get("update"))
         return ApiAnswer(200, {"data": echo, "message": f"The {declaration.singular} was updated."})
 
     def delete(self, resource: str, id: str, *, type: str | None = None) -> ApiAnswer:
         """Delete a record. What refers to it is left as it is."""
-        declaration = self._declaration(resource, "delete")
-        with self._writing():
-            self._remove(resource, self._find_row(declaration, id, type))
+        declaration = self._require_operation(resource, "delete")
+        with self._transaction():
+            self._delete_record(resource, self._require_record(declaration, id, type))
         if self.behaviours.delete == "204":
             return ApiAnswer(204, None)
         return ApiAnswer(200, {"message": f"The {declaration.singular} was deleted."})
 
     def convert(self, resource: str, id: str, *, at: datetime | None = None) -> ApiAnswer:
         """Convert a lead into a customer (API 3.5, 4.6)."""
-        declaration = self._declaration(resource, "convert")
-        with self._writing():
-            row = self._find_row(declaration, id, None)
+        declaration = self._require_operation(resource, "convert")
+        with self._transaction():
+            row = self._require_record(declaration, id, None)
             record = dict(row.record)
             converted_at = record.get("_converted_at")
             if converted_at is None:
                 if self.behaviours.convertible == "prospect" and record["status"] != "prospect":
                     raise validation_rejection({"status": ["must be prospect before converting"]})
-                converted_at = self._stamp(at)
-                self._convert(resource, row, record, converted_at)
+                converted_at = self._timestamp(at)
+                self._store_conversion(resource, row, record, converted_at)
             elif self.behaviours.second_convert == "refused":
                 raise validation_rejection({"status": ["is converted already"]})
             status = declaration.converted_status
             shown = {**record, "status": status, "converted_at": converted_at}
-            detail = self._detail(resource, shown)
-            detail["converted_at"] = self._shown(converted_at)
+            detail = self._detail_fields(resource, shown)
+            detail["converted_at"] = self._format_time(converted_at)
         if self.behaviours.convert_fields == "minimal":
             detail = {name: detail[name] for name in ("id", "status", "converted_at")}
         message = f"The {declaration.singular} was converted."
         return ApiAnswer(int(self.behaviours.convert_status), {"data": detail, "message": message})
 
-    def _convert(self, resource: str, row: StoredRow, record: StoredRecord, stamp: str) -> None:
+    def _store_conversion(
+        self, resource: str, row: StoredRow, record: StoredRecord, stamp: str
+    ) -> None:
         """Store a first conversion; status and fate of the record: not shown (API 3.5)."""
         if self.behaviours.converted_lead == "deleted":
-            self._remove(resource, row)
+            self._delete_record(resource, row)
             return
         record |= {"_converted_at": stamp, "updated_at": stamp}
         if self.behaviours.converted_lead == "active":
             status = CATALOG[resource].converted_status
             record |= {"status": status, "converted_at": stamp}
-        self._replace(resource, row, record)
+        self._replace_record(resource, row, record)
 
-    def _declaration(self, resource: str, operation: Operation) -> Declaration:
+    def _require_operation(self, resource: str, operation: Operation) -> Declaration:
         declaration = declared(resource)
         if operation not in declaration.operations:
             raise Rejection(405, f"There is no operation {operation!r} on {resource}.")
@@ -197,7 +206,7 @@ class Store(DirectStore):
             return id
         raise Rejection(404, "There is no such content type.")
 
-    def _find_row(self, declaration: Declaration, id: str, type: str | None) -> StoredRow:
+    def _require_record(self, declaration: Declaration, id: str, type: str | None) -> StoredRow:
         # A simulation may leave the type out; a path cannot.
         parent = None if type is None else self._content_type_id(declaration, type)
         row = self._tables[declaration.name].find(id, parent=parent)
@@ -236,7 +245,7 @@ class Store(DirectStore):
         records = table.page(listing.where, order, limit=limit, offset=offset)
         return records[::-1] if is_far else records
 
-    def _exists(self, resource: str, id: str) -> bool:
+    def _record_exists(self, resource: str, id: str) -> bool:
         return self._tables[resource].has(RowCondition("t.id = ?", (id,)))
 
     def _content_values(
@@ -278,7 +287,7 @@ class Store(DirectStore):
     ) -> StoredRecord:
         """Return the next version, dated as `empty_update` and `unchanged_update` say."""
         record = {**before, **values}
-        stamp = self._stamp(at)
+        stamp = self._timestamp(at)
         set_server_values(declaration, record, before, stamp)
         if not body:
             moves = self.behaviours.empty_update == "moves"
@@ -293,5 +302,5 @@ class Store(DirectStore):
     def _new_id(self) -> str:
         return str(UUID(int=self._random.getrandbits(128), version=4))
 
-    def _stamp(self, at: datetime | None) -> str:
-        return stored_moment(self._truncate(at or self.clock()))
+    def _timestamp(self, at: datetime | None) -> str:
+        return format_stored_time(self._truncate_time(at or self.clock()))

@@ -28,7 +28,12 @@ from connector.catalog.field import (
 from connector.catalog.resource import Declaration
 from connector.sandbox.api_answer import Body, validation_rejection
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.record_table import StoredRecord, read_date, stored_moment, truncate_moment
+from connector.sandbox.record_table import (
+    StoredRecord,
+    format_stored_time,
+    parse_date,
+    truncate_time,
+)
 
 Messages = dict[str, list[str]]
 Exists = Callable[[str, str], bool]
@@ -70,9 +75,9 @@ def check_body(
         else:
             values[name] = value
     if operation == "create":
-        _check_presence(declaration, terms, values, errors)
+        _require_fields(declaration, terms, values, errors)
     else:
-        _check_companions(declaration, values, stored or {}, behaviours, errors)
+        _check_accepted_when(declaration, values, stored or {}, behaviours, errors)
     if behaviours.references == "checked":
         for name, target in references(declaration).items():
             if values.get(name) is not None and not exists(target, values[name]):
@@ -89,7 +94,7 @@ def _check_value(
     operation: Literal["create", "update"],
     behaviours: Behaviours,
 ) -> tuple[Any, str | None]:
-    given = _clean(given, behaviours)
+    given = _normalise_text(given, behaviours)
     # What create requires, update cannot clear.
     is_needed = declared.create.required or not declared.nullable
     if given is None or (is_needed and given == ""):
@@ -99,7 +104,7 @@ def _check_value(
     is_cleared = value == "" and not declared.values
     if message or is_cleared or not isinstance(value, str):
         return value, message
-    choices = _choices(declared, taken, operation, behaviours)
+    choices = _allowed_choices(declared, taken, operation, behaviours)
     if choices and value not in choices:
         return None, f"must be one of {', '.join(choices)}"
     return value, _length_problem(declared, value, behaviours) or _format_problem(
@@ -107,7 +112,7 @@ def _check_value(
     )
 
 
-def _clean(given: Any, behaviours: Behaviours) -> Any:
+def _normalise_text(given: Any, behaviours: Behaviours) -> Any:
     """Return the value, trimmed or null if the behaviours say so."""
     if isinstance(given, str):
         if behaviours.whitespace == "trimmed":
@@ -124,7 +129,7 @@ def _length_problem(declared: Field, value: str, behaviours: Behaviours) -> str 
     return f"may not be longer than {longest} characters" if len(value) > longest else None
 
 
-def _choices(
+def _allowed_choices(
     declared: Field,
     taken: FieldInput,
     operation: Literal["create", "update"],
@@ -148,9 +153,9 @@ def _parse_value(kind: Kind, given: Any, behaviours: Behaviours) -> tuple[Any, s
     if not accepts(given):
         return None, f"must be {expected}"
     if kind is Kind.DATE:
-        return read_date(given).isoformat(), None
+        return parse_date(given).isoformat(), None
     if kind is Kind.DATETIME:
-        return stored_moment(truncate_moment(read_datetime(given), behaviours)), None
+        return format_stored_time(truncate_time(read_datetime(given), behaviours)), None
     return given, None
 
 
@@ -158,7 +163,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _is_texts(value: Any) -> bool:
+def _is_text_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
@@ -167,11 +172,11 @@ def _is_number(value: Any) -> bool:
     return is_one and -_NUMBER_END <= value < _NUMBER_END
 
 
-def _is_address(value: Any) -> bool:
+def _is_web_address(value: Any) -> bool:
     return _is_text(value) and _URL.fullmatch(value) is not None
 
 
-def _parses_with(reader: Callable[[str], object]) -> Callable[[Any], bool]:
+def _is_parsed_by(reader: Callable[[str], object]) -> Callable[[Any], bool]:
     def accepts(value: Any) -> bool:
         try:
             reader(value)
@@ -188,8 +193,8 @@ _KINDS: Mapping[Kind, tuple[Callable[[Any], bool], str]] = {
     Kind.NUMBER: (_is_number, "a number"),
     Kind.INTEGER: (lambda value: isinstance(value, int) and _is_number(value), "an integer"),
     Kind.BOOL: (lambda value: isinstance(value, bool), "true or false"),
-    Kind.DATE: (_parses_with(read_date), "a date, as 2024-01-31"),
-    Kind.DATETIME: (_parses_with(read_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
+    Kind.DATE: (_is_parsed_by(parse_date), "a date, as 2024-01-31"),
+    Kind.DATETIME: (_is_parsed_by(read_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
     Kind.VALUES: (lambda value: isinstance(value, dict), "an object"),
     Kind.PARTS: (lambda value: isinstance(value, list), "an array"),
 }
@@ -230,7 +235,7 @@ _FORMATS: Mapping[str, tuple[Callable[[str], object], str]] = {
 }
 
 
-def _check_presence(
+def _require_fields(
     declaration: Declaration,
     terms: Mapping[str, tuple[Field, FieldInput]],
     values: StoredRecord,
@@ -250,7 +255,7 @@ def _check_presence(
             errors[name] = [_MISSING]
 
 
-def _check_companions(
+def _check_accepted_when(
     declaration: Declaration,
     values: StoredRecord,
     stored: StoredRecord,
@@ -311,7 +316,7 @@ def set_server_values(
         title = str(record.get("title") or declaration.singular)
         # A job's public address is made once and is its own; an item's is its title.
         suffix = "" if fields["slug"].create.accepted else f"-{record['id'][:8]}"
-        record["slug"] = slug(title) + suffix
+        record["slug"] = make_slug(title) + suffix
     states = [each.get("status") == "published" for each in (before or {}, record)]
     if "published_at" in fields and states == [False, True] and not record.get("published_at"):
         record["published_at"] = stamp
@@ -325,7 +330,7 @@ def initial_status(declaration: Declaration) -> str:
     return (status.create.values or status.values)[0]
 
 
-def slug(title: str) -> str:
+def make_slug(title: str) -> str:
     """Return the title in the form that addresses have."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     return _NOT_IN_SLUGS.sub("-", plain).strip("-") or "untitled"
@@ -383,14 +388,14 @@ def _content_problem(declared: Mapping[str, Any], value: Any) -> str | None:
         return None
     if not accepts(value):
         return f"must be {expected}"
-    options = _options(declared)
+    options = _content_options(declared)
     chosen = value if isinstance(value, list) else [value]
     if options and any(each not in options for each in chosen):
         return f"must be one of {', '.join(options)}"
     return None
 
 
-def _options(declared: Mapping[str, Any]) -> tuple[str, ...]:
+def _content_options(declared: Mapping[str, Any]) -> tuple[str, ...]:
     if declared["field_type"] not in ("select", "multi_select") or not declared["config"]:
         return ()
     return tuple(json.loads(declared["config"]).get("options", ()))
@@ -398,13 +403,13 @@ def _options(declared: Mapping[str, Any]) -> tuple[str, ...]:
 
 _TYPES: Mapping[str, tuple[Callable[[Any], object], str]] = {
     "number": (_is_number, "a number"),
-    "multi_select": (_is_texts, "an array of strings"),
+    "multi_select": (_is_text_list, "an array of strings"),
     "date": _KINDS[Kind.DATE],
     "datetime": _KINDS[Kind.DATETIME],
     "boolean": _KINDS[Kind.BOOL],
-    "image": (_is_address, "a web address"),
-    "file": (_is_address, "a web address"),
-    "url": (_is_address, "a web address"),
+    "image": (_is_web_address, "a web address"),
+    "file": (_is_web_address, "a web address"),
+    "url": (_is_web_address, "a web address"),
     "email": (lambda value: _is_text(value) and _EMAIL.fullmatch(value), "an email address"),
 }
 """What each `field_type` takes, and how that is said; those left out take any string."""

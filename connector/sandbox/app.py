@@ -37,9 +37,10 @@ Between = Callable[[Store], None]
 
 
 class Api:
-    """The API without its transport: `app` is the Starlette application.
+    """Application `app` that answers the API's requests, without the HTTP server.
 
-    `between` is called with the store before each request that reaches the store, but the first.
+    The hook `between` is called with the store before each request that reaches the store, except
+    for the first one.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Api:
         store.interlude = self._call_between
 
     def _routes(self) -> Iterator[Route]:
+        """Yield the routes of every resource for the methods that its operations use."""
         for declaration in CATALOG.values():
             for suffix, listed in _PATHS.items():
                 offered = {m: each for m, each in listed.items() if each in declaration.operations}
@@ -69,6 +71,10 @@ class Api:
     async def _answer_request(
         self, declaration: Declaration, offered: Mapping[str, Operation], request: Request
     ) -> Response:
+        """Perform the operation of a request on the store; return its response.
+
+        `offered` are the operations of the path by method. Raises `Rejection`.
+        """
         operation = offered["GET" if request.method == "HEAD" else request.method]
         self._check_access(request, declaration, operation)
         arguments: dict[str, Any] = dict(request.path_params)
@@ -88,7 +94,7 @@ class Api:
         return JSONResponse(answer.body, answer.status)
 
     def _call_between(self) -> None:
-        """Call `between`, if it was set before the last request that reached the store."""
+        """Call the hook `between`, unless it was set after the previous request."""
         between, self._called_next = self._called_next, None
         if between is not None and between is self.between:
             between(self._store)
@@ -96,7 +102,7 @@ class Api:
     def _check_access(
         self, request: Request, declaration: Declaration, operation: Operation
     ) -> None:
-        """Raise `Rejection` 401, 429 or 403 where the request may not pass (API 5, 8)."""
+        """Raise `Rejection` 401, 429 or 403 if key, limits or scope forbid the request (API 5, 8)."""
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         scopes = self._scopes.get(key.strip()) if scheme.lower() == "bearer" else None
         if scopes is None:
@@ -109,6 +115,7 @@ class Api:
             raise Rejection(403, f"The API key lacks the scope {scope}.")
 
     async def _rejection_response(self, request: Request, rejection: Exception) -> Response:
+        """Return the response to a rejected request."""
         assert isinstance(rejection, Rejection)  # Starlette maps classes to handlers
         headers = {}
         if rejection.status == 401:
@@ -122,7 +129,7 @@ class Api:
         return JSONResponse(body, rejection.status, headers)
 
     async def _unknown_path_response(self, request: Request, error: Exception) -> Response:
-        """Answer 404 for a path that is not the API's, 405 for a method that a path lacks."""
+        """Return 404 for an unknown path, or 405 for an unsupported method of a known path."""
         assert isinstance(error, HTTPException)  # as above
         behaviours = self._store.behaviours
         if error.status_code == 404 and behaviours.unknown_paths == "html":
@@ -135,7 +142,7 @@ class Api:
 
 
 def _parse_json_object(body: bytes) -> Body:
-    """Parse the body as a JSON object. Raises `Rejection` 400 for anything else (API 7)."""
+    """Parse a request body that must be a JSON object. Raises `Rejection` 400 (API 7)."""
     if len(body) > BODY_BYTES_MAX:
         raise Rejection(400, f"The body is longer than {BODY_BYTES_MAX} bytes.")
     try:
@@ -150,4 +157,5 @@ def _parse_json_object(body: bytes) -> Body:
 
 
 def _refuse_nan_and_infinity(constant: str) -> None:
+    """Raise `ValueError`, because NaN and Infinity are not JSON."""
     raise ValueError(constant)

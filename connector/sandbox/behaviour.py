@@ -17,13 +17,13 @@ from connector.errors import SettingsError, UnknownName
 
 
 def declare_switch(default: str, about: str, section: str) -> Any:
-    """Declare a switch; `section` is the API's section that leaves the answer open."""
+    """Declare a field of `Behaviours`. `section` is the API's section that does not define it."""
     return dataclasses.field(default=default, metadata={"about": about, "section": section})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviours:
-    """The sandbox's answer to every question that the API leaves open."""
+    """Choices for everything that the API documentation does not define."""
 
     # Lists.
     per_page_over: Literal["clamped", "422", "400", "default"] = declare_switch(
@@ -232,9 +232,9 @@ class Behaviours:
 
     @classmethod
     def from_values(cls, values: Mapping[str, str] | Behaviours | None) -> Behaviours:
-        """Return the behaviours of these names and values; others have their defaults.
+        """Return behaviours with these values by name, and defaults for all others.
 
-        Raises `UnknownName` for a name or a value that does not exist, with those allowed.
+        Raises `UnknownName` for an unknown name or value.
         """
         if isinstance(values, Behaviours):
             return values
@@ -247,9 +247,9 @@ class Behaviours:
 
     @classmethod
     def parse_options(cls, settings: Iterable[str]) -> Behaviours:
-        """Parse `NAME=VALUE` texts of the command.
+        """Parse the command's options `--behaviour NAME=VALUE`.
 
-        Raises `SettingsError` for a text without `=`, and what `read` raises.
+        Raises `SettingsError` for a text without "=", and `UnknownName`.
         """
         given = {}
         for text in settings:
@@ -262,7 +262,7 @@ class Behaviours:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """One behaviour as the registry holds it; the first of `values` is the default."""
+    """Declaration of a behaviour. The first of `values` is the default."""
 
     name: str
     values: tuple[str, ...]
@@ -272,6 +272,7 @@ class Switch:
 
 
 def _declared_switches() -> Iterator[tuple[str, Switch]]:
+    """Yield the switch of each field of `Behaviours` by name."""
     hints = get_type_hints(Behaviours)
     for each in dataclasses.fields(Behaviours):
         switch = Switch(
@@ -289,7 +290,7 @@ BEHAVIOURS: Mapping[str, Switch] = dict(_declared_switches())
 
 
 def behaviour_table() -> str:
-    """Registry as docs/SANDBOX.md shows it; the first value of each is the default."""
+    """Return the Markdown table of docs/SANDBOX.md."""
     rows = [
         f"| `{each.name}` | {' · '.join(f'`{v}`' for v in each.values)} "
         f"| {each.about} | {each.section} |"

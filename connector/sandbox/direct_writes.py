@@ -29,7 +29,6 @@ from connector.sandbox.record_table import (
     StoredRecord,
     StoredRow,
     count_company_records,
-    format_shown_time,
     format_stored_time,
     truncate_time,
     utc_now,
@@ -41,7 +40,7 @@ _LAYOUT = json.dumps({n: list(d.fields) for n, d in CATALOG.items()}, sort_keys=
 
 
 class DirectStore:
-    """The records of one workspace with everything but the API's operations."""
+    """Records of one workspace, with reads and writes that bypass the API's rules."""
 
     def __init__(
         self,
@@ -79,7 +78,10 @@ class DirectStore:
             undo.pop_all()
 
     def _create_or_check_tables(self) -> bool:
-        """Make the tables or recognise them; says whether they were made now."""
+        """Create the tables of a new file, or check those of an existing file.
+
+        Return True if the file is new. Raises `sqlite3.DatabaseError` for a file with other fields.
+        """
         # Two servers of one file would each make records that the other's counters lack.
         self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._connection.execute("PRAGMA journal_mode = WAL")
@@ -108,47 +110,47 @@ class DirectStore:
         self.close()
 
     def close(self) -> None:
-        """Close the file; what was written stays."""
+        """Close the file."""
         with self._lock:
             self._connection.close()
 
     # What a test reads.
 
     def records(self, resource: str, *, type: str | None = None) -> dict[str, dict[str, Any]]:
-        """Return every record by id, as a detail answer would show it now.
+        """Return every record by id, with the fields of a detail response.
 
-        `type` is a content type's id, to have its items alone.
+        `type` is the id of a content type; only its items are returned.
         """
         declared(resource)
-        with self._locked():
+        with self._lock:
             records = {row.record["id"]: row.record for row in self._tables[resource].rows(type)}
             computed = self._company_counters(resource, list(records))
             shape = self._shapes[resource]
             return {id: shape.detail(each, computed.get(id, {})) for id, each in records.items()}
 
     def write_only_fields(self, resource: str, id: str) -> dict[str, Any]:
-        """Write-only fields of a record, as stored; raises `KeyError` without the record."""
-        with self._locked():
+        """Return the stored write-only fields of a record. Raises `KeyError` without the record."""
+        with self._lock:
             return self._shapes[resource].write_only_fields(self._require_row(resource, id).record)
 
     # What a test or a simulation writes.
 
     def insert(self, resource: str, record: Mapping[str, Any], *, type: str | None = None) -> str:
-        """Store a record as it is given and return its id.
+        """Store a record without validation, and return its id.
 
-        `id`, `created_at` and `updated_at` are drawn where they are missing; `type` is the id of
-        a content item's type.
+        A missing id is random; missing dates are the current time. `type` is the id of a content
+        item's type.
         """
         declared(resource)
         with self._transaction():
             stamp = format_stored_time(self._truncate_time(self.clock()))
-            id = record.get("id") or str(UUID(int=self._random.getrandbits(128), version=4))
+            id = record.get("id") or self._new_id()
             dates = {"created_at": stamp, "updated_at": record.get("created_at", stamp)}
             self._insert_record(resource, self._to_stored({"id": id, **dates, **record}), type)
         return str(id)
 
     def load(self, resource: str, records: Iterable[tuple[StoredRecord, str | None]]) -> None:
-        """Store many records with their content types' ids, all in one transaction."""
+        """Store many records in one transaction, each with the id of its content type or None."""
         with self._transaction():
             self._tables[resource].add((self._to_stored(each), type) for each, type in records)
 
@@ -160,9 +162,9 @@ class DirectStore:
         *,
         updated_at: datetime | None = None,
     ) -> None:
-        """Change a record without validation, and date it: now, or as told.
+        """Change a record without validation, and set its `updated_at` (by default: now).
 
-        An earlier `updated_at` makes it a late commit: visible now, dated before.
+        An earlier `updated_at` simulates a transaction that was committed late.
         """
         self.touch_many(resource, (id,), changes, updated_at=updated_at)
 
@@ -174,7 +176,7 @@ class DirectStore:
         *,
         updated_at: datetime | None = None,
     ) -> None:
-        """Change many records as one bulk edit does: in one transaction, with one stamp."""
+        """Change many records like a bulk edit: in one transaction, with the same `updated_at`."""
         with self._transaction():
             stamp = format_stored_time(self._truncate_time(updated_at or self.clock()))
             for id in ids:
@@ -183,13 +185,13 @@ class DirectStore:
                 self._replace_record(resource, row, changed)
 
     def change_silently(self, resource: str, id: str, changes: Mapping[str, Any]) -> None:
-        """Change a record and leave its `updated_at`, unless the changes name one."""
+        """Change a record without updating its `updated_at`."""
         with self._transaction():
             row = self._require_row(resource, id)
             self._replace_record(resource, row, self._to_stored({**row.record, **changes}))
 
     def remove(self, resource: str, id: str) -> None:
-        """Delete a record. Raises `KeyError` without it."""
+        """Delete a record. Raises `KeyError` if it does not exist."""
         with self._transaction():
             self._delete_record(resource, self._require_row(resource, id))
 
@@ -201,9 +203,9 @@ class DirectStore:
         id: str | None = None,
         type: str | None = None,
     ) -> Callable[[], str]:
-        """Begin a write now and return what commits it: dated now, visible then.
+        """Return a function that writes later, with the current time as `updated_at`.
 
-        Without an `id` a record is created. The returned function gives the record's id.
+        The function creates a record, or changes the record `id`, and returns the record's id.
         """
         stamp = self._truncate_time(self.clock())
 
@@ -219,13 +221,8 @@ class DirectStore:
     # What both halves of the store share.
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        with self._lock:
-            yield
-
-    @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Open a transaction, or continue the one that is open."""
+        """Run the block in a transaction. A nested block belongs to the outer transaction."""
         with self._lock:
             if self._depth == 0:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -241,7 +238,11 @@ class DirectStore:
             if self._depth == 0:
                 self._connection.execute("COMMIT")
 
+    def _new_id(self) -> str:
+        return str(UUID(int=self._random.getrandbits(128), version=4))
+
     def _require_row(self, resource: str, id: str) -> StoredRow:
+        """Return the row of a record. Raises `KeyError` if it does not exist."""
         declared(resource)
         row = self._tables[resource].find(id)
         if row is None:
@@ -249,7 +250,7 @@ class DirectStore:
         return row
 
     def _to_stored(self, record: StoredRecord) -> StoredRecord:
-        """Return the record with its times as stored texts."""
+        """Return the record with its times as texts in the stored format."""
         return {
             name: format_stored_time(self._truncate_time(value))
             if isinstance(value, datetime)
@@ -258,16 +259,16 @@ class DirectStore:
         }
 
     def _truncate_time(self, moment: datetime) -> datetime:
+        """Truncate a time to the server's precision."""
         return truncate_time(moment, self.behaviours)
 
-    def _format_time(self, kept: str) -> str:
-        return format_shown_time(kept, self.behaviours)
-
     def _detail_fields(self, resource: str, record: StoredRecord) -> dict[str, Any]:
+        """Return the fields of the record's detail response, including a company's counters."""
         computed = self._company_counters(resource, (record["id"],))
         return self._shapes[resource].detail(record, computed.get(record["id"], {}))
 
     def _company_counters(self, resource: str, ids: Sequence[str]) -> dict[str, dict[str, int]]:
+        """Return the counters of these companies by id; empty for other resources."""
         if resource != "companies":
             return {}
         return count_company_records(ids, self._tables["jobs"], self._tables["bookings"])
@@ -285,7 +286,10 @@ class DirectStore:
         self._update_company_dates(resource, row.record)
 
     def _update_company_dates(self, resource: str, *versions: StoredRecord) -> None:
-        """Date companies whose counters a write may change, if `counters` is `moving`."""
+        """Set `updated_at` of companies whose counters a write may change, if they are "moving".
+
+        `versions` are the record before and after the write.
+        """
         if self.behaviours.counters != "moving" or resource not in ("jobs", "bookings"):
             return
         stamp = format_stored_time(self._truncate_time(self.clock()))

@@ -31,7 +31,7 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A record with its place: `serial` counts insertions, `parent` is its type's id."""
+    """Stored record, its insertion number `serial`, and the id of its content type, if any."""
 
     serial: int
     parent: str | None
@@ -40,19 +40,19 @@ class StoredRow:
 
 @dataclass(frozen=True, slots=True)
 class RowCondition:
-    """Condition on the narrow table, named `t`, and its parameters; default: all rows."""
+    """SQL condition on a resource's table, named `t`, and its parameters; all rows by default."""
 
     sql: str = "1"
     parameters: tuple[Any, ...] = ()
 
     def narrowed(self, sql: str, *parameters: Any) -> RowCondition:
-        """Return this condition combined with another one by AND."""
+        """Return this condition AND another one."""
         joined = sql if self.sql == "1" else f"{self.sql} AND {sql}"
         return RowCondition(joined, self.parameters + parameters)
 
 
 class RecordTable:
-    """The two tables of one resource; methods work within the caller's transaction."""
+    """The two SQLite tables of one resource. The caller opens the transaction."""
 
     def __init__(self, connection: sqlite3.Connection, declaration: Declaration) -> None:
         self._connection = connection
@@ -70,7 +70,7 @@ class RecordTable:
         self._related = tuple(related)
 
     def create_tables(self) -> None:
-        """Make the tables, unless they are there."""
+        """Create the tables if they do not exist."""
         columns = "".join(f", {name}{self._collation_clause(name)}" for name in self._columns)
         self._execute(
             f"CREATE TABLE IF NOT EXISTS {self._table} "
@@ -82,7 +82,7 @@ class RecordTable:
         )
 
     def create_indexes(self) -> None:
-        """Make the indexes that are missing; last, since filling is cheaper without."""
+        """Create missing indexes."""
         self._execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {self._table}_id ON {self._table} (id)")
         within = ("parent",) if self._declaration.parent else ()
         for name in self._declaration.sortable:
@@ -95,11 +95,13 @@ class RecordTable:
                     self._create_index(*within, each.name, order)
 
     def _create_index(self, *columns: str) -> None:
+        """Create an index over these columns if it does not exist."""
         name = "_".join((self._table, "by", *columns))
         listed = ", ".join(columns)
         self._execute(f"CREATE INDEX IF NOT EXISTS {name} ON {self._table} ({listed})")
 
     def _collation_clause(self, column: str) -> str:
+        """Return the COLLATE clause of a column; empty unless it contains free text."""
         # People's words sort without regard to case, as databases behind such services do.
         declared = self._declaration.fields[column]
         is_text = declared.kind is Kind.STRING and not declared.values
@@ -109,9 +111,9 @@ class RecordTable:
         return self._connection.execute(sql, parameters)
 
     def add(self, records: Iterable[tuple[StoredRecord, str | None]]) -> None:
-        """Insert records with their parents, in this order.
+        """Insert records with the ids of their content types.
 
-        Raises `sqlite3.IntegrityError` where an id is taken.
+        Raises `sqlite3.IntegrityError` if an id already exists.
         """
         serial: int = self._execute(
             "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?", (self._table,)
@@ -128,7 +130,7 @@ class RecordTable:
         self._connection.executemany(whole, texts)
 
     def replace(self, serial: int, record: StoredRecord) -> None:
-        """Replace a record with another version."""
+        """Store another version of the record with this serial."""
         values = ", ".join(f"{name} = ?" for name in ("id", *self._columns))
         self._execute(
             f"UPDATE {self._table} SET {values} WHERE serial = ?",
@@ -140,12 +142,12 @@ class RecordTable:
         )
 
     def remove(self, serial: int) -> None:
-        """Delete a record; its serial is never used again."""
+        """Delete the record with this serial."""
         self._execute(f"DELETE FROM {self._table} WHERE serial = ?", (serial,))
         self._execute(f"DELETE FROM {self._table}_record WHERE serial = ?", (serial,))
 
     def find(self, id: str, *, parent: str | None = None) -> StoredRow | None:
-        """Return the record with that id, and that parent if given; None if there is none."""
+        """Return the record with this id; None if there is none or if it has another parent."""
         found = self._execute(
             f"SELECT t.serial, t.parent, r.record FROM {self._table} t "
             f"JOIN {self._table}_record r ON r.serial = t.serial WHERE t.id = ?",
@@ -167,14 +169,14 @@ class RecordTable:
         return counted
 
     def count_by(self, where: RowCondition, by: str) -> Iterator[tuple[Any, int]]:
-        """Count the records that meet the condition, by the values of one column."""
+        """Yield each value of a column with the number of records that meet the condition."""
         sql = f"SELECT {by}, count(*) FROM {self._table} t WHERE {where.sql} GROUP BY {by}"
         return iter(self._execute(sql, where.parameters))
 
     def page(
         self, where: RowCondition, order: str, *, limit: int, offset: int
     ) -> list[StoredRecord]:
-        """Return the records of one page. `order` is SQL over the narrow table."""
+        """Return a page of the records that meet the condition. `order` is an SQL expression."""
         # In two steps: a join would fetch every record that the offset skips.
         serials = [
             found[0]
@@ -194,7 +196,7 @@ class RecordTable:
         return [json.loads(texts[serial]) for serial in serials]
 
     def rows(self, parent: str | None = None) -> Iterator[StoredRow]:
-        """Yield every record in the order of insertion, only those of a parent if given."""
+        """Yield all records in order of insertion, or only those of a parent."""
         condition = "" if parent is None else "WHERE t.parent = ?"
         found = self._execute(
             f"SELECT t.serial, t.parent, r.record FROM {self._table} t "
@@ -228,32 +230,32 @@ _SUFFIXES = {"Z": "Z", "offset": "+00:00", "none": ""}
 
 
 def utc_now() -> datetime:
-    """Return the machine's time in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def format_stored_time(moment: datetime) -> str:
-    """Return the stored text of an aware time: UTC, microseconds, `Z`."""
+    """Format a time as stored: in UTC, with microseconds and `Z`."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def truncate_time(moment: datetime, behaviours: Behaviours) -> datetime:
-    """Cut the time to the precision that the server keeps (`timestamp_precision`)."""
+    """Truncate a time to the precision of the behaviour `timestamp_precision`."""
     unit = _MICROSECONDS_KEPT[behaviours.timestamp_precision]
     return moment.replace(microsecond=moment.microsecond // unit * unit)
 
 
 def parse_date(text: str) -> date:
-    """Parse a date in the form `YYYY-MM-DD` only. Raises `ValueError`."""
+    """Parse a date in the form YYYY-MM-DD. Raises `ValueError` for other ISO forms too."""
     if len(text) != len("2024-01-31"):
         raise ValueError(text)
     return date.fromisoformat(text)
 
 
 def format_shown_time(kept: str, behaviours: Behaviours) -> str:
-    """Return a stored time as answers show it (API conventions: any ISO 8601 form in UTC).
+    """Format a stored time as responses show it, with the precision and suffix of the behaviours.
 
-    A text of another form, which only a test can have put there, is shown as it is.
+    Other texts, which only a test can store, are returned unchanged.
     """
     if len(kept) != _LENGTH_KEPT:
         return kept
@@ -272,7 +274,7 @@ _EXTRA_VALUE = "5f0c7f5e-9d0f-4c6b-8a53-0d5e8a7c1b11"
 
 
 class AnswerShape:
-    """One resource's two shapes, under given behaviours."""
+    """Fields of one resource in detail responses and in lists, under given behaviours."""
 
     def __init__(self, declaration: Declaration, behaviours: Behaviours) -> None:
         self._behaviours = behaviours
@@ -288,22 +290,22 @@ class AnswerShape:
         self._write_only = tuple(name for name, each in declared.items() if each.write_only)
 
     def detail(self, record: StoredRecord, computed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the record as a detail answer shows it, with undeclared fields."""
+        """Return the record's fields in a detail response, including undeclared fields."""
         extras = [n for n in record if n not in self._declared and not n.startswith("_")]
         return self._select_fields(record, computed, (*self._detail, *extras))
 
     def item(self, record: StoredRecord, computed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the record as a list shows it: exactly the declared fields."""
+        """Return the record's fields in a list, which are only declared fields."""
         return self._select_fields(record, computed, self._item)
 
     def write_only_fields(self, record: StoredRecord) -> dict[str, Any]:
-        """Return the write-only fields of the record, which no answer shows."""
+        """Return the record's write-only fields, which no response contains."""
         return {name: record.get(name) for name in self._write_only}
 
     def echoed_fields(
         self, detail: Mapping[str, Any], names: Collection[str] | None
     ) -> dict[str, Any]:
-        """Return the detail, or only the named fields that an answer echoes (API 4.7)."""
+        """Return the named fields for the response to a write, or all if None (API 4.7)."""
         if names is None:
             return dict(detail)
         return {name: value for name, value in detail.items() if name in names}
@@ -311,6 +313,7 @@ class AnswerShape:
     def _select_fields(
         self, record: StoredRecord, computed: Mapping[str, Any], names: Iterable[str]
     ) -> dict[str, Any]:
+        """Return the named fields with formatted times and computed counters."""
         read = record.get
         shown = {name: read(name) for name in names}
         for name in self._datetimes:
@@ -346,7 +349,7 @@ Counters = dict[str, int]
 def count_company_records(
     companies: Sequence[str], jobs: RecordTable, bookings: RecordTable
 ) -> dict[str, Counters]:
-    """Return the three counters of each company by its id."""
+    """Return the numbers of jobs, active jobs and placements of each company by id."""
     names = ("jobs_count", "active_jobs_count", "placements_count")
     counted = {id: dict.fromkeys(names, 0) for id in companies}
     for start in range(0, len(companies), _SLICE):

@@ -33,7 +33,7 @@ SampleRecord = tuple[StoredRecord, str | None]
 
 
 def make_common_fields(rng: RandomValues, created: datetime, updated: datetime) -> StoredRecord:
-    """Make the fields that every record has (API 2)."""
+    """Make the id and the timestamps of a record (API 2)."""
     return {"id": rng.id(), "created_at": created, "updated_at": updated}
 
 
@@ -81,7 +81,7 @@ def make_company(
 def make_job(
     rng: RandomValues, agency: AgencyContext, number: int, created: datetime, updated: datetime
 ) -> SampleRecord:
-    """Make a vacancy of a company, if there are companies."""
+    """Make a job of a random company; without companies, a job without a company."""
     companies = agency.ids["companies"]
     title = rng.choice(words.RANKS) + rng.choice(words.ROLES)
     status = rng.choice(words.JOB_STATUSES)
@@ -130,7 +130,7 @@ def make_job(
 
 
 def _make_pay(rng: RandomValues) -> StoredRecord:
-    """Make the pay of a job: a salary, or a day rate."""
+    """Make a job's salary, or its day rate."""
     salary = rng.integer(18, 120) * 1000
     rate = rng.integer(15, 90) * 10 + rng.choice((0, 0, 0.5))
     is_contract = rng.yes(0.3)
@@ -333,7 +333,7 @@ _OF_KINDS = (
 
 
 def _make_fields_of_booking_type(rng: RandomValues, kind: str, start: datetime) -> StoredRecord:
-    """Make the fields that depend on the kind of booking."""
+    """Make the fields that depend on the booking's type."""
     if kind == "interview":
         meeting = rng.choice(
             ("<meeting_platform_1>", "<meeting_platform_2>", "<meeting_platform_3>")
@@ -407,6 +407,7 @@ def make_content_type(
 
 
 def _make_content_field(rng: RandomValues, field_type: str, number: int) -> dict[str, Any]:
+    """Make a field of a content type."""
     name = field_type.replace("_", " ").capitalize()
     config: dict[str, Any] = {}
     if field_type in ("select", "multi_select"):
@@ -451,6 +452,7 @@ def make_content_item(
 
 
 def _draw_choices(rng: RandomValues) -> list[str]:
+    """Return a random selection of the options of a select field; it may be empty."""
     return [each for each in words.OPTIONS if rng.yes()]
 
 
@@ -495,7 +497,10 @@ def make_record(
     number: int,
     moments: tuple[datetime, datetime],
 ) -> SampleRecord:
-    """Make a record of any resource, with every field that is not computed."""
+    """Make a record of any resource. `moments` are its creation and its last change.
+
+    Fields without a maker get values from their declaration. Computed fields are omitted.
+    """
     if maker := _MAKERS.get(resource.name):
         record, parent = maker(rng, agency, number, *moments)
     else:
@@ -512,7 +517,7 @@ def make_record(
 def _make_declared_value(
     declared: Field, rng: RandomValues, agency: AgencyContext, created: datetime
 ) -> Any:
-    """Make a value from the declaration of a field."""
+    """Make a random value that fits the declaration of a field."""
     if declared.nullable and rng.yes(0.2):
         return None
     if declared.values:

@@ -16,7 +16,7 @@ PER_MINUTE_DEFAULT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RateFigures:
-    """Figures of the three headers; `reset_at` is a Unix timestamp in whole seconds."""
+    """Values of the three rate headers; `reset_at` is a Unix time in seconds."""
 
     limit: int
     remaining: int
@@ -24,7 +24,7 @@ class RateFigures:
 
 
 class RequestLimits:
-    """Counts requests within a minute and within a calendar month (UTC)."""
+    """Counters of requests in a minute and in a calendar month in UTC."""
 
     def __init__(
         self, behaviours: Behaviours, *, per_minute: int | None, per_month: int | None
@@ -38,7 +38,7 @@ class RequestLimits:
         self._month = (0, 0)
 
     def try_to_count(self, now: datetime) -> bool:
-        """Count one request and return True, or return False if none is left."""
+        """Count a request and return True; return False if a limit is reached."""
         self._drop_expired(now)
         if len(self._leaving) >= self.per_minute or self._is_month_spent():
             return False
@@ -47,7 +47,7 @@ class RequestLimits:
         return True
 
     def rate_figures(self, now: datetime) -> RateFigures:
-        """Return the figures of the rate headers at this time."""
+        """Return the values of the rate headers."""
         self._drop_expired(now)
         remaining = self.per_minute - len(self._leaving)
         reset_at = self._leaving[0] if self._leaving else self._window_end(now)
@@ -63,7 +63,7 @@ class RequestLimits:
         return self.per_month is not None and self._spent_in_month >= self.per_month
 
     def _window_end(self, now: datetime) -> float:
-        """Return the time at which a request of this time leaves the window."""
+        """Return the Unix time until which a request at `now` is counted."""
         at = now.timestamp()
         if self._behaviours.rate_window == "aligned":
             return at - at % WINDOW_SECONDS + WINDOW_SECONDS
@@ -72,7 +72,7 @@ class RequestLimits:
         return at + WINDOW_SECONDS
 
     def _drop_expired(self, now: datetime) -> None:
-        """Drop the requests of an earlier window or month."""
+        """Remove requests that are no longer counted at this time."""
         while self._leaving and now.timestamp() >= self._leaving[0]:
             self._leaving.popleft()
         month = (now.astimezone(UTC).year, now.astimezone(UTC).month)

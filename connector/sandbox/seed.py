@@ -37,10 +37,10 @@ Timestamps = tuple[datetime, datetime]
 
 
 def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> None:
-    """Fill an empty store with these numbers of records; a resource left out has none.
+    """Fill an empty store with these numbers of sample records by resource.
 
-    Raises `UnknownName` for a resource that the API does not have, and `SettingsError` for a
-    negative number, or for content items without a content type.
+    Raises `UnknownName` for an unknown resource, and `SettingsError` for a negative number or for
+    content items without a content type.
     """
     for name, number in counts.items():
         if name not in CATALOG:
@@ -58,7 +58,7 @@ def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> N
 
 
 def _latest_time(now: datetime) -> datetime:
-    """Youngest time of the data: a midnight, so that the seed decides for a day."""
+    """Return the latest time in the data: a midnight, so that data of the same day is equal."""
     return (now - _LATENESS).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
@@ -72,11 +72,10 @@ def _sample_records(
 
 
 def _sample_times(rng: RandomValues, count: int, anchor: datetime) -> Sequence[Timestamps]:
-    """Draw the creation and change times of records, in the order of their creation.
+    """Draw the creation and change times of records, in order of creation.
 
-    Three records in ten come from imports, which stamp a whole group alike, and one in ten was
-    last changed by a bulk edit, which stamps only `updated_at`. Groups are larger than a page
-    where the count allows it.
+    30 % of the records come from imports, which give a group the same times. 10 % were last changed
+    by a bulk edit, which gives a group the same `updated_at`. Large groups fill more than a page.
     """
     first = anchor - timedelta(days=_DAYS)
     span = _DAYS * 24 * 3600.0
@@ -99,7 +98,7 @@ def _sample_times(rng: RandomValues, count: int, anchor: datetime) -> Sequence[T
 
 
 def _group_sizes(total: int) -> Iterator[int]:
-    """Yield sizes of groups that add up to the total: one if it is small, else 150 and more."""
+    """Yield sizes of groups with the sum `total`: one group if it is small, else 150 and more."""
     while total > 0:
         size = total if total < 2 * _IMPORT_MIN else max(_IMPORT_MIN, total // 6)
         yield min(size, total)

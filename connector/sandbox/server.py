@@ -100,18 +100,18 @@ class Sandbox:
 
     @property
     def base_url(self) -> str:
-        """The address before `/api/v1`."""
+        """Address before `/api/v1`."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._port}"
 
     @property
     def log(self) -> list[LoggedRequest]:
-        """The requests served so far, oldest first; a copy."""
+        """Copy of the log of requests, oldest first."""
         return list(self._app.log)
 
     @property
     def between(self) -> Between | None:
-        """Called with the store before each request that reaches it, but the first."""
+        """Hook that is called with the store between two requests that reach it."""
         return self._api.between
 
     @between.setter
@@ -119,7 +119,7 @@ class Sandbox:
         self._api.between = between
 
     def apply_delayed_effects(self) -> int:
-        """Apply the effects that `Drop(effect="later")` delayed; return their number."""
+        """Apply the effects that `Drop(effect="later")` postponed; return their number."""
         delayed, number = self._app.delayed, 0
         while delayed and self._running is not None:
             self._running.run_in_loop(delayed.popleft()())
@@ -127,9 +127,9 @@ class Sandbox:
         return number
 
     def start(self) -> None:
-        """Listen; after `stop`, at the same address as before.
+        """Start to listen; after `stop`, at the same address.
 
-        Raises `ConnectorError` if the address is taken.
+        Raises `ConnectorError` if the address is in use.
         """
         server = _ServerThread(self._app, self._open_listener())
         server.start()
@@ -138,7 +138,7 @@ class Sandbox:
         self._running = server
 
     def stop(self) -> None:
-        """Cut every connection and stop listening, as a dead server does; the store stays."""
+        """Close all connections and stop listening, like a crashed server. The records are kept."""
         server, self._running = self._running, None
         if server is not None:
             server.shut_down()
@@ -158,6 +158,7 @@ class Sandbox:
             raise self._app.failures[0]
 
     def _open_listener(self) -> socket.socket:
+        """Return a socket that is bound to the address. Raises `ConnectorError` if it is in use."""
         listener = socket.socket(socket.AF_INET6 if ":" in self._host else socket.AF_INET)
         # A port that a sandbox has just left can be taken again immediately.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -174,7 +175,7 @@ class Sandbox:
 
 
 class _ClosableProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, which lets the application hang up."""
+    """Protocol of uvicorn that lets the application close the connection."""
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -186,7 +187,7 @@ class _ClosableProtocol(HttpToolsProtocol):
 
 
 class _ServerThread(Thread):
-    """A thread that serves the application with uvicorn's protocol until `leave` is called."""
+    """Thread that serves the application until `shut_down` is called."""
 
     def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
         super().__init__(name="sandbox", daemon=True)
@@ -204,16 +205,16 @@ class _ServerThread(Thread):
         self._config.load()
 
     def run(self) -> None:
-        """Serve, on the event loop that uvicorn prefers."""
+        """Serve in a new event loop."""
         with asyncio.Runner(loop_factory=self._config.get_loop_factory()) as runner:
             runner.run(self._serve_until_stopped())
 
     def run_in_loop(self, work: Coroutine[Any, Any, object]) -> None:
-        """Run the coroutine to its end in this thread's event loop."""
+        """Run a coroutine in the server's event loop, and wait for its end."""
         asyncio.run_coroutine_threadsafe(work, self._loop).result(_STOP_SECONDS_MAX)
 
     def shut_down(self) -> None:
-        """End the server, from another thread."""
+        """Stop the server, and wait for the end of the thread."""
         self._loop.call_soon_threadsafe(self._leaving.set)
         self.join(_STOP_SECONDS_MAX)
 

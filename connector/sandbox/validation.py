@@ -56,9 +56,9 @@ def check_body(
     exists: Exists,
     stored: StoredRecord | None = None,
 ) -> StoredRecord:
-    """Validate a body and return its values as they are stored.
+    """Validate a request body; return its values as they are stored.
 
-    `stored` is the record that an update changes. Raises `Rejection` 422 with every message.
+    `stored` is the record before an update. Raises `Rejection` 422 with all messages.
     """
     terms = {each.name: (each, taken) for each, taken in declaration.body_fields(operation)}
     errors: Messages = {}
@@ -94,6 +94,7 @@ def _check_value(
     operation: Literal["create", "update"],
     behaviours: Behaviours,
 ) -> tuple[Any, str | None]:
+    """Return the value of a field as it is stored, and a message if it is not valid."""
     given = _normalise_text(given, behaviours)
     # What create requires, update cannot clear.
     is_needed = declared.create.required or not declared.nullable
@@ -113,7 +114,7 @@ def _check_value(
 
 
 def _normalise_text(given: Any, behaviours: Behaviours) -> Any:
-    """Return the value, trimmed or null if the behaviours say so."""
+    """Return the value, trimmed or with an empty text as None if the behaviours say so."""
     if isinstance(given, str):
         if behaviours.whitespace == "trimmed":
             given = given.strip()
@@ -123,6 +124,7 @@ def _normalise_text(given: Any, behaviours: Behaviours) -> Any:
 
 
 def _length_problem(declared: Field, value: str, behaviours: Behaviours) -> str | None:
+    """Return a message if the text is longer than the behaviour `text_length` allows."""
     if behaviours.text_length == "unlimited" or not declared.listed:
         return None
     longest = int(behaviours.text_length)
@@ -135,6 +137,7 @@ def _allowed_choices(
     operation: Literal["create", "update"],
     behaviours: Behaviours,
 ) -> tuple[str, ...]:
+    """Return the values of a field that the operation accepts; empty if all are accepted."""
     if operation == "update" and behaviours.update_choices == "responses":
         return declared.values
     # A state is changed after create alone, so that those of create are not all (API 3).
@@ -148,7 +151,7 @@ def _allowed_choices(
 
 
 def _parse_value(kind: Kind, given: Any, behaviours: Behaviours) -> tuple[Any, str | None]:
-    """Return the JSON value as it is stored, or a message why it is not of the kind."""
+    """Return a JSON value as it is stored, or None and a message if it has another type."""
     accepts, expected = _KINDS[kind]
     if not accepts(given):
         return None, f"must be {expected}"
@@ -177,6 +180,8 @@ def _is_web_address(value: Any) -> bool:
 
 
 def _is_parsed_by(reader: Callable[[str], object]) -> Callable[[Any], bool]:
+    """Return a function that returns True for values that the parser accepts."""
+
     def accepts(value: Any) -> bool:
         try:
             reader(value)
@@ -202,6 +207,7 @@ _KINDS: Mapping[Kind, tuple[Callable[[Any], bool], str]] = {
 
 
 def _format_problem(declared: Field, value: str, behaviours: Behaviours) -> str | None:
+    """Return a message if the text does not have the format of the field."""
     if declared.format == "email":
         return None if _EMAIL.fullmatch(value) else "must be a valid email address"
     if behaviours.formats == "email_only":
@@ -241,7 +247,7 @@ def _require_fields(
     values: StoredRecord,
     errors: Messages,
 ) -> None:
-    """Check the fields that a create and its rules require."""
+    """Add a message to `errors` for each missing field that a create requires."""
     needed = [name for name, (_, taken) in terms.items() if taken.required]
     for rule in declaration.rules:
         if isinstance(rule, RequiredWhen) and values.get(rule.on) in rule.values:
@@ -262,7 +268,7 @@ def _check_accepted_when(
     behaviours: Behaviours,
     errors: Messages,
 ) -> None:
-    """Check what an update accepts only together with another value (API 2.4)."""
+    """Add a message for each field that needs a certain value of another field (API 2.4)."""
     if behaviours.reason_alone == "accepted":
         return
     for rule in declaration.rules:
@@ -294,7 +300,7 @@ _NOT_IN_SLUGS = re.compile(r"[^a-z0-9]+")
 def check_transition(
     declaration: Declaration, before: StoredRecord, values: StoredRecord, behaviours: Behaviours
 ) -> None:
-    """Refuse to leave a final state, where `transitions` is `restricted`."""
+    """Raise `Rejection` 422 for a change of a final state, if `transitions` is "restricted"."""
     state = before.get("status")
     wanted = values.get("status", state)
     is_final = state in FINAL.get(declaration.name, ())
@@ -305,9 +311,9 @@ def check_transition(
 def set_server_values(
     declaration: Declaration, record: StoredRecord, before: StoredRecord | None, stamp: str
 ) -> None:
-    """Fill in what the server decides: state, slug, publication, meeting.
+    """Set the fields that the server decides: state, slug, publication time, meeting.
 
-    `before` is the record as it was, None for a new one; `stamp` is the time of the change.
+    `before` is None for a new record. `stamp` is the time of the change.
     """
     fields = declaration.fields
     if before is None and "status" in fields and record.get("status") is None:
@@ -325,19 +331,19 @@ def set_server_values(
 
 
 def initial_status(declaration: Declaration) -> str:
-    """Return the state of a record created without a state: the first that create accepts."""
+    """Return the state of a record that is created without a state."""
     status = declaration.fields["status"]
     return (status.create.values or status.values)[0]
 
 
 def make_slug(title: str) -> str:
-    """Return the title in the form that addresses have."""
+    """Return a title as part of an address: lower case, ASCII, with hyphens."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     return _NOT_IN_SLUGS.sub("-", plain).strip("-") or "untitled"
 
 
 def _fill_in_meeting(record: StoredRecord) -> None:
-    """Add the number, password and address of an online meeting."""
+    """Set the number, password and address of a meeting that has a platform and no number."""
     if record.get("meeting_platform") and not record.get("meeting_id"):
         number = int(record["id"].replace("-", ""), 16) % 10**10
         record["meeting_id"] = f"{number:010d}"
@@ -358,7 +364,7 @@ def check_content(
     operation: Literal["create", "update"],
     behaviours: Behaviours,
 ) -> tuple[dict[str, Any], Messages]:
-    """Return the values to store by `field_key`, and messages by `fields.<field_key>`."""
+    """Return the content values to store, and messages by `fields.<field_key>`."""
     by_key = {each["field_key"]: each for each in type_fields}
     values: dict[str, Any] = {}
     errors: Messages = {}
@@ -380,7 +386,7 @@ def check_content(
 
 
 def _content_problem(declared: Mapping[str, Any], value: Any) -> str | None:
-    """Return why the value does not have the field's type, or None."""
+    """Return a message if the value does not fit the content field; otherwise None."""
     kind = declared["field_type"]
     accepts, expected = _TYPES.get(kind, _KINDS[Kind.STRING])
     # A form sends an empty text for a field without a value.
@@ -396,6 +402,7 @@ def _content_problem(declared: Mapping[str, Any], value: Any) -> str | None:
 
 
 def _content_options(declared: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the options of a select field; empty for other fields."""
     if declared["field_type"] not in ("select", "multi_select") or not declared["config"]:
         return ()
     return tuple(json.loads(declared["config"]).get("options", ()))

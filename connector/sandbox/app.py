@@ -102,7 +102,7 @@ class Api:
     def _check_access(
         self, request: Request, declaration: Declaration, operation: Operation
     ) -> None:
-        """Raise `Rejection` 401, 429 or 403 if key, limits or scope forbid the request (API 5, 8)."""
+        """Raise `Rejection` 401, 429 or 403 if key, limits or scope forbid it (API 5, 8)."""
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         scopes = self._scopes.get(key.strip()) if scheme.lower() == "bearer" else None
         if scopes is None:

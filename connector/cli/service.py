@@ -86,6 +86,6 @@ def service_files(
 
 
 def _program_folder() -> Path:
-    """Folder of the programs as the caller named it, so that a symbolic link to it is kept."""
+    """Return the folder of `connector` as the user called it, which may be a symbolic link."""
     called = Path(sys.argv[0]).absolute()
     return called.parent if called.name == "connector" else Path(sys.prefix) / "bin"

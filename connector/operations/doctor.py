@@ -199,8 +199,8 @@ def check_upkeep(
     return _run_checks(_folder_and_settings_checks(settings, environ, now))
 
 
-def _run_checks(looks: PendingChecks) -> Iterator[DoctorCheck]:
-    for name, look in looks:
+def _run_checks(pending: PendingChecks) -> Iterator[DoctorCheck]:
+    for name, look in pending:
         try:
             yield DoctorCheck(name, *look())
         except ConnectorError as error:

@@ -736,12 +736,12 @@ ALERTS: Mapping[str, AlertType] = {each.code: each for each in _ALL}
 
 def find_problems(s: FileSnapshot) -> FoundProblems:
     """Return the problems in the snapshot. One cause is reported once."""
-    sight = {
+    problems = {
         subject: answer or None for subject, answer in _check_conditions(s) if answer is not None
     }
-    if sight.get(Subject("silent")) and _is_explained(s, sight):
-        del sight[Subject("silent")]
-    return sight
+    if problems.get(Subject("silent")) and _is_explained(s, problems):
+        del problems[Subject("silent")]
+    return problems
 
 
 def _check_conditions(s: FileSnapshot) -> Iterator[tuple[Subject, ConditionResult]]:
@@ -773,7 +773,7 @@ def _check_conditions(s: FileSnapshot) -> Iterator[tuple[Subject, ConditionResul
         yield Subject("job_failed", job.job), _job_failed(s, job)
 
 
-def _is_explained(s: FileSnapshot, sight: FoundProblems) -> bool:
+def _is_explained(s: FileSnapshot, problems: FoundProblems) -> bool:
     """Return True if a recent pull verified nothing and another alert gives the reason.
 
     Without a recent pull, the schedule does not run, whatever else is wrong.
@@ -782,7 +782,7 @@ def _is_explained(s: FileSnapshot, sight: FoundProblems) -> bool:
     tried = [each for each in (unrecorded, *(run.started_at for run in s.runs[:1])) if each]
     if not tried or s.now - max(tried) > s.max_age.length:
         return False
-    known = {subject for subject, found in sight.items() if found}
+    known = {subject for subject, found in problems.items() if found}
     reasons = {"pull_failed", "quota_spent", "job_failed", "clock_wrong", "files_unusable"}
     if unrecorded or any(each.code in reasons for each in known):
         return True

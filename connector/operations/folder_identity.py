@@ -25,17 +25,14 @@ from connector.ledger.erasures import Backups, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.sqlite_file import check_ledger
 from connector.log import compact_timestamp
+from connector.operations.restore import LEDGER_LOGS, create_aside_folder
 from connector.pulls.workspace import find_first_existing, read_folder_identity, write_identity
-from connector.settings.layers import ASIDE, CONFIG_NAME
+from connector.settings.layers import CONFIG_NAME
 from connector.settings.model import ConfiguredAccount, Settings
 from connector.settings.values import parse_address
 from connector.warehouse import state
-from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.runs import read_quota
 from connector.warehouse.warehouse import Warehouse
-
-LEDGER_LOGS = ("-wal", "-shm", "-journal")
-"""Suffixes of the files that SQLite keeps next to a ledger."""
 
 KNOWN_IDS = 5
 """Number of the folder's records that are searched at a new address."""
@@ -107,11 +104,7 @@ def _move_ledger_aside(folder: Path, now: datetime) -> Path | None:
     here = [folder / name for name in names if (folder / name).exists()]
     if not here:
         return None
-    numbers = iter(range(1, 1_000))
-    place = next(
-        p for n in numbers if not (p := folder / f"{ASIDE}{compact_timestamp(now)}-{n}").exists()
-    )
-    make_folder(place)
+    place = create_aside_folder(folder, compact_timestamp(now))
     with convert_file_errors(place):
         for each in here:
             each.rename(place / each.name)

@@ -103,7 +103,7 @@ def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
     unit = _require_allowed(f"unit {of}", found["unit"], UNITS)
     if not 0 < number <= _NUMBER_MAX:
         raise _invalid_rule(resource, text, origin, f"a number of {unit} from 1 to {_NUMBER_MAX}")
-    moment = _require_allowed(f"moment {of}", found["field"], _date_fields(CATALOG[resource]))
+    field = _require_allowed(f"moment {of}", found["field"], _date_fields(CATALOG[resource]))
     choices = {e.name: e.values for e in CATALOG[resource].fields.values() if e.values}
     conditions = []
     written = found["conditions"]
@@ -118,7 +118,7 @@ def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
                 f"value of {name} in retention.{resource} ({origin})", value, choices[name]
             )
         conditions.append((name, values))
-    return RetentionRule(resource, number, unit, moment, tuple(conditions))
+    return RetentionRule(resource, number, unit, field, tuple(conditions))
 
 
 def _require_allowed(description: str, received: str, allowed: Collection[str]) -> str:
@@ -131,8 +131,8 @@ def _require_allowed(description: str, received: str, allowed: Collection[str]) 
 def _date_fields(declaration: Declaration) -> tuple[str, ...]:
     """Return the names of fields from which a period can be counted."""
     fields = declaration.detail_fields
-    moments = [e.name for e in fields if e.kind in (Kind.DATE, Kind.DATETIME) and not e.personal]
-    return (*moments, DELETED)
+    dates = [e.name for e in fields if e.kind in (Kind.DATE, Kind.DATETIME) and not e.personal]
+    return (*dates, DELETED)
 
 
 def _invalid_rule(resource: str, text: str, origin: str, allowed: str) -> SettingsError:

@@ -183,8 +183,8 @@ async def _estimate_schedule(
     return ScheduleEstimate(every.total_seconds(), pulls, quiet, changes_a_day, requests)
 
 
-def _requests_without_changes(stream: Stream, whole: PullCost) -> int:
+def _requests_without_changes(stream: Stream, estimate: PullCost) -> int:
     """Return the number of requests of a pull of the stream without changes."""
     if not stream.resource.sortable:
-        return max(1, ceil(whole.total / PER_PAGE_MAX))
+        return max(1, ceil(estimate.total / PER_PAGE_MAX))
     return 1 if stream.resource.lists_cursor else 2

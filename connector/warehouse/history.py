@@ -35,7 +35,11 @@ from connector.warehouse.versions import HistoryEdits, RecordState, Version, Ver
 
 
 class HistoryTable:
-    """Versions of one stream's records, over an open connection in a transaction."""
+    """History table of one stream. The caller holds the connection's transaction.
+
+    The `edits_from_...` methods compute changes from a response, and `write_edits` writes them.
+    `stored` always contains the landing rows before the response, by id.
+    """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
         self._connection, self._stream = connection, stream
@@ -50,7 +54,10 @@ class HistoryTable:
     def edits_from_items(
         self, items: Mapping[str, Resource], stored: Mapping[str, ExistingRow], at: datetime
     ) -> HistoryEdits:
-        """Add versions from list items; `at` is the time of items without a server time."""
+        """Return the edits for list items that differ from what is stored.
+
+        `at` is the time of items without a server time.
+        """
         edits = HistoryEdits(self._stream.resource)
         last = self._last_versions(
             {
@@ -68,6 +75,7 @@ class HistoryTable:
         return edits
 
     def _differs_from_row(self, item: Resource, row: ExistingRow) -> bool:
+        """Return True if a listed field of the item has another value than the landing row."""
         return bool(differing_listed_names(self._stream.resource, item.raw, json.loads(row.record)))
 
     def edits_from_details(
@@ -76,7 +84,10 @@ class HistoryTable:
         stored: Mapping[str, ExistingRow],
         unchanged: Set[str],
     ) -> HistoryEdits:
-        """Add versions from details, except for unchanged ones in `unchanged` (see `confirm`)."""
+        """Return the edits for details that were read.
+
+        Details in `unchanged` only need an edit if a list has shown other values since.
+        """
         edits = HistoryEdits(self._stream.resource)
         last = self._last_versions(
             {id: row for id, row in stored.items() if id not in unchanged or row.is_listed_since}
@@ -90,7 +101,7 @@ class HistoryTable:
     def edits_from_deletions(
         self, gone: Mapping[str, DeletionProof], stored: Mapping[str, ExistingRow]
     ) -> HistoryEdits:
-        """End the versions of these live records."""
+        """Return the edits that end the versions of these live records."""
         edits = HistoryEdits(self._stream.resource)
         for id, last in self._last_versions({id: stored[id] for id in gone}).items():
             edits.add_deletion(id, gone[id].served_at, last)
@@ -99,7 +110,7 @@ class HistoryTable:
     # -- rows -------------------------------------------------------------------------------------
 
     def _last_versions(self, stored: Mapping[str, ExistingRow]) -> dict[str, Version]:
-        """Return the last version of each of these loaded records."""
+        """Return the last version of each of these records, open or ended by a deletion."""
         found: list[tuple[Any, ...]] = []
         places = [
             row.open_version_rowid for row in stored.values() if row.open_version_rowid is not None
@@ -115,6 +126,7 @@ class HistoryTable:
         return {row[0]: _to_version(row) for row in sorted(found, key=lambda row: int(row[1]))}
 
     def _select_versions(self, stage: pa.Table, places: str) -> list[tuple[Any, ...]]:
+        """Return the versions whose row ids the query `places` selects from `stage`."""
         with staged_table(self._connection, stage):
             return self._connection.execute(
                 "SELECT id, _version, epoch_us(_valid_from), epoch_us(_began_after), "
@@ -127,9 +139,9 @@ class HistoryTable:
     def extend_unchanged(
         self, read: Mapping[str, datetime], stored: Mapping[str, ExistingRow]
     ) -> None:
-        """Extend the open versions of records that were read unchanged, at these times.
+        """Extend the open version of each record to the time at which it was read unchanged.
 
-        Versions that lists have since shown differently are skipped.
+        Records that a list has shown differently since their detail are skipped.
         """
         self._extend_observations(
             {id: at for id, at in read.items() if not stored[id].is_listed_since}, stored
@@ -142,10 +154,10 @@ class HistoryTable:
         landed: pa.Table | None,
         run_id: str,
     ) -> None:
-        """Write the edits; `stored` are the rows before them.
+        """Write the edits.
 
-        `landed` contains rows loaded with the same batch. Their values are used instead of being
-        read again.
+        `landed` contains the new landing rows of the same commit, from which values are copied.
+        Values of other records come from the edits.
         """
         self._end_versions(edits.endings, stored)
         self._move_previous_ends(edits.moved)
@@ -170,7 +182,7 @@ class HistoryTable:
     def _insert_versions(
         self, table: pa.Table, opened: Mapping[str, tuple[Version, Resource]]
     ) -> None:
-        """Insert the versions in `opened` whose values the table contains."""
+        """Insert the versions of `opened` whose ids are in the table, with its values."""
         ids = table["id"].to_pylist()
         is_opened = [id in opened for id in ids]
         if not any(is_opened):
@@ -193,6 +205,7 @@ class HistoryTable:
     def _end_versions(
         self, endings: Mapping[str, VersionEnd], stored: Mapping[str, ExistingRow]
     ) -> None:
+        """Set the ends of the open versions of these records."""
         if not endings:
             return
         ends = endings.values()
@@ -217,7 +230,7 @@ class HistoryTable:
             )
 
     def _move_previous_ends(self, moved: Mapping[str, Version]) -> None:
-        """Move the end of the previous version to the new beginning of a completed one."""
+        """Set the end of the version before each of these to its new beginning."""
         moved = {id: each for id, each in moved.items() if each.number > 1}
         if not moved:
             return
@@ -233,7 +246,10 @@ class HistoryTable:
             )
 
     def _assert_ends_after_start(self, is_ended: str, valid_to: str) -> None:
-        """Check that no version ends before it began."""
+        """Assert that no version would end before it began.
+
+        Both parameters are SQL: the join of `stored` with `stage`, and the new end.
+        """
         ((backward,),) = self._connection.execute(
             f"SELECT count(*) FROM {self._name} AS stored JOIN stage ON {is_ended} "
             f"WHERE {valid_to} < stored._valid_from"
@@ -243,7 +259,7 @@ class HistoryTable:
     def _extend_observations(
         self, times: Mapping[str, datetime], stored: Mapping[str, ExistingRow]
     ) -> None:
-        """Extend the open versions to the times of a new observation."""
+        """Extend the last observation of each record's open version to the time."""
         if not times:
             return
         stage = rowids_table(
@@ -265,7 +281,7 @@ def _open_version_rowids(ids: Iterable[str], stored: Mapping[str, ExistingRow]) 
 
 
 def _to_version(row: tuple[Any, ...]) -> Version:
-    """Return the version of a row that `History._last` selects."""
+    """Return the version for a row that `_select_versions` returns."""
     _, number, valid_from, began, seen_from, seen_to, hydrated, ended, changed, record = row
     return Version(
         number=number,
@@ -281,12 +297,14 @@ def _to_version(row: tuple[Any, ...]) -> Version:
 
 
 def _record_state(last: Version | None, row: ExistingRow | None) -> RecordState | None:
+    """Return the state of a record before a response; None if it has no version or no row."""
     if last is None or row is None:
         return None
     return RecordState(last, json.loads(row.record), row.is_hydrated, row.seen_at)
 
 
 def _to_timestamp(microseconds: int) -> datetime:
-    moment = from_microseconds(microseconds)
-    assert moment is not None
-    return moment
+    """Return the UTC time for microseconds since 1970, of a column that is never null."""
+    timestamp = from_microseconds(microseconds)
+    assert timestamp is not None
+    return timestamp

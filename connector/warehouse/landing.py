@@ -45,7 +45,7 @@ from connector.warehouse.schema import (
 
 @dataclass(frozen=True, slots=True)
 class LandedCounts:
-    """Number of rows of one commit.
+    """Number of rows that one commit changed.
 
     `listed` counts rows that came from lists. The other attributes count rows that came from
     details.
@@ -62,7 +62,7 @@ class LandedCounts:
 
 
 class LandingTable:
-    """Rows of one stream in its landing table, over an open connection."""
+    """Landing table of one stream, with its queue and history. The caller holds the transaction."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
         self._connection = connection
@@ -89,7 +89,7 @@ class LandingTable:
     def _land_items(
         self, items: tuple[Resource, ...], run_id: str, at: datetime
     ) -> tuple[int, tuple[Event, ...]]:
-        """Insert and queue rows for new ids.
+        """Insert and queue rows for new ids; return the number of new rows and the events.
 
         A list item never changes a row with a detail; the history stores the difference.
         """
@@ -125,7 +125,10 @@ class LandingTable:
         return len(distinct) - len(stored), _anomaly_events(rows)
 
     def _set_timestamps(self, assignments: str, times: Mapping[int, datetime]) -> None:
-        """Set a timestamp column of the rows with these row ids."""
+        """Update rows by their row ids.
+
+        `assignments` is SQL in which `stage.at` is the row's time.
+        """
         if not times:
             return
         stage = rowids_table(times, at=timestamp_array(times.values()))
@@ -170,7 +173,7 @@ class LandingTable:
         return counts, _anomaly_events(rows)
 
     def _replace_content_type_fields(self, records: list[FoundDetail], run_id: str) -> None:
-        """Replace the parts of details: the fields of content types (API 2.6)."""
+        """Replace the fields of these content types (API 2.6); nothing for other resources."""
         parts = [f for f in self._stream.resource.detail_fields if f.kind is Kind.PARTS]
         for declared in parts:
             rows = RowBatch(part_columns())
@@ -188,7 +191,7 @@ class LandingTable:
     def _mark_deleted(
         self, gone: Mapping[str, DeletionProof], run_id: str
     ) -> tuple[int, tuple[Event, ...]]:
-        """Mark rows as deleted, with an event for each, unless they are already marked."""
+        """Mark the live rows as deleted; return their number and an event for each."""
         if not gone:
             return 0, ()
         stored = stored_rows(self._connection, self._stream.resource, gone)
@@ -222,7 +225,7 @@ class LandingTable:
     def _record_unreadable(
         self, unread: Mapping[str, UnreadableDetail], run_id: str, at: datetime
     ) -> None:
-        """Store with queued ids why they could not be read, and in how many runs."""
+        """Set the error of queued ids, and count the runs in which they could not be read."""
         if not unread:
             return
         stage = ids_table(
@@ -243,6 +246,7 @@ class LandingTable:
             )
 
     def _dequeue(self, ids: Iterable[str], created: Sequence[datetime | None] = ()) -> None:
+        """Remove ids from the queue; `created` has the `created_at` of their rows, if known."""
         stage = ids_table(ids)
         remaining = len(stage)
         with staged_table(self._connection, stage):
@@ -258,6 +262,7 @@ class LandingTable:
     # -- Statements -------------------------------------------------------------------------------
 
     def _insert_rows(self, table: pa.Table, name: str | None = None) -> None:
+        """Insert the rows into the table `name`, by default the landing table."""
         if not len(table):
             return
         name = name or self._name
@@ -265,6 +270,7 @@ class LandingTable:
             self._execute(f"INSERT INTO {name} BY NAME SELECT * FROM stage")
 
     def _delete_rows(self, places: Sequence[int]) -> None:
+        """Delete the rows with these row ids."""
         if places:
             with staged_table(self._connection, rowids_table(places)):
                 rows = "rowid IN (SELECT place FROM stage)"
@@ -273,7 +279,7 @@ class LandingTable:
     def _own_values(
         self, run_id: str, *, seen_at: datetime, hydrated_at: datetime | None = None
     ) -> dict[str, Any]:
-        """Return the connector's own columns of a row."""
+        """Return the values of the columns that the connector adds to a row."""
         return {
             "_content_type_id": self._stream.parent,
             "_hydrated_at": hydrated_at,
@@ -290,6 +296,7 @@ class LandingTable:
 
 
 def _anomaly_events(rows: RowBatch) -> tuple[Event, ...]:
+    """Return an event for each undeclared field or value in the rows."""
     return tuple(Event(oddity.kind, oddity.detail) for oddity in rows.anomalies)
 
 
@@ -305,7 +312,7 @@ SUPPRESSED = "suppressed"
 def without_erased_people(
     connection: duckdb.DuckDBPyConnection, stream: Stream, commit: Commit, folder: Path
 ) -> Commit:
-    """Return the commit without the personal data of erased people.
+    """Return the commit without the personal data of people who were erased.
 
     Adds an event for each such record that is new or changed. Raises a `WarehouseError`.
     """
@@ -334,6 +341,7 @@ def without_erased_people(
 def _suppression_events(
     stripped: Mapping[str, Resource], stored: Mapping[str, ExistingRow]
 ) -> Iterator[Event]:
+    """Yield an event for each stripped record that differs from its row."""
     for id, record in stripped.items():
         row = stored.get(id)
         is_seen_before = row is not None and (record.is_item or row.equals(as_json(record.raw)))
@@ -344,7 +352,10 @@ def _suppression_events(
 def query_without_erased_people(
     query: pull_commands.Query[Any], folder: Path
 ) -> pull_commands.Query[Any]:
-    """Return the query with its responses as they would be loaded. Raises a `WarehouseError`."""
+    """Return the query with the personal data of erased people removed from its responses.
+
+    Raises a `WarehouseError`.
+    """
     if not isinstance(query, pull_commands.DifferingFields):
         return query
     suppressed = SuppressionList.read_from(folder)

@@ -25,11 +25,14 @@ _QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $pa
 
 @dataclass(frozen=True, slots=True)
 class ExistingRow:
-    """Loaded row, as needed to apply a new response.
+    """Landing row before a new response.
 
     Attributes:
-        rowid: Row id of the row.
-        open_version_rowid: Row id of its open version, if it has one.
+        seen_at: Server time of the last response with the record.
+        rowid: DuckDB's row id in the landing table.
+        open_version_rowid: Row id of its open version in the history; None if it has none.
+        record: The record as JSON.
+        is_hydrated: True if a detail was read, not only list items.
         is_listed_since: True if a list has shown other values since the detail.
     """
 
@@ -42,7 +45,7 @@ class ExistingRow:
     is_listed_since: bool
 
     def equals(self, record: str) -> bool:
-        """Return True if the row is live and its detail equals this record in any key order."""
+        """Return True if the row is live and its detail is this JSON in any order of keys."""
         if not self.is_hydrated or self.is_deleted:
             return False
         if self.record == record:
@@ -53,14 +56,14 @@ class ExistingRow:
 
 
 def created_condition(created: Iterable[datetime | None]) -> str:
-    """Return a condition: a row was created between the first and the last of these times.
+    """Return the SQL ` AND created_at BETWEEN ...` for these times; empty without times.
 
-    Adjacent rows of the table are then found without reading the rest of it.
+    DuckDB then skips the parts of a table that were created at other times.
     """
-    moments = [each for each in created if each is not None]
-    if not moments:
+    timestamps = [each for each in created if each is not None]
+    if not timestamps:
         return ""
-    first, last = to_microseconds(min(moments)), to_microseconds(max(moments))
+    first, last = to_microseconds(min(timestamps)), to_microseconds(max(timestamps))
     return f" AND created_at BETWEEN make_timestamptz({first}) AND make_timestamptz({last})"
 
 
@@ -72,7 +75,7 @@ def stored_rows(
 ) -> dict[str, ExistingRow]:
     """Return the loaded rows with these ids.
 
-    They are searched near the times in `created` first, which is fast in a large table, and then
+    With `created`, the table is first searched near these times, which is fast, and then
     everywhere.
     """
     name, remaining = quoted(resource.name), dict.fromkeys(ids)
@@ -114,7 +117,7 @@ def live_ids(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[str,
 def find_deleted_parents(
     connection: duckdb.DuckDBPyConnection, resource: Declaration
 ) -> tuple[str, ...]:
-    """Return ids of deleted parents that have live records, or a bookmark of their stream."""
+    """Return ids of deleted content types that have live items or a bookmark."""
     parents, rows = quoted(resource.parent or ""), quoted(resource.name)
     found = connection.execute(
         f"SELECT parent FROM (SELECT _content_type_id AS parent FROM landing.{rows} "
@@ -127,7 +130,7 @@ def find_deleted_parents(
 
 
 class StreamQueries:
-    """Queries of one stream's rows, over an open connection."""
+    """Answers the queries of a pull from one stream's rows and queue."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
         self._connection = connection
@@ -136,7 +139,7 @@ class StreamQueries:
         self._parent = stream.parent or ""
 
     def run(self, query: pull_commands.Query[Any]) -> Any:
-        """Run a query, as its docstring describes it."""
+        """Return the result of the query, as the docstring of its class describes it."""
         match query:
             case pull_commands.LandedRows(ids, created):
                 found: Any = self._landed_rows(ids, created)
@@ -196,11 +199,12 @@ class StreamQueries:
                     self._stream_parameters(),
                 ).fetchall()
             for id, updated, read, queued, deleted in rows:
-                moments = from_microseconds(updated), from_microseconds(read)
-                found[id] = LandedRow(*moments, queued, deleted)
+                timestamps = from_microseconds(updated), from_microseconds(read)
+                found[id] = LandedRow(*timestamps, queued, deleted)
         return found
 
     def _differing_fields(self, answers: tuple[Resource, ...]) -> dict[str, tuple[str, ...]]:
+        """Return, by id, the fields in which responses differ from loaded details."""
         ids, created = [each.id for each in answers], [each.created_at for each in answers]
         stored = stored_rows(self._connection, self._stream.resource, ids, created)
         names = {
@@ -218,6 +222,7 @@ class StreamQueries:
         *,
         includes_queued: bool = True,
     ) -> frozenset[str]:
+        """Return ids of live rows whose column is between two times, exclusively."""
         statement = f"SELECT id FROM {self._from_live_rows()}"
         parameters: dict[str, Any] = {"parent": self._parent}
         # Bounds are literals, so that DuckDB skips row groups outside of them.
@@ -257,11 +262,12 @@ class StreamQueries:
         )
 
     def _from_live_rows(self) -> str:
-        """FROM clause for the stream's live rows, with the parameter `parent`."""
+        """Return the FROM and WHERE clauses for live rows, with the parameter `parent`."""
         condition = "_content_type_id = $parent" if self._stream.resource.parent else "$parent = ''"
         return f"{self._name} WHERE _deleted_at IS NULL AND {condition}"
 
     def _stream_parameters(self) -> dict[str, str]:
+        """Return the parameters `resource` and `parent` of a statement."""
         return {"resource": self._stream.resource.name, "parent": self._parent}
 
     def _fetch_ids(self, statement: str, parameters: Mapping[str, Any]) -> tuple[str, ...]:
@@ -274,7 +280,10 @@ class StreamQueries:
 
 
 def _differing_names(answer: Resource, landed: str) -> tuple[str, ...]:
-    """Return the names of fields whose value in a response differs from the loaded record."""
+    """Return the fields in which a response differs from the loaded record (JSON).
+
+    A list item is compared in the listed fields only.
+    """
     record = json.loads(landed)
     if not answer.is_item:
         return differing_names(record, json.loads(as_json(answer.raw)))

@@ -34,12 +34,17 @@ _ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsort
 
 @dataclass(frozen=True, slots=True)
 class ResourceState:
-    """State of a resource: rows, queue, earliest bookmark, last run.
+    """State of a resource over all its streams.
 
     Attributes:
+        live: Number of rows that are not deleted.
+        listed_only: Number of live rows without a detail.
+        pending: Number of queued records.
+        proven_at: Time up to which the resource is verified; None if it is not.
+        last: Result of its latest run.
         is_listing: True while the list of a first load is being read.
-        lateness_seconds: Greatest lateness of its streams; None if it was never pulled.
-        oldest_read_at: Earliest time at which a live row was last read.
+        lateness_seconds: Greatest assumed delay of a stream; None if it was never pulled.
+        oldest_read_at: Time of the least recently read detail of a live row.
         broken: Number of `pending` records that could not be read in several runs.
     """
 
@@ -58,7 +63,7 @@ class ResourceState:
 
 @dataclass(frozen=True, slots=True)
 class UnreadRecord:
-    """Queued record that could not be read: the error, and the number of runs."""
+    """Queued record that could not be read, with its last error and the number of failed runs."""
 
     id: str
     error: str
@@ -77,7 +82,7 @@ _UNREAD = TableRows(UnreadRecord, "sync.queue")
 
 
 def read_unread(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[UnreadRecord, ...]:
-    """Return the queued records that could not be read, oldest failures first."""
+    """Return the queued records of the resource that could not be read, most failed runs first."""
     rows = connection.execute(
         f"SELECT {_UNREAD.select_list} FROM sync.queue WHERE resource = ? AND failed_runs > 0"
         " ORDER BY failed_runs DESC, id",
@@ -106,7 +111,7 @@ def write_identity(connection: duckdb.DuckDBPyConnection, identity: Identity) ->
 
 
 def read_bookmark(connection: duckdb.DuckDBPyConnection, stream: Stream) -> Bookmark:
-    """Return the stream's bookmark; a new one if there is none."""
+    """Return the stream's bookmark; a new one if the stream was never pulled."""
     rows = connection.execute(
         f"SELECT {_BOOKMARKS.select_list} FROM sync.bookmarks WHERE resource = ? AND parent = ?",
         [stream.resource.name, stream.parent or ""],
@@ -117,7 +122,7 @@ def read_bookmark(connection: duckdb.DuckDBPyConnection, stream: Stream) -> Book
 def write_bookmark(
     connection: duckdb.DuckDBPyConnection, stream: Stream, bookmark: Bookmark, run_id: str
 ) -> None:
-    """Replace the stream's bookmark, which never moves back."""
+    """Replace the stream's bookmark. Asserts that its `proven_at` does not move back."""
     resource, parent = stream.resource.name, stream.parent or ""
     replaced = connection.execute(
         "DELETE FROM sync.bookmarks WHERE resource = ? AND parent = ? "
@@ -147,7 +152,7 @@ def write_events(
     run_id: str,
     at: datetime,
 ) -> None:
-    """Append events, except those that are only reported once and were reported before."""
+    """Insert the events, except kinds that are reported only once and are known already."""
     for each in events:
         values = [each.kind, each.detail, stream.resource.name]
         reported = connection.execute(
@@ -218,7 +223,7 @@ def _find_record_with_anomaly(
 def write_notice(
     connection: duckdb.DuckDBPyConnection, event: Event, at: datetime, run_id: str | None = None
 ) -> None:
-    """Append an event without a resource once; without `run_id` the next pull reports it."""
+    """Insert an event without a resource once; without `run_id` the next pull reports it."""
     connection.execute(
         "INSERT INTO sync.events (kind, detail, seen_at, run_id) "
         "SELECT $1, $2, $3::TIMESTAMPTZ, $4 "
@@ -230,7 +235,7 @@ def write_notice(
 def report_notices(
     connection: duckdb.DuckDBPyConnection, run_id: str, more: Iterable[tuple[Event, datetime]] = ()
 ) -> tuple[str, ...]:
-    """Return notices that no pull has reported, and `more`; mark them as reported by the run."""
+    """Return the texts of unreported notices and of `more`, and mark them as reported."""
     for event, at in more:
         write_notice(connection, event, at)
     rows = connection.execute(
@@ -254,7 +259,7 @@ def read_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
 
 
 def read_oldest_keys(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[RecordKey, ...]:
-    """Return the oldest live records, for identification of the workspace.
+    """Return resource and id of the oldest live records, by which a workspace can be recognized.
 
     Content items are not included because their address needs more than an id.
     """
@@ -286,7 +291,7 @@ def find_by_slug_or_id(
 def read_resource_state(
     connection: duckdb.DuckDBPyConnection, resource: str, *, with_last_run: bool = True
 ) -> ResourceState:
-    """Return the state of a resource, over all its streams, optionally with its last run."""
+    """Return the state of a resource over all its streams, optionally without its last run."""
     live, listed_only, deleted, oldest_read_at = connection.execute(
         "SELECT count(*) FILTER (_deleted_at IS NULL), "
         "count(*) FILTER (_deleted_at IS NULL AND _hydrated_at IS NULL), "
@@ -344,7 +349,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 def last_copied_change(connection: duckdb.DuckDBPyConnection) -> int:
-    """Return the number of the latest copied change of the journal, or 0.
+    """Return the highest number of a copied change of the journal; 0 if none was copied.
 
     All earlier changes are copied as well, because a copy is a snapshot.
     """
@@ -358,7 +363,7 @@ def last_copied_change(connection: duckdb.DuckDBPyConnection) -> int:
 
 
 def count_pushed(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
-    """Return the number of pushed files, and of the records that they created."""
+    """Return the number of pushed files, and of created records that were not undone."""
     ((batches,),) = connection.execute("SELECT count(*) FROM push.batches").fetchall()
     ((created,),) = connection.execute(
         "SELECT count(*) FROM push.rows WHERE operation = 'create' AND record_id IS NOT NULL"
@@ -370,7 +375,10 @@ def count_pushed(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
 def find_push(
     connection: duckdb.DuckDBPyConnection, digest: str, resource: str
 ) -> tuple[str, datetime] | None:
-    """Return batch and time of a pushed file whose created records were not undone."""
+    """Return id and time of the latest push of the file that created records which still exist.
+
+    `digest` is the hash of the file. Returns None if there is no such push.
+    """
     rows = connection.execute(
         f"SELECT batch, epoch_us(begun_at) FROM push.batches WHERE digest = {literal(digest)}"
         f" AND resource = {literal(resource)} AND batch IN"
@@ -387,7 +395,7 @@ def find_push(
 def write_pushes(
     connection: duckdb.DuckDBPyConnection, copied: int, batches: Iterable[PushChanges]
 ) -> bool:
-    """Replace the copied rows that changed since `copied`.
+    """Replace the copied rows of the journal that changed since the change number `copied`.
 
     Returns False and writes no rows if another process has copied since, because its copy may be
     newer.
@@ -400,6 +408,7 @@ def write_pushes(
 
 
 def _replace_rows(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
+    """Replace the changed rows in each table of the schema `push`."""
     if changes.get("rows"):
         # A row may have fewer problems than before.
         with staged_table(connection, _to_arrow("rows", changes["rows"])):
@@ -420,7 +429,7 @@ def _replace_rows(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -
 
 
 def _to_arrow(name: str, rows: Rows) -> pa.Table:
-    """Return the rows as an Arrow table."""
+    """Return the rows as an Arrow table with the columns of the table `push.NAME`."""
     return pa.table(
         {
             column: pa.array(
@@ -432,7 +441,7 @@ def _to_arrow(name: str, rows: Rows) -> pa.Table:
 
 
 def _column_value(value: Any, type: str) -> Any:
-    """Return the value for its column."""
+    """Return a value of the journal for a column of this type."""
     if isinstance(value, str):
         return _parse_timestamp(value) if type == "TIMESTAMPTZ" else without_surrogates(value)
     return as_json(value) if type == "JSON" and value is not None else value

@@ -32,7 +32,7 @@ _LIST_TYPE = re.compile(rf"({_TEXT_OR_WHOLE})\[[0-9]*\]").fullmatch
 
 @dataclass(frozen=True, slots=True)
 class OpenQuery:
-    """Result of a query whose rows are read once; `types` are DuckDB's, by column."""
+    """Running query whose rows can be read once. `types` are DuckDB's types by column."""
 
     _cursor: duckdb.DuckDBPyConnection
     _types: dict[str, str]
@@ -43,7 +43,10 @@ class OpenQuery:
         return list(self._types)
 
     def rows(self, null: str) -> Iterator[list[str]]:
-        """Yield each row as the cells of a spreadsheet. Raises `Misused` if a value is invalid."""
+        """Yield the texts of each row's cells; `null` is the text of a null.
+
+        Raises `Misused` if a value is invalid.
+        """
         with _convert_errors("", "the query failed"):
             for batch in self._cursor.to_arrow_reader(_BATCH_ROWS):
                 columns = [
@@ -92,6 +95,7 @@ def open_query(published: Path, query: str) -> Iterator[OpenQuery]:
 
 
 def _start_query(connection: duckdb.DuckDBPyConnection, sql: str, problem: str) -> OpenQuery:
+    """Execute one SELECT statement. Raises `Misused`, whose message begins with `problem`."""
     with _convert_errors(sql, problem):
         statements = connection.extract_statements(sql)
         if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
@@ -119,7 +123,7 @@ def _start_query(connection: duckdb.DuckDBPyConnection, sql: str, problem: str) 
 
 @contextmanager
 def _convert_errors(sql: str, problem: str) -> Iterator[None]:
-    """Raise DuckDB's errors as `Misused` with the line and column in the query."""
+    """Raise DuckDB's errors as `Misused` with `problem`, line, column and reason."""
     try:
         yield
     except duckdb.Error as error:
@@ -145,6 +149,7 @@ def _convert_errors(sql: str, problem: str) -> Iterator[None]:
 
 
 def _parse_error(text: str) -> dict[str, str]:
+    """Return the parts of DuckDB's JSON message; other texts become `exception_message`."""
     with suppress(ValueError):
         found = json.loads(text[text.index("{") :])
         if isinstance(found, dict) and "exception_message" in found:
@@ -156,11 +161,12 @@ def _parse_error(text: str) -> dict[str, str]:
 
 
 def _fits_in_cell(type: str) -> bool:
+    """Return True if values of this type can be written to a cell."""
     return _CELL_TYPE(type) is not None or _LIST_TYPE(type) is not None
 
 
 def _column_values(column: pa.Array, type: str) -> tuple[Iterable[Any], str]:
-    """Return the values of a column, and the ending of its cells: `Z` for times in UTC."""
+    """Return the values of a column and a suffix for its cells: `Z` for UTC, else empty."""
     if type.startswith("TIMESTAMP"):
         return column.cast(pa.timestamp("us"), safe=False).to_pylist(), "Z" * type.endswith("ZONE")
     if type == "FLOAT":
@@ -170,7 +176,7 @@ def _column_values(column: pa.Array, type: str) -> tuple[Iterable[Any], str]:
 
 
 def _format_cell(value: Any) -> str:
-    """Return a value as a cell that the reader of spreadsheets reads as the same value."""
+    """Return the text of a cell that the spreadsheet reader reads as the same value."""
     match value:
         case bool():
             return "true" if value else "false"

@@ -33,7 +33,8 @@ WRITTEN_AT = datetime(2026, 3, 8, 12, tzinfo=UTC)
 Change = Callable[[duckdb.DuckDBPyConnection], object]
 
 
-def render(file: Path, period: str = "last-month", compare: Sequence[str] = ()) -> ReportPage:
+def render_page(file: Path, period: str = "last-month", compare: Sequence[str] = ()) -> ReportPage:
+    """Render the report of a published file as of `WRITTEN_AT`."""
     with open_published(file) as published_file:
         return make_page(
             published_file, written_at=WRITTEN_AT, account="acme", period=period, compare=compare
@@ -79,17 +80,19 @@ PEOPLE = {"u1": MARKUP.replace('"', '""'), "u2": "Ben"}
 
 @pytest.fixture(scope="session")
 def page(published_file: Path) -> ReportPage:
-    return render(published_file)
+    """The report of `published_file` about the last month."""
+    return render_page(published_file)
 
 
 @pytest.fixture(scope="session")
 def document(page: ReportPage) -> Document:
-    return Document.of(page.html)
+    """The parsed report of `published_file`."""
+    return Document.parse(page.html)
 
 
 @pytest.fixture
 def change_file(published_file: Path, tmp_path: Path) -> Callable[[Change], Path]:
-    """Return a function that copies the file and applies a change."""
+    """Return a function that copies the published file and applies a change to the copy."""
 
     def change(what: Change) -> Path:
         copy = tmp_path / "recruitment.duckdb"
@@ -103,9 +106,9 @@ def change_file(published_file: Path, tmp_path: Path) -> Callable[[Change], Path
 
 @pytest.fixture(scope="session")
 def empty_page(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
-    """The page of a file with all marts and no records."""
+    """The report of a file with all marts and no records."""
     file = tmp_path_factory.mktemp("empty") / "recruitment.duckdb"
     with duckdb.connect(str(file)) as connection:
         complete_tables(connection, str(file))
     build(file, load_project())
-    return render(file)
+    return render_page(file)

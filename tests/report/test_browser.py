@@ -19,7 +19,7 @@ from pypdfium2 import PdfDocument
 from connector.report import charts
 from connector.report.charts import PALETTE, Theme, draw
 from connector.report.page import ReportPage
-from tests.report.conftest import Change, render
+from tests.report.conftest import Change, render_page
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 FLAGS = (
@@ -66,7 +66,7 @@ _CLOSE = """() => {
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """The system's browser with an empty profile."""
+    """Chromium of this machine with an empty profile."""
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         yield opened
@@ -75,14 +75,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def address(page: ReportPage, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page as a file URL."""
+    """The report as a file URL."""
     file = tmp_path_factory.mktemp("browser") / "recruitment.html"
     file.write_text(page.html, encoding="utf-8")
     return file.as_uri()
 
 
 def collect_messages(opened: Page) -> list[str]:
-    """Collect the requests and the errors of the page."""
+    """Return a list that grows by each request, console message and error of the page."""
     messages: list[str] = []
     opened.on("request", lambda request: messages.append(f"request {request.url}"))
     opened.on("console", lambda entry: messages.append(f"console {entry.text}"))
@@ -91,7 +91,7 @@ def collect_messages(opened: Page) -> list[str]:
 
 
 def format_rgb(colour: str) -> str:
-    """Format a colour as browsers do."""
+    """Format a colour #rrggbb as browsers do, for example rgb(14, 79, 125)."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return f"rgb({red}, {green}, {blue})"
 
@@ -258,7 +258,7 @@ def test_the_first_printed_page_contains_the_whole_summary(
         connection.execute("UPDATE marts.fct_placements SET reporting_fee = NULL")
 
     file = tmp_path / "page.html"
-    for page in (render(change_file(lambda _: None)), render(change_file(lengthen))):
+    for page in (render_page(change_file(lambda _: None)), render_page(change_file(lengthen))):
         file.write_text(page.html, encoding="utf-8")
         opened = browser.new_page()
         opened.goto(file.as_uri())

@@ -12,7 +12,7 @@ NAMES = ("10", "25", "50", "75", "90")
 
 
 def make_stage(stage: str, median: float | None, so_far: float | None) -> dict[str, Any]:
-    """Return a row of a stage, with percentiles around the median."""
+    """Return a row of the chart: a stage with percentiles of its days and the median `so_far`."""
     around = {f"p{name}_days": median and median * int(name) / 50 for name in NAMES}
     return {"stage": stage, **around, "current_p50_days": so_far}
 

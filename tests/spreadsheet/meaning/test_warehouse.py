@@ -1,4 +1,4 @@
-"""The landing answers the checks: a sandbox is pulled once for all of them."""
+"""Checks query the loaded records of a small agency, which is pulled once for all tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from connector.spreadsheet.template_sheet import template_columns
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 from tests.spreadsheet.meaning.messy import make_messy_file
-from tests.spreadsheet.meaning.sheet import CANDIDATE, from_csv, list_problems, make_table
+from tests.spreadsheet.meaning.sheet import CANDIDATE, list_problems, make_table, parse_csv
 from tests.support.agency import SMALL, pulled
 
 COUNTS = {**SMALL, "candidates": 30}
@@ -30,15 +30,14 @@ Store = dict[str, dict[str, dict[str, Any]]]
 
 @dataclass(frozen=True)
 class PulledAgency:
-    """A small agency that was pulled, and its server, which still runs.
+    """A small agency that was pulled, and its running server.
 
-    `store` has the server's records by resource and id as they were then, and `gone` is a
-    candidate who was deleted before.
+    `store` has the server's records by resource and id at the time of the pull.
     """
 
     folder: Path
     store: Store
-    gone: str
+    deleted_candidate: str
     sandbox: Sandbox
 
 
@@ -57,18 +56,19 @@ def pulled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulledAgen
 
 @pytest.fixture
 def lookups(pulled_once: PulledAgency) -> Iterator[WarehouseLookups]:
-    """Queries of the landing."""
+    """Open lookups of the pulled records."""
     with WarehouseLookups(Warehouse(pulled_once.folder), comparison_text) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def store(pulled_once: PulledAgency) -> Store:
-    """The server's records by resource and id."""
+    """The pulled agency's records by resource and id, as on the server."""
     return pulled_once.store
 
 
-def first_record(store: Store, resource: str) -> dict[str, Any]:
+def get_first_record(store: Store, resource: str) -> dict[str, Any]:
+    """Return any record of the resource."""
     return next(iter(store[resource].values()))
 
 
@@ -85,7 +85,7 @@ def test_every_record_is_found_by_its_natural_key(lookups: WarehouseLookups, sto
 def test_texts_match_regardless_of_case_and_outer_spaces(
     lookups: WarehouseLookups, store: Store
 ) -> None:
-    company = first_record(store, "companies")
+    company = get_first_record(store, "companies")
     name = company["name"]
     values = [(f"  {name.upper()} ",), (name[:-1],), ("",), ("'; DROP TABLE landing.companies",)]
 
@@ -107,7 +107,7 @@ def test_lookups_return_the_loaded_records(lookups: WarehouseLookups, store: Sto
 def test_deleted_records_are_reported_and_not_found_by_fields(
     lookups: WarehouseLookups, pulled_once: PulledAgency
 ) -> None:
-    gone = pulled_once.gone
+    gone = pulled_once.deleted_candidate
     wanted = push_target("candidates", "update", lookups)
     rows = make_table({"id": gone, "city": "York"}, {"id": "nothing", "city": "York"})
     found = list(check(rows.rows(), map_headings(rows.headings, wanted), wanted, lookups))
@@ -118,7 +118,7 @@ def test_deleted_records_are_reported_and_not_found_by_fields(
 
 
 def test_content_types_are_found_by_slug_and_id(lookups: WarehouseLookups, store: Store) -> None:
-    declared = first_record(store, "content_types")
+    declared = get_first_record(store, "content_types")
     keys = [each["field_key"] for each in declared["fields"]]
     for name in (declared["slug"], declared["id"]):
         fields = lookups.content_fields(name)
@@ -126,7 +126,7 @@ def test_content_types_are_found_by_slug_and_id(lookups: WarehouseLookups, store
         assert keys == [each.field_key for each in fields]
     assert lookups.content_fields("none") is None
 
-    item = first_record(store, "content_items")
+    item = get_first_record(store, "content_items")
     slugs = [each["slug"] for each in store["content_types"].values()]
     values = [(item["title"],)]
     found = [lookups.ids("content_items", ("title",), values, slug)[0] for slug in slugs]
@@ -166,8 +166,8 @@ def test_a_messy_file_is_checked_against_the_loaded_records(
     lookups: WarehouseLookups, store: Store
 ) -> None:
     emails = sorted({record["email"] for record in store["candidates"].values()})
-    file = make_messy_file(11, 400, landed=emails)
-    made = from_csv(file.content, ";")
+    file = make_messy_file(11, 400, existing_emails=emails)
+    made = parse_csv(file.content, ";")
     wanted = push_target("candidates", "create", lookups)
     found = list(check(made.rows(), map_headings(made.headings, wanted), wanted, lookups))
 
@@ -184,7 +184,7 @@ def test_pushing_an_export_of_the_loaded_records_changes_nothing(
         keys = [each.key for each in wanted.columns if each.name == each.key]
         taken = [key for key in keys if not CATALOG[resource].fields[key].write_only]
         rows = [
-            {key: format_value(record.get(key)) for key in taken}
+            {key: format_cell(record.get(key)) for key in taken}
             for record in store[resource].values()
         ]
         made = make_table(*rows)
@@ -197,8 +197,8 @@ def test_pushing_an_export_of_the_loaded_records_changes_nothing(
         assert [] == [each.changes for each in outcomes if each.task]
 
 
-def format_value(value: Any) -> Any:
-    """Format a JSON value as a spreadsheet contains it."""
+def format_cell(value: Any) -> Any:
+    """Format a JSON value as the cell of an exported spreadsheet."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)
@@ -207,7 +207,9 @@ def format_value(value: Any) -> Any:
 def test_the_example_row_of_each_template_is_valid(lookups: WarehouseLookups, store: Store) -> None:
     for resource in [name for name, each in CATALOG.items() if "create" in each.operations]:
         parent = (
-            first_record(store, "content_types")["slug"] if resource == "content_items" else None
+            get_first_record(store, "content_types")["slug"]
+            if resource == "content_items"
+            else None
         )
         wanted = push_target(resource, "create", lookups, parent=parent)
         columns = template_columns(wanted)
@@ -248,7 +250,7 @@ def test_checked_creates_are_accepted_by_the_api(
     lookups: WarehouseLookups, pulled_once: PulledAgency
 ) -> None:
     lead = {"email": "new@lead.example", "lead_status_id": LEAD_STATUSES[0], "last_name": "Öz"}
-    company = first_record(pulled_once.store, "companies")
+    company = get_first_record(pulled_once.store, "companies")
     job = {"title": "T", "location": "Leeds", "employment_type": "Interim", "description": "D"}
     rows: dict[str, dict[str, Any]] = {
         "candidates": {**CANDIDATE, "date_of_birth": "1985-04-03", "expected_salary": "45000.5"},

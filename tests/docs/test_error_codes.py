@@ -33,7 +33,7 @@ from connector.errors_api import (
     Redirected,
     ValidationFailed,
 )
-from tests.catalog.document import API_DOCUMENT, find_table, list_quoted_words, read_tables
+from tests.catalog.document import API_DOCUMENT, find_table, list_quoted_words, parse_tables
 from tests.repository import ROOT
 
 PAGE = (ROOT / "docs" / "ERRORS.md").read_text(encoding="utf-8")
@@ -123,10 +123,10 @@ def test_the_tree_in_the_docstring_matches_the_class_hierarchy() -> None:
 
 
 def test_the_errors_page_lists_every_error_with_its_action() -> None:
-    table = next(t for t in read_tables(PAGE) if t.header[0] == "Code")
+    table = next(t for t in parse_tables(PAGE) if t.header[0] == "Code")
     stated = [
         (row["Code"].strip("`"), row["Error"].strip("`"), int(row["Exit"]), row["What to do"])
-        for row in table.records()
+        for row in table.rows_as_dicts()
     ]
     declared = [
         (code, kind.__name__, kind.exit_status, action)
@@ -134,7 +134,7 @@ def test_the_errors_page_lists_every_error_with_its_action() -> None:
     ]
 
     assert sorted(stated) == sorted(declared)
-    assert [] == [row["Code"] for row in table.records() if not row["What happened"]]
+    assert [] == [row["Code"] for row in table.rows_as_dicts() if not row["What happened"]]
 
 
 @pytest.mark.parametrize("error", EXAMPLES.values(), ids=lambda error: error.code)
@@ -153,8 +153,8 @@ def test_composed_actions_are_documented_by_an_example() -> None:
 
 def test_every_error_status_of_the_api_has_an_error_class() -> None:
     rows = find_table(
-        read_tables(API_DOCUMENT.read_text(encoding="utf-8")), "7", "Status"
-    ).records()
+        parse_tables(API_DOCUMENT.read_text(encoding="utf-8")), "7", "Status"
+    ).rows_as_dicts()
     statuses = [row["Status"] for row in rows if row["Status"] >= "400"]
 
     def find_names(status: str) -> list[str]:
@@ -173,17 +173,19 @@ def test_every_error_status_of_the_api_has_an_error_class() -> None:
 
 
 def test_the_errors_page_explains_every_exit_status() -> None:
-    table = next(t for t in read_tables(PAGE) if t.header[0] == "Exit status")
-    statuses = [int(row["Exit status"]) for row in table.records()]
+    table = next(t for t in parse_tables(PAGE) if t.header[0] == "Exit status")
+    statuses = [int(row["Exit status"]) for row in table.rows_as_dicts()]
     declared = {each.exit_status for each in find_error_classes()} | {0, 3, INTERRUPTED}
 
     assert sorted(declared) == statuses
-    assert all(row["What to do"] for row in table.records())
+    assert all(row["What to do"] for row in table.rows_as_dicts())
 
 
 def test_every_additional_action_belongs_to_a_known_code() -> None:
-    table = next(t for t in read_tables(PAGE) if t.header[0] == "Codes")
-    documented_codes = [code for row in table.records() for code in list_quoted_words(row["Codes"])]
+    table = next(t for t in parse_tables(PAGE) if t.header[0] == "Codes")
+    documented_codes = [
+        code for row in table.rows_as_dicts() for code in list_quoted_words(row["Codes"])
+    ]
     codes = [code for code, *_ in read_documented_errors() if code != ConnectorError.code]
 
     assert set(documented_codes) <= set(codes)

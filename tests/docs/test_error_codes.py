@@ -58,20 +58,20 @@ EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
 
 
 def find_error_classes() -> list[type[ConnectorError]]:
-    """Return the error classes of the two modules."""
+    """Return the error classes of `connector.errors` and `connector.errors_api`."""
     found = {**vars(errors), **vars(errors_api)}.values()
     return [each for each in found if inspect.isclass(each) and issubclass(each, ConnectorError)]
 
 
-def read_documented_errors() -> Iterator[tuple[str, type[ConnectorError], str]]:
-    """Return every code with its class and its action in docs/ERRORS.md."""
+def list_expected_errors() -> Iterator[tuple[str, type[ConnectorError], str]]:
+    """Yield each error code with its class and the action that docs/ERRORS.md must show."""
     for each in find_error_classes():
         yield each.code, each, EXAMPLES.get(each, each).action
         yield from ((code, each, action) for code, action in each.codes.items())
 
 
 def read_error_tree() -> Iterator[tuple[str, str]]:
-    """Return each name in the tree of the module's docstring with its parent."""
+    """Yield each class name in the tree of the module's docstring with its parent."""
     branch: list[tuple[int, str]] = []
     for line in (errors.__doc__ or "").splitlines():
         found = re.match(r"^( *(?:│ *)?(?:│ *)?(?:[├└]── )?)([A-Z]\w+)(?: {2,}\S|$)", line)
@@ -85,7 +85,7 @@ def read_error_tree() -> Iterator[tuple[str, str]]:
 
 def test_every_error_has_its_own_code() -> None:
     inherited = [each.__name__ for each in find_error_classes() if "code" not in vars(each)]
-    codes = [code for code, *_ in read_documented_errors()]
+    codes = [code for code, *_ in list_expected_errors()]
 
     assert [] == inherited
     assert sorted(set(codes)) == sorted(codes)
@@ -130,7 +130,7 @@ def test_the_errors_page_lists_every_error_with_its_action() -> None:
     ]
     declared = [
         (code, kind.__name__, kind.exit_status, action)
-        for code, kind, action in read_documented_errors()
+        for code, kind, action in list_expected_errors()
     ]
 
     assert sorted(stated) == sorted(declared)
@@ -186,7 +186,7 @@ def test_every_additional_action_belongs_to_a_known_code() -> None:
     documented_codes = [
         code for row in table.rows_as_dicts() for code in list_quoted_words(row["Codes"])
     ]
-    codes = [code for code, *_ in read_documented_errors() if code != ConnectorError.code]
+    codes = [code for code, *_ in list_expected_errors() if code != ConnectorError.code]
 
     assert set(documented_codes) <= set(codes)
     assert sorted(set(documented_codes)) == sorted(documented_codes)

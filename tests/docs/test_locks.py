@@ -20,7 +20,7 @@ LOCKS = {"requirements-referee.txt": "referee", "requirements-site.txt": "site"}
 
 
 def read_package_names(requirements: list[str]) -> set[str]:
-    """Return the packages in requirements, with the extras of the project resolved."""
+    """Return the names of the packages in requirements, except this project."""
     names = {re.split(r"[\[<>=~!; ]", each, maxsplit=1)[0].lower() for each in requirements}
     return names - {"recruitment-connector"}
 

@@ -16,7 +16,7 @@ from typing import Any
 from connector.errors import ConnectorError
 from connector.pushes.dry_run import Preview, preview
 from connector.pushes.options import PushOptions
-from tests.pushes.pushing import prepare_data_folder
+from tests.pushes.pushing import make_template_folder
 from tests.spreadsheet.corpus.cases import corpus
 from tests.spreadsheet.corpus.files import SKIP, File, Record
 from tests.support.agency import settings_at
@@ -50,7 +50,7 @@ def preview_file(file: File, folder: Path, answer: Mapping[str, Any]) -> Preview
     try:
         push_file = PushOptions("create", **options).push_file(file.resource, file.put(folder))
         settings = settings_at("http://127.0.0.1:9", folder, "nobody")
-        shutil.copytree(prepare_data_folder(), settings.folder)
+        shutil.copytree(make_template_folder(), settings.folder)
         return preview(settings, push_file, keeps_tasks=True)
     except ConnectorError as error:
         return error

@@ -64,7 +64,7 @@ def make_push_order(
     """
     environ = variables(sandbox.base_url, folder / "data", sandbox.key)
     environ["CONNECTOR_CONNECTIONS"] = str(connections)
-    return {"environ": environ, "rows": rows, "dies_at": kill_at, "undoes": undo_batch}
+    return {"environ": environ, "rows": rows, "kill_at": kill_at, "undo_batch": undo_batch}
 
 
 def parse_kill_points(result: ChildResult) -> list[KillPoint]:
@@ -92,10 +92,10 @@ def _run_order(order: PushOrder) -> int:
     from connector.settings.model import load_settings  # noqa: PLC0415
     from tests.pushes.pushing import make_creates, make_plan  # noqa: PLC0415
 
-    points = record_kill_points(order["dies_at"])
+    points = record_kill_points(order["kill_at"])
     settings = load_settings({}, order["environ"], Path())
-    if order["undoes"] is not None:
-        status = asyncio.run(undo(settings, order["undoes"], applies=True)).exit_status
+    if order["undo_batch"] is not None:
+        status = asyncio.run(undo(settings, order["undo_batch"], applies=True)).exit_status
     else:
         plan = make_plan(make_creates(order["rows"]))
         status = asyncio.run(apply(settings, plan, sleep=end_at_first_wait)).exit_status

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -90,9 +89,11 @@ class KilledPushStage:
         shutil.copytree(self._base, self._folder)
         return Pusher(self.sandbox, self._folder, self.time)
 
-    def make_order(self, **options: Any) -> PushOrder:
-        """Return the order to push the plan; `options` are those of `make_push_order`."""
-        return make_push_order(self.sandbox, self._folder, self.rows, **options)
+    def make_order(self, connections: int, kill_at: int | None = None) -> PushOrder:
+        """Return the order to push the plan in a process killed at the point of that number."""
+        return make_push_order(
+            self.sandbox, self._folder, self.rows, connections=connections, kill_at=kill_at
+        )
 
     def run_and_list_kill_points(
         self, fork_server: PushForkServer, connections: int
@@ -167,7 +168,7 @@ def test_a_push_killed_at_any_point_is_finished_by_the_next_push(
             pusher = stage.restore()
             since = len(list_writes(sandbox))
             planned = plan_fault(sandbox, point, mode)
-            ended = fork_server.run(stage.make_order(connections=1, dies_at=point.number))
+            ended = fork_server.run(stage.make_order(connections=1, kill_at=point.number))
             assert ended.is_killed, (message, ended)
             sandbox.faults.clear()
             if mode == "commits late":
@@ -199,7 +200,7 @@ def test_a_push_killed_repeatedly_is_finished_without_duplicates(
         pusher = stage.restore()
         kills = 12 if IS_ALL else 3
         for _ in range(kills):
-            ended = fork_server.run(stage.make_order(connections=4, dies_at=chance.randint(5, 60)))
+            ended = fork_server.run(stage.make_order(connections=4, kill_at=chance.randint(5, 60)))
             assert ended.is_killed or ended.status in (0, 3), ended
         report = push_and_verify(stage, pusher, f"{kills} kills, seed {SEED}", 0)
 

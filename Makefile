@@ -1,5 +1,5 @@
-# Everything that a person or a machine does with the project; `make` alone lists it.
-# It needs Python 3.11, 3.12 or 3.13, make, and a package registry that pip can reach.
+# Commands of the project; `make` without a target lists them.
+# Requirements: Python 3.11, 3.12 or 3.13, make, and a package registry that pip can reach.
 
 PYTHON ?= python3
 WORKERS ?= auto
@@ -11,12 +11,12 @@ SITE := .venv-site
 READERS := .venv-readers
 PEERS := .venv-peers
 PEER_NAMES := dlt singer airbyte
-# The first that can be read by, and those around the two where what DuckDB reads has changed.
+# The oldest version that can read the files, and the versions around two format changes.
 OLDER := 1.2.2 1.3.2 1.4.1 1.4.4
 LOCK_TOOL := uv>=0.9,<1
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-emit-find-links --custom-compile-command 'make lock' --quiet
-# What a machine installs that only runs the connector: the base, and what each extra adds to it.
+# Lock files for machines that only run the connector: the base, and the additions of each extra.
 EXTRAS := distributed keyring lakehouse metrics page postgres report
 LOCKS := docs/service/requirements
 BUILDER := hatchling
@@ -30,11 +30,11 @@ AUDIT_TOOL := pip-audit>=2.10,<3
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(STAMP)  ## make .venv with everything, locked; PYTHON=... chooses the interpreter
+install: $(STAMP)  ## create .venv from the lock file; PYTHON=... selects the interpreter
 
-# The lock is complete, so pip resolves nothing (an old one cannot, for a requirement with extras);
-# what it installed is checked afterwards.
-# The stamp is newer than the lock and the project's description, or everything is installed again.
+# The lock file is complete, so pip resolves no versions (an old pip cannot resolve extras). `pip
+# check` checks the result. If the lock file or pyproject.toml is newer than the stamp file,
+# everything is installed again.
 $(STAMP): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || { \
 	  echo "$(PYTHON) is not Python 3.11, 3.12 or 3.13 (it says: $$($(PYTHON) --version 2>&1))." >&2; \
@@ -50,8 +50,8 @@ $(STAMP): requirements.txt pyproject.toml
 	@$(BIN)/python -m pip check --disable-pip-version-check
 	@touch $(STAMP)
 
-# dbt and mypy exclude each other, so dbt has an environment of its own.
-referee: $(REFEREE)/installed  ## make .venv-referee with dbt, which tests hold the models against
+# dbt and mypy need different versions of a package, so dbt has a separate environment.
+referee: $(REFEREE)/installed  ## create .venv-referee with dbt, with which tests compare the models
 
 $(REFEREE)/installed: requirements-referee.txt
 	$(PYTHON) -m venv $(REFEREE)
@@ -59,48 +59,49 @@ $(REFEREE)/installed: requirements-referee.txt
 	  --require-hashes --no-deps --requirement requirements-referee.txt
 	@touch $(REFEREE)/installed
 
-# The files that the connector writes are read by older versions of DuckDB as well.
-readers: install $(OLDER:%=$(READERS)/%)  ## make .venv-readers with older DuckDB, for a test
+# Older versions of DuckDB can read the published file; a test checks it.
+readers: install $(OLDER:%=$(READERS)/%)  ## create .venv-readers with older versions of DuckDB, for a test
 
 $(READERS)/%:
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --only-binary :all: \
 	  --target $@.part duckdb==$*
 	@mv $@.part $@
 
-demo: install  ## pull a made-up agency through Dagster, on this machine alone
+demo: install  ## pull an invented agency through Dagster, without network access
 	$(BIN)/connector demo
 
-# By file, so that the fixtures of a file are built once; tests/conftest.py decides the order.
+# Distributed by file, so that a file's fixtures are built once; tests/conftest.py sets the order.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
 
-test: install  ## run the fast tests; WORKERS=1 uses one process instead of one more than cores
+test: install  ## run the fast tests; WORKERS=N sets the number of processes
 	$(PYTEST) -m "not slow"
 
 # Random tests draw from a new seed each time; a failed test prints the command that replays it.
 test-all: install  ## run the fast and the slow tests
 	TEST_SEED=$${TEST_SEED:-$$(date +%s)} $(PYTEST)
 
-# RUNS=10000 SCENARIO=A,B plays so many; SCENARIO=F SEED=87 TRACE=1 replays one and prints it.
-# WAREHOUSE=1 keeps the history of each in a real warehouse as well, ten times as slow.
-# RECORD=1 writes down what it printed, and how soon planted faults are seen: docs/CORRECTNESS.md.
-# TINY=all DEPTH=3 PULLS=2 plays every run of every tiny world; a shape and TAPE=0.3.1, one run.
-simulate: install  ## play the pull in simulated worlds; RUNS, SCENARIO, SEED, TRACE
+# RUNS=10000 SCENARIO=A,B runs 10,000 simulations; SCENARIO=F SEED=87 TRACE=1 repeats one and prints
+# it. WAREHOUSE=1 also keeps the history of each in a real work file, which takes ten times as long.
+# RECORD=1 stores the result, and the time until planted faults are found, for docs/CORRECTNESS.md.
+# TINY=all DEPTH=3 PULLS=2 runs every order of events of the tiny worlds; a shape and TAPE=0.3.1
+# repeat one run.
+simulate: install  ## simulate pulls; RUNS, SCENARIO, SEED, TRACE
 	$(BIN)/python -m tests.simulation $(if $(RUNS),--runs $(RUNS)) \
 	  $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(SEED),--seed $(SEED)) $(if $(TRACE),--trace) \
 	  $(if $(TINY),--tiny $(TINY)) $(if $(DEPTH),--depth $(DEPTH)) $(if $(PULLS),--pulls $(PULLS)) \
 	  $(if $(TAPE),--tape $(TAPE)) $(if $(WAREHOUSE),--warehouse) \
 	  $(if $(RECORD),--record && $(BIN)/python -m generate)
 
-check: install  ## check format, style, types and layers, as they must be before a commit
+check: install  ## check format, style, types and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
 
-# The compiler of the lock has an environment of its own: it must not be locked by its own output.
-# UPGRADE= keeps what is locked, and adds what is new.
+# uv, which writes the lock files, has a separate environment and is not locked by them.
+# UPGRADE= keeps locked versions, and adds new requirements.
 UPGRADE := --upgrade
-lock:  ## compile all requirements anew from pyproject.toml; UPGRADE= keeps the versions
+lock:  ## write all lock files from pyproject.toml; UPGRADE= keeps the versions
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --disable-pip-version-check --quiet '$(LOCK_TOOL)'
 	$(VENV)-lock/bin/$(COMPILE) $(UPGRADE) pyproject.toml --extra dev \
@@ -125,22 +126,22 @@ lock:  ## compile all requirements anew from pyproject.toml; UPGRADE= keeps the 
 	done
 	@echo "The requirements are compiled; run make install, make check and make test-all next."
 
-bom:  ## write dist/bom.cdx.json: what a machine installs that runs the connector (CycloneDX)
+bom:  ## write dist/bom.cdx.json, the bill of materials of an installation (CycloneDX)
 	$(PYTHON) -m venv $(VENV)-bom
 	$(VENV)-bom/bin/python -m pip install --disable-pip-version-check --quiet '$(BOM_TOOL)'
 	@mkdir -p dist
 	cat $(LOCKS)/*.txt | $(VENV)-bom/bin/cyclonedx-py requirements --pyproject pyproject.toml \
 	  --output-reproducible --output-file dist/bom.cdx.json -
 
-# The advisories are on the network; what needs none is tested with everything else.
-audit:  ## ask the network which locked packages have known vulnerabilities
+# The list of vulnerabilities is on the network, so this is not part of the tests.
+audit:  ## list locked packages with known vulnerabilities (uses the network)
 	$(PYTHON) -m venv $(VENV)-audit
 	$(VENV)-audit/bin/python -m pip install --disable-pip-version-check --quiet '$(AUDIT_TOOL)'
 	$(VENV)-audit/bin/pip-audit --strict --disable-pip --require-hashes \
 	  $(foreach each,base $(EXTRAS),--requirement $(LOCKS)/$(each).txt)
 
-# A new field is one line of its page in connector/catalog, a new resource is one page there.
-generate: install  ## write anew what follows from the catalog: views, audits, documents
+# A new field is one line of a module of connector/catalog; a new resource is one module.
+generate: install  ## write the views, audits and documents that follow from the catalog
 	$(BIN)/python -m generate
 
 # Takes about 12 minutes on two idle cores.
@@ -148,8 +149,8 @@ bench: install  ## measure time and memory against scripts, for docs/BENCHMARKS.
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m generate
 
-# What this is measured beside, each in an environment of its own.
-peers: install $(PEER_NAMES:%=$(PEERS)/%/installed)  ## measure dlt, Singer and Airbyte beside this
+# The compared tools, each in a separate environment.
+peers: install $(PEER_NAMES:%=$(PEERS)/%/installed)  ## measure dlt, Singer and Airbyte for comparison
 	$(BIN)/python -m benchmarks.peers
 	$(BIN)/python -m generate
 
@@ -159,10 +160,10 @@ $(PEERS)/%/installed: benchmarks/peers/requirements-%.txt
 	  --require-hashes --no-deps --requirement $<
 	@touch $@
 
-pictures: install  ## take the pictures of the documents anew, from the running program
+pictures: install  ## take the pictures of the documents from the running program
 	$(BIN)/python -m generate.pictures
 
-site: install $(SITE)/installed  ## build the site of the documents, dist/site/index.html
+site: install $(SITE)/installed  ## build the website of the documents, dist/site/index.html
 	$(BIN)/python -m generate.site
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
 
@@ -172,6 +173,6 @@ $(SITE)/installed: requirements-site.txt
 	  --require-hashes --no-deps --requirement $<
 	@touch $@
 
-clean:  ## take away what these commands made, but no data
+clean:  ## delete the files that these commands created, except data
 	rm -rf $(VENV) $(VENV)-lock $(VENV)-bom $(VENV)-audit $(REFEREE) $(READERS) $(PEERS) $(SITE) dist \
 	  .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis

@@ -28,7 +28,7 @@ MEASURED = ROOT / "docs" / "figures" / "benchmarks.json"
 
 
 def main(arguments: list[str]) -> int:
-    """Measure these topics, or all."""
+    """Measure the named topics, or all. Return 0, or 2 for an unknown topic."""
     is_quick = "--quick" in arguments
     names = [each for each in arguments if each != "--quick"]
     if unknown := set(names) - TOPICS.keys():

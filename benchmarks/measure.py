@@ -22,7 +22,7 @@ Unit = Literal["s", "s (wall)", "ms", "MB"]
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of one command and the processes that it waited for.
+    """Processor and wall time in seconds, and output, of a command and its child processes.
 
     `memory` is the peak resident size of the largest process, in megabytes.
     """
@@ -35,7 +35,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Bound:
-    """Largest allowed value of a figure, or of its ratio to the reference.
+    """Largest allowed value of a figure, or of its ratio to the reference, depending on `of`.
 
     `reason` explains why the bound is missed. The table shows it only in that case.
     """
@@ -49,7 +49,8 @@ class Bound:
 class Line:
     """One line of the table: medians of all rounds, and the median of the ratios of each round.
 
-    `curve` names the panel of the plot that shows the line at the size `scale`.
+    `figure` and `reference` have the `unit`. Lines with the same `curve` are points of one curve of
+    the plot, at `scale` on its horizontal axis.
     """
 
     what: str
@@ -72,7 +73,7 @@ class Line:
         return value is not None and value <= self.bound.value
 
     def cells(self) -> tuple[str, ...]:
-        """Return the line as `HEADINGS` name it."""
+        """Return the line as texts, in the order of `HEADINGS`."""
         ratio = "" if self.ratio is None else f"{self.ratio:.2f}"
         reference = ""
         if self.reference is not None:
@@ -85,6 +86,7 @@ class Line:
         return ratio, self.what, self.size, self._format(self.figure), reference, bound, met
 
     def _format(self, value: float) -> str:
+        """Format a value with the unit of the line."""
         digits = 0 if self.unit == "MB" else 2 if value < 10 else 1
         return f"{value:,.{digits}f} {self.unit}"
 
@@ -92,7 +94,7 @@ class Line:
 HEADINGS = ("Ratio", "Measured", "Size", "Figure", "Reference", "Bound", "Met")
 
 
-def compare(
+def measured_line(
     what: str,
     size: str,
     figures: Sequence[float],
@@ -104,7 +106,10 @@ def compare(
     curve: str = "",
     scale: int = 0,
 ) -> Line:
-    """Return the line of figures that were measured in turn with their references."""
+    """Return the line of the table for these measurements.
+
+    `references` are the measurements of a tool to compare with, one for each of `figures`.
+    """
     reference = ratio = None
     if references:
         pairs = zip(figures, references, strict=True)
@@ -114,8 +119,8 @@ def compare(
     return Line(what, size, figure, unit, reference, reference_name, ratio, bound, curve, scale)
 
 
-def rounds(size: int, sizes: Sequence[int]) -> range:
-    """Return the rounds to measure: five, or three at the largest of several sizes."""
+def measured_rounds(size: int, sizes: Sequence[int]) -> range:
+    """Return the numbers of the rounds: five, or three at the largest of several sizes."""
     return range(ROUNDS_AT_LARGEST if size == max(sizes) > min(sizes) else ROUNDS)
 
 
@@ -145,21 +150,21 @@ def run(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Cos
     return Cost(used.ru_utime + used.ru_stime, wall, kilobytes * 1024 / 1e6, output)
 
 
-def python(module: str, *arguments: object) -> list[str]:
-    """Return the command line of a module of this folder."""
+def module_command(module: str, *arguments: object) -> list[str]:
+    """Return the command line that runs a module of this folder."""
     return [sys.executable, "-m", f"benchmarks.{module}", *(str(each) for each in arguments)]
 
 
-def connector(*arguments: object) -> list[str]:
+def connector_command(*arguments: object) -> list[str]:
     """Return the command line of a `connector` command."""
     start = "from connector.cli import main; main(prog_name='connector')"
     return [sys.executable, "-c", start, *(str(each) for each in arguments)]
 
 
-def environ(
+def account_environ(
     data: Path, base_url: str = "http://127.0.0.1:9", models: str = "off"
 ) -> dict[str, str]:
-    """Return the settings of an account whose folder is `data`."""
+    """Return the environment variables for an account whose folder is `data`."""
     return {
         "CONNECTOR_BASE_URL": base_url,
         "CONNECTOR_API_KEY": KEY,
@@ -169,9 +174,9 @@ def environ(
 
 
 @contextmanager
-def sandbox(folder: Path, *options: object) -> Iterator[str]:
+def serve_sandbox(folder: Path, *options: object) -> Iterator[str]:
     """Serve a sandbox from a separate process, and yield its address."""
-    command = connector("sandbox", "--port", 0, "--data", folder / "sandbox.db", *options)
+    command = connector_command("sandbox", "--port", 0, "--data", folder / "sandbox.db", *options)
     with subprocess.Popen(  # noqa: S603  # the command is our own
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:

@@ -40,7 +40,7 @@ def pull(base_url: str, key: str, file: str) -> None:
 
         with ThreadPoolExecutor(PARALLEL) as threads:
             records = list(threads.map(read, ids))
-    _insert(records, file)
+    _replace_candidates_table(records, file)
 
 
 def pull_aiohttp(base_url: str, key: str, file: str) -> None:
@@ -70,10 +70,11 @@ def pull_aiohttp(base_url: str, key: str, file: str) -> None:
             parts = await asyncio.gather(*(read_each(urls) for _ in range(PARALLEL)))
             return [record for part in parts for record in part]
 
-    _insert(asyncio.run(read_all()), file)
+    _replace_candidates_table(asyncio.run(read_all()), file)
 
 
-def _insert(records: list[dict[str, Any]], file: str) -> None:
+def _replace_candidates_table(records: list[dict[str, Any]], file: str) -> None:
+    """Write the records to the table `candidates` of a DuckDB file, which replaces earlier rows."""
     import duckdb  # noqa: PLC0415
     import pandas as pd  # noqa: PLC0415
 
@@ -86,7 +87,10 @@ def _insert(records: list[dict[str, Any]], file: str) -> None:
 
 
 def push(base_url: str, key: str, file: str) -> None:
-    """Create a candidate for each row; commit each row before its request and each answer after."""
+    """Create a candidate for each row of a CSV file.
+
+    The SQLite file `FILE.sqlite` gets each row before its request, and each answer after it.
+    """
     import httpx  # noqa: PLC0415
 
     journal = sqlite3.connect(f"{file}.sqlite")

@@ -14,7 +14,16 @@ from pathlib import Path
 
 import duckdb
 
-from benchmarks.measure import Bound, Line, compare, connector, environ, python, rounds, run
+from benchmarks.measure import (
+    Bound,
+    Line,
+    account_environ,
+    connector_command,
+    measured_line,
+    measured_rounds,
+    module_command,
+    run,
+)
 from connector.warehouse.warehouse import Warehouse
 
 SIZES = (2_000, 20_000, 200_000)
@@ -138,8 +147,8 @@ INSERT INTO sync.bookmarks BY NAME
 """
 
 
-def fill(folder: Path, candidates: int) -> None:
-    """Write an agency with this number of candidates into the account's folder."""
+def fill_account(folder: Path, candidates: int) -> None:
+    """Create the work file of an account folder with an agency of this number of candidates."""
     warehouse = Warehouse(folder)
     warehouse.prepare()
     counts = {
@@ -166,19 +175,19 @@ def measure(is_quick: bool) -> Iterator[Line]:
         ours, copies = [], []
         with tempfile.TemporaryDirectory() as name:
             data = Path(name) / "data"
-            run(python("publication", data, size))
-            for number in rounds(size, sizes):
+            run(module_command("publication", data, size))
+            for number in measured_rounds(size, sizes):
                 copy = Path(name) / f"copy{number}.duckdb"
                 command = [sys.executable, "-c", _COPY, str(Warehouse(data).work), str(copy)]
                 copies.append(run(command).processor)
-                ours.append(run(connector("publish"), environ(data, models="on")))
+                ours.append(run(connector_command("publish"), account_environ(data, models="on")))
                 copy.unlink()
         what, shown, is_largest = (
             "publication, all models",
             f"{size:,} candidates",
             size == max(SIZES),
         )
-        yield compare(
+        yield measured_line(
             what,
             shown,
             [each.processor for each in ours],
@@ -189,11 +198,11 @@ def measure(is_quick: bool) -> Iterator[Line]:
         )
         wall = [each.wall for each in ours]
         bound = Bound(15, reason=_SECONDS) if is_largest else None
-        yield compare(what, shown, wall, bound=bound, unit="s (wall)")
+        yield measured_line(what, shown, wall, bound=bound, unit="s (wall)")
         memory = [each.memory for each in ours]
         bound = Bound(700, reason=_MEMORY) if is_largest else None
-        yield compare(f"{what}: memory", shown, memory, bound=bound, unit="MB")
+        yield measured_line(f"{what}: memory", shown, memory, bound=bound, unit="MB")
 
 
 if __name__ == "__main__":
-    fill(Path(sys.argv[1]), int(sys.argv[2]))
+    fill_account(Path(sys.argv[1]), int(sys.argv[2]))

@@ -19,13 +19,13 @@ from benchmarks.measure import (
     Bound,
     Cost,
     Line,
-    compare,
-    connector,
-    environ,
-    python,
-    rounds,
+    account_environ,
+    connector_command,
+    measured_line,
+    measured_rounds,
+    module_command,
     run,
-    sandbox,
+    serve_sandbox,
 )
 
 SIZES = (200, 2_000, 20_000)
@@ -41,45 +41,46 @@ def measure(is_quick: bool) -> Iterator[Line]:
     for size in sizes:
         with (
             tempfile.TemporaryDirectory() as name,
-            sandbox(Path(name), "--candidates", size) as base_url,
+            serve_sandbox(Path(name), "--candidates", size) as base_url,
         ):
             costs = _measure_size(Path(name), base_url, size, sizes)
         seconds = {what: [each.processor for each in every] for what, every in costs.items()}
-        yield from _load_lines(size, seconds, [each.memory for each in costs["load"]])
-        yield from _change_lines(size, seconds, [each.wall for each in costs["quiet"]])
+        yield from _first_load_lines(size, seconds, [each.memory for each in costs["load"]])
+        yield from _later_pull_lines(size, seconds, [each.wall for each in costs["quiet"]])
 
 
 def _measure_size(
     folder: Path, base_url: str, size: int, sizes: tuple[int, ...]
 ) -> dict[str, list[Cost]]:
-    """Return the costs of each command, of every round."""
+    """Run each command in every round; return the costs by the name of the measurement."""
     costs: dict[str, list[Cost]] = defaultdict(list)
-    naive, data = folder / "naive.duckdb", environ(folder / "data", base_url, models="on")
-    run(connector("pull"), data)
-    for number in rounds(size, sizes):
-        costs["script"].append(run(python("naive", "pull", base_url, KEY, naive)))
-        costs["aiohttp"].append(run(python("naive", "pull-aiohttp", base_url, KEY, naive)))
-        load = connector("pull", "candidates")
-        costs["load"].append(run(load, environ(folder / f"loaded{number}", base_url)))
-        costs["quiet"].append(run(connector("pull"), data))
-        costs["status"].append(run(connector("status"), data))
+    naive, data = folder / "naive.duckdb", account_environ(folder / "data", base_url, models="on")
+    run(connector_command("pull"), data)
+    for number in measured_rounds(size, sizes):
+        costs["script"].append(run(module_command("naive", "pull", base_url, KEY, naive)))
+        costs["aiohttp"].append(run(module_command("naive", "pull-aiohttp", base_url, KEY, naive)))
+        load = connector_command("pull", "candidates")
+        costs["load"].append(run(load, account_environ(folder / f"loaded{number}", base_url)))
+        costs["quiet"].append(run(connector_command("pull"), data))
+        costs["status"].append(run(connector_command("status"), data))
         if size == min(sizes):
             costs["python"].append(run([sys.executable, "-c", "pass"]))
-            costs["help"].append(run(connector("--help")))
-            costs["version"].append(run(connector("--version")))
+            costs["help"].append(run(connector_command("--help")))
+            costs["version"].append(run(connector_command("--version")))
     # Changes come last: for two minutes after a change, a pull reads the changed records again.
-    for number in rounds(size, sizes):
-        _change(base_url, number, size)
-        costs["changed"].append(run(connector("pull"), data))
+    for number in measured_rounds(size, sizes):
+        _change_candidates(base_url, number, size)
+        costs["changed"].append(run(connector_command("pull"), data))
     return costs
 
 
-def _load_lines(
+def _first_load_lines(
     size: int, seconds: Mapping[str, list[float]], memory: list[float]
 ) -> Iterator[Line]:
+    """Yield the lines for a first load. `seconds` is by measurement, `memory` in megabytes."""
     what, shown = "first load, models off", f"{size:,} candidates"
     for name, reason in (("httpx", _FIRST_LOAD), ("aiohttp", _FIRST_LOAD_AIOHTTP)):
-        yield compare(
+        yield measured_line(
             what,
             shown,
             seconds["load"],
@@ -89,7 +90,7 @@ def _load_lines(
             curve="First load" if name == "httpx" else "",
             scale=size,
         )
-    yield compare(f"{what}: memory", shown, memory, unit="MB")
+    yield measured_line(f"{what}: memory", shown, memory, unit="MB")
 
 
 _FIRST_LOAD = (
@@ -107,13 +108,14 @@ _QUIET = (
 _STATUS = "Imports and opening the database files take the time."
 
 
-def _change_lines(
+def _later_pull_lines(
     size: int, seconds: Mapping[str, list[float]], quiet_wall: list[float]
 ) -> Iterator[Line]:
+    """Yield the lines for pulls after the first load, and for commands that make no requests."""
     shown = f"{size + OTHERS:,} records"
     script = seconds["script"], "script with httpx"
     is_middle, is_largest = size == 2_000, size == 20_000
-    yield compare(
+    yield measured_line(
         "pull without changes, models on",
         shown,
         seconds["quiet"],
@@ -121,14 +123,14 @@ def _change_lines(
         bound=Bound(1.0, reason=_QUIET) if is_middle else None,
     )
     if is_middle:
-        yield compare(
+        yield measured_line(
             "pull without changes, models on",
             shown,
             quiet_wall,
             bound=Bound(1.2, reason=_QUIET),
             unit="s (wall)",
         )
-    yield compare(
+    yield measured_line(
         f"pull of {CHANGED} changes, models on",
         shown,
         seconds["changed"],
@@ -137,7 +139,7 @@ def _change_lines(
         curve=f"Pull of {CHANGED} changes",
         scale=size,
     )
-    yield compare(
+    yield measured_line(
         "`connector status`",
         shown,
         seconds["status"],
@@ -146,11 +148,13 @@ def _change_lines(
     for name in ("help", "version"):
         if name in seconds:
             start = seconds["python"], "start of Python"
-            yield compare(f"`connector --{name}`", "", seconds[name], *start, bound=Bound(0.15))
+            yield measured_line(
+                f"`connector --{name}`", "", seconds[name], *start, bound=Bound(0.15)
+            )
 
 
-def _change(base_url: str, number: int, size: int) -> None:
-    """Change candidates from all over the list."""
+def _change_candidates(base_url: str, number: int, size: int) -> None:
+    """Change `CHANGED` of the `size` candidates, spread over the list."""
     headers = {"Authorization": f"Bearer {KEY}"}
     with httpx.Client(base_url=f"{base_url}/api/v1", headers=headers, timeout=60) as client:
         for place in range(CHANGED):

@@ -11,13 +11,13 @@ from benchmarks.measure import (
     KEY,
     Bound,
     Line,
-    compare,
-    connector,
-    environ,
-    python,
-    rounds,
+    account_environ,
+    connector_command,
+    measured_line,
+    measured_rounds,
+    module_command,
     run,
-    sandbox,
+    serve_sandbox,
 )
 
 SIZES = (20, 200, 2_000)
@@ -33,19 +33,19 @@ def measure(is_quick: bool) -> Iterator[Line]:
     sizes = SIZES[:1] if is_quick else SIZES
     for size in sizes:
         script, ours = [], []
-        for number in rounds(size, sizes):
+        for number in measured_rounds(size, sizes):
             with (
                 tempfile.TemporaryDirectory() as name,
-                sandbox(Path(name), "--candidates", 0, "--jobs", 1) as base_url,
+                serve_sandbox(Path(name), "--candidates", 0, "--jobs", 1) as base_url,
             ):
                 file = Path(name) / "people.csv"
-                _write(file, size, "script")
-                script.append(run(python("naive", "push", base_url, KEY, file)).processor)
-                _write(file, size, f"connector{number}")
-                push = connector("push", "candidates", file, "--mode", "create", "--apply")
-                data = environ(Path(name) / "data", base_url)
+                _write_candidates(file, size, "script")
+                script.append(run(module_command("naive", "push", base_url, KEY, file)).processor)
+                _write_candidates(file, size, f"connector{number}")
+                push = connector_command("push", "candidates", file, "--mode", "create", "--apply")
+                data = account_environ(Path(name) / "data", base_url)
                 ours.append(run([*push, "--no-pull"], data).processor)
-        yield compare(
+        yield measured_line(
             "push of new records",
             f"{size:,} candidates",
             ours,
@@ -57,7 +57,8 @@ def measure(is_quick: bool) -> Iterator[Line]:
         )
 
 
-def _write(file: Path, size: int, host: str) -> None:
+def _write_candidates(file: Path, size: int, host: str) -> None:
+    """Write a CSV file of new candidates, whose email addresses end with `HOST.example`."""
     with file.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened)
         writer.writerow(HEADINGS)

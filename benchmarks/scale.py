@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.measure import Bound, Line, compare, environ, python, run
+from benchmarks.measure import Bound, Line, account_environ, measured_line, module_command, run
 
 SIZES = (20_000, 200_000)
 CHANGED = 100
@@ -26,17 +26,17 @@ _MEMORY = (
 _REASON = "New list items are searched in all rows, and each checkpoint visits every row group."
 
 
-def pull_here(size: int, folder: Path, changes: int) -> None:
-    """Pull the candidates in this process."""
-    from connector.cli import WithoutUnused  # noqa: PLC0415
+def pull_in_process(size: int, folder: Path, changes: int) -> None:
+    """Pull the candidates in this process, with a given number of changes since the last pull."""
+    from connector.cli import HiddenModules  # noqa: PLC0415
     from connector.pulls.run import pull  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
     from tests.pulls.arithmetic import make_client_factory  # noqa: PLC0415
 
     step = size // CHANGED
     changed = range(step // 2, size, step) if changes else ()
-    sys.meta_path.insert(0, WithoutUnused())
-    settings = load_settings({}, environ(folder), folder)
+    sys.meta_path.insert(0, HiddenModules())
+    settings = load_settings({}, account_environ(folder), folder)
     report = asyncio.run(
         pull(settings, ("candidates",), connect=make_client_factory(size, changed))
     )
@@ -51,17 +51,18 @@ def measure(is_quick: bool) -> Iterator[Line]:
 
 
 def measure_sizes(sizes: tuple[int, ...]) -> Iterator[Line]:
-    """Measure these sizes once, and compare the time for each record with the first size."""
+    """Measure each size once, and compare the time for each record with the first size."""
     first = 0.0
     for size in sizes:
         shown = f"{size:,} candidates"
         with tempfile.TemporaryDirectory() as name:
             load, quiet, changed = (
-                run(python("scale", "--here", size, name, changes)) for changes in (0, 0, CHANGED)
+                run(module_command("scale", "--here", size, name, changes))
+                for changes in (0, 0, CHANGED)
             )
         per_record = load.processor / size * 1000
         first = first or per_record
-        yield compare(
+        yield measured_line(
             "first load without a network: milliseconds per record",
             shown,
             [per_record],
@@ -71,20 +72,20 @@ def measure_sizes(sizes: tuple[int, ...]) -> Iterator[Line]:
             unit="ms",
         )
         megabytes = MEGABYTES_MAX.get(size)
-        yield compare(
+        yield measured_line(
             "first load without a network: memory",
             shown,
             [load.memory],
             bound=Bound(megabytes, reason=_MEMORY) if megabytes else None,
             unit="MB",
         )
-        yield compare("pull without changes", shown, [quiet.processor])
-        yield compare(f"pull of {CHANGED} changes", shown, [changed.processor])
+        yield measured_line("pull without changes", shown, [quiet.processor])
+        yield measured_line(f"pull of {CHANGED} changes", shown, [changed.processor])
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--here":
-        pull_here(int(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
+        pull_in_process(int(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
     else:
         for line in measure_sizes((SIZES[0], *(int(each) for each in sys.argv[1:]))):
             print(*line.cells(), sep=" | ", flush=True)

@@ -19,7 +19,16 @@ from threading import Thread
 from time import process_time
 from typing import Any
 
-from benchmarks.measure import Bound, Line, compare, connector, environ, python, rounds, run
+from benchmarks.measure import (
+    Bound,
+    Line,
+    account_environ,
+    connector_command,
+    measured_line,
+    measured_rounds,
+    module_command,
+    run,
+)
 
 SIZES = (600, 6_000, 60_000)
 HEADINGS = (
@@ -48,24 +57,28 @@ def measure(is_quick: bool) -> Iterator[Line]:
         is_largest, shown = size == max(SIZES), f"{size:,} rows"
         with tempfile.TemporaryDirectory() as name:
             file = Path(name) / "people.csv"
-            run(python("spreadsheets", "--write", file, size))
+            run(module_command("spreadsheets", "--write", file, size))
             steps: list[dict[str, float]] = []
             seconds: dict[str, list[float]] = {".csv": [], ".xlsx": []}
             pandas: dict[str, list[float]] = {".csv": [], ".xlsx": []}
-            for number in rounds(size, sizes):
-                page = run(python("spreadsheets", "--page", file, Path(name) / f"page{number}"))
+            for number in measured_rounds(size, sizes):
+                page = run(
+                    module_command("spreadsheets", "--page", file, Path(name) / f"page{number}")
+                )
                 steps.append(json.loads(page.output))
                 for suffix in PREVIEW_MAX:
                     table = file.with_suffix(suffix)
-                    pandas[suffix].append(run(python("spreadsheets", "--pandas", table)).processor)
-                    preview = connector("push", "candidates", table, "--mode", "create")
+                    pandas[suffix].append(
+                        run(module_command("spreadsheets", "--pandas", table)).processor
+                    )
+                    preview = connector_command("push", "candidates", table, "--mode", "create")
                     cost = run(
                         ["sh", "-c", '"$@"; [ $? -eq 3 ]', "sh", *preview, "--no-pull"],
-                        environ(Path(name) / f"data{number}"),
+                        account_environ(Path(name) / f"data{number}"),
                     )
                     seconds[suffix].append(cost.processor)
         for suffix, most in PREVIEW_MAX.items():
-            yield compare(
+            yield measured_line(
                 f"preview of {suffix[1:]}",
                 shown,
                 seconds[suffix],
@@ -77,8 +90,10 @@ def measure(is_quick: bool) -> Iterator[Line]:
             )
         for step, bound in STEPS.items() if is_largest else ():
             figures = [each[step] for each in steps]
-            yield compare(f"page: {step}", shown, figures, pandas[".csv"], "pandas", bound=bound)
-        yield compare(
+            yield measured_line(
+                f"page: {step}", shown, figures, pandas[".csv"], "pandas", bound=bound
+            )
+        yield measured_line(
             "page: all steps",
             shown,
             [sum(each.values()) for each in steps],
@@ -89,21 +104,22 @@ def measure(is_quick: bool) -> Iterator[Line]:
         )
 
 
-def write(file: Path, size: int) -> None:
-    """Write the rows as csv, and as a workbook next to it."""
+def write_files(file: Path, size: int) -> None:
+    """Write `size` candidates to a CSV file, and to a workbook with the same name."""
     from openpyxl import Workbook  # noqa: PLC0415
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("Rows")
     with file.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened)
-        for row in [HEADINGS, *(_row(n) for n in range(size))]:
+        for row in [HEADINGS, *(_candidate_row(n) for n in range(size))]:
             writer.writerow(row)
             sheet.append(row)
     book.save(file.with_suffix(".xlsx"))
 
 
-def _row(n: int) -> tuple[str | int, ...]:
+def _candidate_row(n: int) -> tuple[str | int, ...]:
+    """Return the cells of the nth candidate; every hundredth has an invalid email address."""
     at = "@" if n % 100 else " at "
     name = (f"Name{n}", f"Surname{n % 977}", f"p{n}{at}example.com")
     work = (f"City {n % 50}", f"Company {n % 300}", f"Job {n % 80}")
@@ -113,7 +129,7 @@ def _row(n: int) -> tuple[str | int, ...]:
 
 
 def check_with_pandas(file: Path) -> None:
-    """Make the checks of the preview by column, and write the invalid rows."""
+    """Make the checks of the preview for whole columns, and write the invalid rows to a file."""
     import pandas as pd  # noqa: PLC0415
 
     if file.suffix == ".csv":
@@ -169,7 +185,7 @@ def measure_page(file: Path, data: Path) -> dict[str, float]:
 
     listener = socket.create_server(("127.0.0.1", 0))
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    settings = load_settings(environ=environ(data), cwd=data.parent)
+    settings = load_settings(environ=account_environ(data), cwd=data.parent)
     page = ImportPage(settings, PageOptions(AccessRules(address), "session", "Ann"))
     server = uvicorn.Server(uvicorn.Config(page.app, log_config=None, lifespan="off"))
     Thread(target=server.run, args=([listener],), daemon=True).start()
@@ -197,7 +213,7 @@ def measure_page(file: Path, data: Path) -> dict[str, float]:
 if __name__ == "__main__":
     action, path = sys.argv[1], Path(sys.argv[2])
     if action == "--write":
-        write(path, int(sys.argv[3]))
+        write_files(path, int(sys.argv[3]))
     elif action == "--pandas":
         check_with_pandas(path)
     else:

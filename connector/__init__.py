@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from connector.operations.findings import Proof as Proof
     from connector.operations.findings import proof_of as proof_of
     from connector.publishing.dictionary import ModelDescription as ModelDescription
-    from connector.publishing.dictionary import inventory_of as inventory_of
+    from connector.publishing.dictionary import describe_models as describe_models
     from connector.publishing.exports import read as read
     from connector.publishing.exports import sql as sql
     from connector.publishing.project import BuildObserver as BuildObserver
     from connector.publishing.project import BuildResult as BuildResult
+    from connector.publishing.project import BuiltModel as BuiltModel
     from connector.publishing.project import CheckResult as CheckResult
-    from connector.publishing.project import ModelBuilt as ModelBuilt
     from connector.publishing.project import Project as Project
     from connector.publishing.project import Severity as Severity
     from connector.publishing.project_loader import load_project as load_project
@@ -70,14 +70,14 @@ if TYPE_CHECKING:
     from connector.settings.model import Settings as Settings
     from connector.settings.model import configured_accounts as configured_accounts
     from connector.settings.model import load_settings as load_settings
-    from connector.settings.model import refuse_one_for_all as refuse_one_for_all
+    from connector.settings.model import refuse_shared_credentials as refuse_shared_credentials
     from connector.settings.values import OFF as OFF
     from connector.spreadsheet.mapping_file import load_map as load_map
     from connector.spreadsheet.problems import PROBLEMS as PROBLEMS
     from connector.warehouse.published_file import query as query
     from connector.warehouse.runs import ResourceRun as ResourceRun
     from connector.warehouse.schema import Column as Column
-    from connector.warehouse.schema import columns as columns
+    from connector.warehouse.schema import landing_columns as landing_columns
     from connector.warehouse.warehouse import Warehouse as Warehouse
 
 # The list above is the only one: the text of this file is read for it, since what a checker is

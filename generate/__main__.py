@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from generate.files import COMMAND, NotGenerated, write
+from generate.files import COMMAND, BlockMissing, write_changed
 from generate.sources import SOURCES
 
 try:
-    changed = write(SOURCES)
-except NotGenerated as error:
+    changed = write_changed(SOURCES)
+except BlockMissing as error:
     sys.exit(f"{COMMAND}: {error}")
 sys.stdout.write("".join(f"{path}\n" for path in changed) or "Everything is as it should be.\n")

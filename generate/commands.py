@@ -19,17 +19,24 @@ For everyone who uses the terminal. Look up here each command and option, as `--
 """
 
 
-def commands() -> Texts:
-    """The page."""
+def command_reference() -> Texts:
+    """Return `docs/COMMANDS.md`."""
     parts = [
         _HEAD,
-        *(part for name, each in _named(main, "connector") for part in _told(name, each)),
+        *(
+            part
+            for name, each in _visible_commands(main, "connector")
+            for part in _command_section(name, each)
+        ),
     ]
     return {"docs/COMMANDS.md": "\n".join(parts)}
 
 
-def _named(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
-    """A command and those below it; a group that does nothing itself is left out."""
+def _visible_commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield each command and its subcommands with full names, without hidden ones.
+
+    A group is included only if it can run without a subcommand.
+    """
     if not isinstance(command, click.Group):
         yield name, command
         return
@@ -39,10 +46,11 @@ def _named(command: click.Command, name: str) -> Iterator[tuple[str, click.Comma
     for below in command.list_commands(context):
         found = command.get_command(context, below)
         if found is not None and not found.hidden:
-            yield from _named(found, f"{name} {below}")
+            yield from _visible_commands(found, f"{name} {below}")
 
 
-def _told(name: str, command: click.Command) -> Iterator[str]:
+def _command_section(name: str, command: click.Command) -> Iterator[str]:
+    """Yield a command's heading, help, options and `--json` fields as Markdown blocks."""
     context = click.Context(command, info_name=name)
     usage = " ".join(command.collect_usage_pieces(context))
     yield f"## {name}\n\n```\n{name} {usage}\n```\n"
@@ -51,12 +59,12 @@ def _told(name: str, command: click.Command) -> Iterator[str]:
         if words.startswith("\b"):
             yield f"```\n{words.removeprefix(chr(8)).strip(chr(10))}\n```\n"
         elif words:
-            yield f"{_escaped(' '.join(words.split()))}\n"
+            yield f"{_escape_markdown(' '.join(words.split()))}\n"
     rows = [each.get_help_record(context) for each in command.get_params(context)]
     told = [each for each in rows if each is not None and "--help" not in each[0]]
     if told:
         lines = [
-            f"| `{option.replace('|', chr(92) + '|')}` | {_escaped(help)} |"
+            f"| `{option.replace('|', chr(92) + '|')}` | {_escape_markdown(help)} |"
             for option, help in told
         ]
         yield "\n".join(("| Option | Meaning |", "|---|---|", *lines)) + "\n"
@@ -68,6 +76,6 @@ def _told(name: str, command: click.Command) -> Iterator[str]:
         yield f"Fields of `--json`{f' with {option}' if option else ''}: {listed}.\n"
 
 
-def _escaped(words: str) -> str:
-    """Words of help as Markdown: they mean what they say."""
+def _escape_markdown(words: str) -> str:
+    """Return the text on one line, with characters escaped that have a meaning in Markdown."""
     return re.sub(r"([|<*_])", r"\\\1", " ".join(words.split()))

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.measure import HEADINGS, Bound, Line
 from connector.report.charts import PALETTE, Theme
-from generate.files import Texts, block_names, read, with_block
+from generate.files import Texts, block_names, read_or_empty, replace_block
 
 MEASURED = "docs/figures/peers.json"
 OURS = "this connector"
@@ -37,129 +37,138 @@ _NOISE = 1.1
 Run = Mapping[str, Any]
 
 
-def peers() -> Texts:
-    """The tables of both pages and the picture in both themes."""
-    measured = json.loads(read(MEASURED))
+def peer_figures() -> Texts:
+    """Return both pages with their comparison tables, and the chart in both themes."""
+    measured = json.loads(read_or_empty(MEASURED))
     runs: dict[str, dict[str, Run]] = {}
     for each in measured["runs"]:
         runs.setdefault(each["copier"], {})[each["run"]] = each
-    page, limit = read(_PAGE), f"limit of {measured['limit']} a minute"
-    page = with_block(page, "cost of copies", _costs(runs))
-    page = with_block(page, "truth of copies", _truths(runs))
-    page = with_block(page, "copies under a limit", _limited(runs, limit))
-    page = with_block(page, "where others win", _wins(runs, limit))
+    page, limit = read_or_empty(_PAGE), f"limit of {measured['limit']} a minute"
+    page = replace_block(page, "cost of copies", _cost_table(runs))
+    page = replace_block(page, "truth of copies", _correctness_table(runs))
+    page = replace_block(page, "copies under a limit", _rate_limit_table(runs, limit))
+    page = replace_block(page, "where others win", _list_wins_of_others(runs, limit))
     texts = {_PAGE: page}
-    if "why not" in block_names(read(_README)):
-        texts[_README] = with_block(read(_README), "why not", _why_not(runs, limit))
+    if "why not" in block_names(read_or_empty(_README)):
+        texts[_README] = replace_block(
+            read_or_empty(_README), "why not", _readme_table(runs, limit)
+        )
     for theme in _THEMES:
-        texts[_PICTURE.format(theme)] = _picture(runs, theme, measured["records"])
+        texts[_PICTURE.format(theme)] = _comparison_chart(runs, theme, measured["records"])
     return texts
 
 
-def wrong(run: Run) -> int:
-    """The rows of a copy that are not as the API has them."""
+def count_wrong_rows(run: Run) -> int:
+    """Return the number of rows of a copy that are missing, deleted in the API, or outdated."""
     return int(run["missing"] + run["ghosts"] + run["stale"])
 
 
-def _costs(runs: Mapping[str, Mapping[str, Run]]) -> str:
+def _cost_table(runs: Mapping[str, Mapping[str, Run]]) -> str:
+    """Return a table of the requests, processor time and memory of each copier."""
     head = ["Copier"]
     for name in _COSTLY:
         head += [f"{name}: requests", "processor", "memory"]
     rows = (
-        [copier, *(_shown(each[name], m) for name in _COSTLY for m in _MEASURES)]
+        [copier, *(_format_measure_or_failed(each[name], m) for name in _COSTLY for m in _MEASURES)]
         for copier, each in runs.items()
     )
-    return _table(head, rows)
+    return _markdown_table(head, rows)
 
 
-def _shown(run: Run, measure: str) -> str:
-    shown = _MEASURES[measure][1].format(run[measure])
+def _format_measure_or_failed(run: Run, measure: str) -> str:
+    shown = _format_measure(run, measure)
     return shown if run["has_succeeded"] else f"{shown}, failed"
 
 
-def _truths(runs: Mapping[str, Mapping[str, Run]]) -> str:
+def _correctness_table(runs: Mapping[str, Mapping[str, Run]]) -> str:
+    """Return a table of the wrong rows in the copy of each copier."""
     names = ("65 changes", "churn while reading", *_QUIET[1:])
     head = ["Copier", *names, "requests, both runs with churn"]
     rows = (
         [
             copier,
-            *(_truth(each[name]) for name in names),
+            *(_describe_copy(each[name]) for name in names),
             f"{sum(each[name]['requests'] for name in names[1:3]):,}",
         ]
         for copier, each in runs.items()
     )
-    return _table(head, rows)
+    return _markdown_table(head, rows)
 
 
-def _truth(run: Run) -> str:
+def _describe_copy(run: Run) -> str:
+    """Return "failed", "exact", or the numbers of missing, ghost and stale rows."""
     if not run["has_succeeded"]:
         return "failed"
-    if not wrong(run):
+    if not count_wrong_rows(run):
         return "exact"
     parts = ((run["missing"], "missing"), (run["ghosts"], "ghosts"), (run["stale"], "stale"))
     return ", ".join(f"{count} {what}" for count, what in parts if count)
 
 
-def _limited(runs: Mapping[str, Mapping[str, Run]], limit: str) -> str:
+def _rate_limit_table(runs: Mapping[str, Mapping[str, Run]], limit: str) -> str:
+    """Return a table of each copier's run under a rate limit."""
     rows = (
         [
             copier,
             f"{each[limit]['requests']:,}",
             str(each[limit]["refused"]),
             f"{each[limit]['wall_seconds']:.0f} s",
-            _truth(each[limit]),
+            _describe_copy(each[limit]),
         ]
         for copier, each in runs.items()
     )
-    return _table(["Copier", "Requests", "Answered 429", "Until it ended", "Copy"], rows)
+    return _markdown_table(["Copier", "Requests", "Answered 429", "Until it ended", "Copy"], rows)
 
 
-def _wins(runs: Mapping[str, Mapping[str, Run]], limit: str) -> str:
-    """Every cost in which another tool is below this one by more than the noise."""
+def _list_wins_of_others(runs: Mapping[str, Mapping[str, Run]], limit: str) -> str:
+    """Return a list of the costs that are lower with another tool by more than the noise."""
     lines = []
     for name in (*_COSTLY, limit):
         measures = [*_MEASURES] if name != limit else ["wall_seconds"]
         for measure in measures:
             ours = runs[OURS][name][measure]
             better = [
-                f"{copier} ({_value(each[name], measure)})"
+                f"{copier} ({_format_measure(each[name], measure)})"
                 for copier, each in runs.items()
                 if each[name]["has_succeeded"] and each[name][measure] * _NOISE < ours
             ]
             if better:
                 what = _MEASURES.get(measure, ("time until it ended",))[0]
-                told = f"{name}, {what} ({_value(runs[OURS][name], measure)} here)"
+                told = f"{name}, {what} ({_format_measure(runs[OURS][name], measure)} here)"
                 lines.append(f"- {told}: {', '.join(better)}")
     return "\n".join(lines or ["- Nowhere."]) + "\n"
 
 
-def _value(run: Run, measure: str) -> str:
+def _format_measure(run: Run, measure: str) -> str:
+    """Format a measure with its unit; seconds unless it is in `_MEASURES`."""
     return _MEASURES.get(measure, ("", "{:.0f} s"))[1].format(run[measure])
 
 
-def _why_not(runs: Mapping[str, Mapping[str, Run]], limit: str) -> str:
+def _readme_table(runs: Mapping[str, Mapping[str, Run]], limit: str) -> str:
+    """Return the table of README that compares the copiers."""
     head = ["", "Requests for 65 changes", "Wrong rows: after 65 changes"]
     head += ["… after a load during edits", "… after a bulk edit", "Rejected (429)"]
     rows = (
         [
             f"**{copier}**" if copier == OURS else copier.replace(", exact", ", full"),
             f"{each['65 changes']['requests']:,} requests",
-            *(_wrong_rows(each[name]) for name in _QUIET),
+            *(_format_wrong_rows(each[name]) for name in _QUIET),
             str(each[limit]["refused"]) if each[limit]["has_succeeded"] else "failed",
         ]
         for copier, each in runs.items()
     )
-    return _table(head, rows)
+    return _markdown_table(head, rows)
 
 
-def _wrong_rows(run: Run) -> str:
+def _format_wrong_rows(run: Run) -> str:
+    """Return "failed", "none", or the number of wrong rows, for example "12 rows"."""
     if not run["has_succeeded"]:
         return "failed"
-    count = wrong(run)
+    count = count_wrong_rows(run)
     return "none" if not count else f"{count:,} row{'s' if count > 1 else ''}"
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def _markdown_table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     names = [*head]
     lines = [names, ["---"] * len(names), *rows]
     return "".join(f"| {' | '.join(each)} |\n" for each in lines)
@@ -171,39 +180,44 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 _LABELS, _PANEL, _GAP, _ROW, _TOP = 196, 196, 20, 26, 64
 
 
-def _picture(runs: Mapping[str, Mapping[str, Run]], theme: Theme, records: int) -> str:
+def _comparison_chart(runs: Mapping[str, Mapping[str, Run]], theme: Theme, records: int) -> str:
+    """Return an SVG with a bar for each copier in three panels."""
     panels = {
         "Requests for 65 changes": [
             float(each["65 changes"]["requests"]) for each in runs.values()
         ],
         "Rows wrong, quiet again": [
-            float(sum(wrong(each[name]) for name in _QUIET)) for each in runs.values()
+            float(sum(count_wrong_rows(each[name]) for name in _QUIET)) for each in runs.values()
         ],
         "Processor seconds, first load": [
             each["first load"]["processor_seconds"] for each in runs.values()
         ],
     }
-    colours = _colours(theme)
+    colours = _theme_colours(theme)
     width = _LABELS + 3 * _PANEL + 2 * _GAP + 12
     height = _TOP + len(runs) * _ROW + 16
     inside = [
         f'<rect width="{width}" height="{height}" rx="8" fill="{colours["card"]}"/>',
-        _text(16, 26, f"One copy of {records:,} records, kept by:", colours["muted"]),
-        *_labels(runs, colours),
+        _svg_text(16, 26, f"One copy of {records:,} records, kept by:", colours["muted"]),
+        *_copier_labels(runs, colours),
     ]
     for place, (title, values) in enumerate(panels.items()):
-        inside += _bars(_LABELS + place * (_PANEL + _GAP), title, values, colours)
-    return _svg("Beside other tools", width, height, inside)
+        inside += _bar_panel(_LABELS + place * (_PANEL + _GAP), title, values, colours)
+    return _svg_document("Beside other tools", width, height, inside)
 
 
-def _labels(runs: Iterable[str], colours: Mapping[str, str]) -> Iterator[str]:
+def _copier_labels(runs: Iterable[str], colours: Mapping[str, str]) -> Iterator[str]:
+    """Yield the names of the copiers as SVG texts, one for each row of bars."""
     for row, copier in enumerate(runs):
         weight = ' font-weight="700"' if copier == OURS else ""
-        yield _text(16, _TOP + row * _ROW + 17, copier, colours["ink"], weight)
+        yield _svg_text(16, _TOP + row * _ROW + 17, copier, colours["ink"], weight)
 
 
-def _bars(left: int, title: str, values: list[float], colours: Mapping[str, str]) -> Iterator[str]:
-    yield _text(left, 50, title, colours["muted"])
+def _bar_panel(
+    left: int, title: str, values: list[float], colours: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the SVG elements of one panel: a title, and a bar and a number for each value."""
+    yield _svg_text(left, 50, title, colours["muted"])
     most = max(values) or 1
     for row, value in enumerate(values):
         top = _TOP + row * _ROW
@@ -211,37 +225,37 @@ def _bars(left: int, title: str, values: list[float], colours: Mapping[str, str]
         colour = colours["first"] if row == 0 else colours["third"]
         yield f'<rect x="{left}" y="{top + 4}" width="{length:.1f}" height="17" fill="{colour}"/>'
         shown = f"{value:,.0f}" if value == int(value) else f"{value:.1f}"
-        yield _text(left + length + 5, top + 17, shown, colours["ink"])
+        yield _svg_text(left + length + 5, top + 17, shown, colours["ink"])
 
 
 # -- Benchmarks ------------------------------------------------------------------------------------
 
 
-def benchmarks() -> Texts:
-    """Return the table of `make bench` in `docs/BENCHMARKS.md`, and its plot in both themes."""
-    measured = json.loads(read(_BENCHMARKS))
-    lines = [_line(each) for topic in measured["lines"].values() for each in topic]
+def benchmark_figures() -> Texts:
+    """Return `docs/BENCHMARKS.md` with the table of `make bench`, and its plot in both themes."""
+    measured = json.loads(read_or_empty(_BENCHMARKS))
+    lines = [_parse_line(each) for topic in measured["lines"].values() for each in topic]
     lines.sort(key=lambda each: each.bound is None)
     missed = [each for each in lines if not each.is_met]
     inside = f"Measured on {measured['date']}, on a machine with {measured['cores']} cores.\n\n"
-    inside += _table(HEADINGS, (each.cells() for each in lines))
+    inside += _markdown_table(HEADINGS, (each.cells() for each in lines))
     if missed:
         inside += "\nMissed bounds:\n\n"
     for each in missed:
         assert each.bound is not None
         beside = f", next to {each.reference_name}" if each.bound.of == "ratio" else ""
         inside += f"- {each.what}, {each.size}{beside}. {each.bound.reason}\n"
-    texts = {_PAGE: with_block(read(_PAGE), "benchmarks", inside)}
+    texts = {_PAGE: replace_block(read_or_empty(_PAGE), "benchmarks", inside)}
     curves: dict[str, list[Line]] = {}
     for each in lines:
         if each.curve:
             curves.setdefault(each.curve, []).append(each)
     for theme in _THEMES:
-        texts[_GROWTH.format(theme)] = _growth(curves, theme)
+        texts[_GROWTH.format(theme)] = _growth_chart(curves, theme)
     return texts
 
 
-def _line(fields: Mapping[str, Any]) -> Line:
+def _parse_line(fields: Mapping[str, Any]) -> Line:
     bound = fields["bound"] and Bound(**fields["bound"])
     return Line(**{**fields, "bound": bound})
 
@@ -249,37 +263,40 @@ def _line(fields: Mapping[str, Any]) -> Line:
 _PLOT, _PLOT_GAP, _PLOT_TOP, _PLOT_COLUMNS = 170, 60, 84, 3
 
 
-def _growth(curves: Mapping[str, list[Line]], theme: Theme) -> str:
+def _growth_chart(curves: Mapping[str, list[Line]], theme: Theme) -> str:
     """Draw processor time by size, one panel for each curve, with logarithmic axes."""
-    colours, inside = _colours(theme), []
+    colours, inside = _theme_colours(theme), []
     step_x, step_y = _PLOT + _PLOT_GAP, _PLOT + _PLOT_GAP + 20
     width = _PLOT_COLUMNS * step_x + 24
     height = _PLOT_TOP + -(-len(curves) // _PLOT_COLUMNS) * step_y - 30
     inside.append(f'<rect width="{width}" height="{height}" rx="8" fill="{colours["card"]}"/>')
     about = "Processor seconds by size; both axes are logarithmic."
-    inside.append(_text(16, 26, about, colours["muted"]))
-    inside.append(_text(16, 46, "this connector", colours["first"], ' font-weight="700"'))
-    inside.append(_text(136, 46, "reference", colours["second"]))
+    inside.append(_svg_text(16, 26, about, colours["muted"]))
+    inside.append(_svg_text(16, 46, "this connector", colours["first"], ' font-weight="700"'))
+    inside.append(_svg_text(136, 46, "reference", colours["second"]))
     for place, (name, lines) in enumerate(curves.items()):
         row, column = divmod(place, _PLOT_COLUMNS)
         left, top = 48 + column * step_x, _PLOT_TOP + row * step_y
-        inside += _panel(left, top, name, lines, colours)
-    return _svg("Processor time by size", width, height, inside)
+        inside += _curve_panel(left, top, name, lines, colours)
+    return _svg_document("Processor time by size", width, height, inside)
 
 
-def _panel(
+def _curve_panel(
     left: int, top: int, name: str, lines: list[Line], colours: Mapping[str, str]
 ) -> Iterator[str]:
-    yield _text(left, top - 8, f"{name} ({lines[0].reference_name})", colours["muted"])
+    """Yield the SVG elements of one panel: axes, and the curves of connector and reference."""
+    yield _svg_text(left, top - 8, f"{name} ({lines[0].reference_name})", colours["muted"])
     bottom = top + _PLOT
     for power in range(-1, 3):
         y = bottom - (power + 1) / 3 * _PLOT
         line = f'x1="{left}" x2="{left + _PLOT}" y1="{y:.1f}" y2="{y:.1f}"'
         yield f'<line {line} stroke="{colours["line"]}"/>'
-        yield _text(left - 8, y + 4, f"{10.0**power:g}", colours["muted"], ' text-anchor="end"')
+        yield _svg_text(left - 8, y + 4, f"{10.0**power:g}", colours["muted"], ' text-anchor="end"')
     xs = [left + _PLOT * (place + 0.5) / len(lines) for place in range(len(lines))]
     for x, each in zip(xs, lines, strict=True):
-        yield _text(x, bottom + 18, f"{each.scale:,}", colours["muted"], ' text-anchor="middle"')
+        yield _svg_text(
+            x, bottom + 18, f"{each.scale:,}", colours["muted"], ' text-anchor="middle"'
+        )
     ours = [each.figure for each in lines]
     others = [each.reference or each.figure for each in lines]
     for values, colour in ((others, colours["second"]), (ours, colours["first"])):
@@ -293,18 +310,19 @@ def _panel(
 # -- Drawing ---------------------------------------------------------------------------------------
 
 
-def _colours(theme: Theme) -> dict[str, str]:
+def _theme_colours(theme: Theme) -> dict[str, str]:
+    """Return the colours of a theme by name."""
     return {name: getattr(shade, theme) for name, shade in PALETTE.items()}
 
 
-def _svg(title: str, width: int, height: int, inside: Iterable[str]) -> str:
+def _svg_document(title: str, width: int, height: int, inside: Iterable[str]) -> str:
     head = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     font = 'font-family="system-ui, sans-serif"'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" {head} {font} role="img">'
     return "\n".join((svg, f"<title>{title}</title>", *inside, "</svg>")) + "\n"
 
 
-def _text(x: float, y: float, words: str, colour: str, more: str = "") -> str:
+def _svg_text(x: float, y: float, words: str, colour: str, more: str = "") -> str:
     place = f'x="{x:.1f}" y="{y:.1f}" font-size="13" fill="{colour}"'
     return f"<text {place}{more}>{escape(words)}</text>"
 
@@ -312,28 +330,34 @@ def _text(x: float, y: float, words: str, colour: str, more: str = "") -> str:
 # -- The simulator ---------------------------------------------------------------------------------
 
 
-def simulation() -> Texts:
-    """The tables of `docs/CORRECTNESS.md`, from what `make simulate RECORD=1` wrote down."""
-    told = json.loads(read(_SIMULATED))
-    page, worlds, planted = read(_PROOF), told["worlds"], told["planted"]
+def simulation_tables() -> Texts:
+    """Return `docs/CORRECTNESS.md` with the tables of the latest recorded `make simulate`."""
+    told = json.loads(read_or_empty(_SIMULATED))
+    page, worlds, planted = read_or_empty(_PROOF), told["worlds"], told["planted"]
     rows = [
         [f"`{each['scenario']}`", each["about"], *(f"{each[part]:,}" for part in _WORLD_PARTS)]
         for each in worlds
     ]
     totals = (f"**{sum(each[part] for each in worlds):,}**" for part in _WORLD_PARTS)
     rows.append(["**all**", f"{len(worlds)} kinds of worlds", *totals])
-    page = with_block(
-        page, "worlds", _table(["Scenario", "What happens in it", *_WORLD_PARTS], rows)
+    page = replace_block(
+        page, "worlds", _markdown_table(["Scenario", "What happens in it", *_WORLD_PARTS], rows)
     )
     faults = (
-        [each["engine"], each["about"], f"`{each['scenario']}`", *_seen(each, told["planted_runs"])]
+        [
+            each["engine"],
+            each["about"],
+            f"`{each['scenario']}`",
+            *_detection_cells(each, told["planted_runs"]),
+        ]
         for each in planted
     )
     head = ["Engine", "Fault planted", "Scenario", "Seen after", "By"]
-    return {_PROOF: with_block(page, "planted faults", _table(head, faults))}
+    return {_PROOF: replace_block(page, "planted faults", _markdown_table(head, faults))}
 
 
-def _seen(fault: Mapping[str, Any], runs: int) -> tuple[str, str]:
+def _detection_cells(fault: Mapping[str, Any], runs: int) -> tuple[str, str]:
+    """Return the number of runs until a planted fault was detected, and what detected it."""
     if fault["is_harmless"]:
         return f"not in {runs:,} runs", "[harmless](#two-harmless-changes)"
     after = fault["seen_after"]

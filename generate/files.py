@@ -22,65 +22,68 @@ Texts = Mapping[str, str]
 """What files should hold, by their paths from the project's folder."""
 
 
-class NotGenerated(Exception):
-    """A file that people write stands where one is to be written."""
+class BlockMissing(Exception):
+    """Error for a file without the block to be replaced. It may be written by hand."""
 
 
-def read(path: str) -> str:
-    """What the file holds now; empty where there is none."""
+def read_or_empty(path: str) -> str:
+    """Return the content of a file of the project; empty if it does not exist."""
     file = ROOT / path
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
-def write(sources: Iterable[Callable[[], Texts]]) -> list[str]:
-    """Write what is not as it should be, source by source; returns the paths of what changed."""
+def write_changed(sources: Iterable[Callable[[], Texts]]) -> list[str]:
+    """Write the generated files whose content differs; return their paths."""
     changed = []
     for source in sources:
         # One after another: the dictionary of the data is read from models that were just written.
         for path, text in source().items():
-            if read(path) != text:
+            if read_or_empty(path) != text:
                 (ROOT / path).write_text(text, encoding="utf-8")
                 changed.append(path)
     return changed
 
 
-def stale(sources: Iterable[Callable[[], Texts]]) -> list[str]:
-    """The paths of files that are not as they should be."""
-    return [path for each in sources for path, text in each().items() if read(path) != text]
+def stale_files(sources: Iterable[Callable[[], Texts]]) -> list[str]:
+    """Return the paths of generated files whose content differs from the generated text."""
+    return [
+        path for each in sources for path, text in each().items() if read_or_empty(path) != text
+    ]
 
 
 # -- Blocks ----------------------------------------------------------------------------------------
 # A block begins with a comment that names it and ends with another; both may be indented.
 
 
-def block(text: str, name: str) -> str:
-    """The inside of the block of that name; empty where the text has none."""
-    found = _pattern(name).search(text)
+def block_content(text: str, name: str) -> str:
+    """Return the content of the named block; empty if the text has no such block."""
+    found = _block_pattern(name).search(text)
     return found["inside"] if found else ""
 
 
-def with_block(text: str, name: str, inside: str) -> str:
-    """The text with another inside of that block. Raises `NotGenerated` where it has none."""
-    found = _pattern(name).search(text)
+def replace_block(text: str, name: str, inside: str) -> str:
+    """Return the text with another content of the named block. Raises `BlockMissing`."""
+    found = _block_pattern(name).search(text)
     if found is None:
-        raise NotGenerated(f"there is no block {name!r}; a comment must begin and another end it")
+        raise BlockMissing(f"there is no block {name!r}; a comment must begin and another end it")
     return text[: found.start("inside")] + inside + text[found.end("inside") :]
 
 
 def block_names(text: str) -> Iterator[str]:
-    """The names of all blocks of a text."""
+    """Yield the names of all blocks of a text."""
     for found in re.finditer(rf"^ *(?:--|#|<!--) (.+): written by `{COMMAND}`", text, re.M):
         yield found[1]
 
 
-def _pattern(name: str) -> re.Pattern[str]:
+def _block_pattern(name: str) -> re.Pattern[str]:
+    """Return a pattern that matches the named block; its group `inside` is the content."""
     named = re.escape(name)
     begin = rf"^ *(?:--|#|<!--) {named}: written by `{COMMAND}`(?: -->)?\n"
     return re.compile(rf"{begin}(?P<inside>.*?)^ *(?:--|#|<!--) end of {named}\b", re.M | re.S)
 
 
-def wrapped(parts: Iterable[str], indent: str, width: int = _COLUMNS_MAX) -> str:
-    """Parts with commas between them, in lines of at most the width."""
+def wrap_list(parts: Iterable[str], indent: str, width: int = _COLUMNS_MAX) -> str:
+    """Return the items with commas between them, in lines of at most `width` characters."""
     return textwrap.fill(
         ", ".join(parts),
         width=width,

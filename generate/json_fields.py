@@ -90,8 +90,8 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
 """Fields by command and option, each with "?" if it can be missing; "" is the plain command."""
 
 
-def names(fields: str) -> tuple[set[str], set[str]]:
-    """Return the fields that are always present, and the optional fields."""
+def required_and_optional(fields: str) -> tuple[set[str], set[str]]:
+    """Return the names of required and of optional fields in an entry of `JSON_FIELDS`."""
     words = fields.split()
     return (
         {word for word in words if not word.endswith("?")},

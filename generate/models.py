@@ -15,13 +15,13 @@ from connector.catalog.resource import Declaration
 from generate.files import (
     COMMAND,
     ROOT,
-    NotGenerated,
+    BlockMissing,
     Texts,
-    block,
+    block_content,
     block_names,
-    read,
-    with_block,
-    wrapped,
+    read_or_empty,
+    replace_block,
+    wrap_list,
 )
 
 _FOLDER = "dbt_like_sql"
@@ -35,53 +35,66 @@ _LAST = ("created_at", "updated_at")
 # -- Views -----------------------------------------------------------------------------------------
 
 
-def staging() -> Texts:
-    """Each resource's view, with every column that it lands."""
-    texts = {_path(each.view): _view(each) for each in CATALOG.values()}
+def staging_views() -> Texts:
+    """Return the SQL of each resource's staging view, with all columns of its landing table."""
+    texts = {_view_path(each.view): _view_sql(each) for each in CATALOG.values()}
     fields = ContentTypeField.fields_declared.values()
-    part = [*_passed_on(fields, "content_type_field"), "_content_type_id as content_type_id"]
-    texts[_path(_PART[1])] = _with_columns(_path(_PART[1]), _PART[0], part)
+    part = [
+        *_select_expressions(fields, "content_type_field"),
+        "_content_type_id as content_type_id",
+    ]
+    texts[_view_path(_PART[1])] = _fill_columns(_view_path(_PART[1]), _PART[0], part)
     return texts
 
 
-def _path(view: str) -> str:
+def _view_path(view: str) -> str:
     return f"{_STAGING}/{view}.sql"
 
 
-def _view(resource: Declaration) -> str:
+def _view_sql(resource: Declaration) -> str:
+    """Return the SQL of a resource's staging view: the existing file, with current columns."""
     fields = [each for each in resource.detail_fields if each.name not in _LAST]
-    columns = list(_passed_on(fields, _key(resource)))
+    columns = list(_select_expressions(fields, _id_prefix(resource)))
     if resource.parent:
-        parent = _key(CATALOG[resource.parent])
+        parent = _id_prefix(CATALOG[resource.parent])
         columns.insert(1, f"_{parent}_id as {parent}_id")
-    return _with_columns(_path(resource.view), resource.name, columns, _new_view(resource))
+    return _fill_columns(
+        _view_path(resource.view), resource.name, columns, _view_template(resource)
+    )
 
 
-def _key(resource: Declaration) -> str:
+def _id_prefix(resource: Declaration) -> str:
+    """Return the name of the resource's id column without `_id`."""
     return resource.singular.replace(" ", "_")
 
 
-def _passed_on(fields: Iterable[Field], key: str) -> Iterator[str]:
+def _select_expressions(fields: Iterable[Field], key: str) -> Iterator[str]:
+    """Yield the SELECT expression of each field; `id` gets the prefix `key`."""
     for each in fields:
-        if each.kind is not Kind.PARTS:
+        if each.kind is not Kind.ARRAY:
             yield f"id as {key}_id" if each.name == "id" else each.name
 
 
-def _with_columns(path: str, name: str, columns: list[str], new: str = "") -> str:
-    text = read(path) or new
+def _fill_columns(path: str, name: str, columns: list[str], new: str = "") -> str:
+    """Return the view's SQL with these columns. `new` is the SQL of a view without a file.
+
+    Raises `BlockMissing` if the file was written by hand.
+    """
+    text = read_or_empty(path) or new
     try:
-        return with_block(text, f"columns of {name}", wrapped(columns, "    ") + ",\n")
-    except NotGenerated:
-        raise NotGenerated(
+        return replace_block(text, f"columns of {name}", wrap_list(columns, "    ") + ",\n")
+    except BlockMissing:
+        raise BlockMissing(
             f"{path} is written by hand: give the resource a view of another name on its page,"
             f' for example view="stg_api_{name}"'
         ) from None
 
 
-def _new_view(resource: Declaration) -> str:
+def _view_template(resource: Declaration) -> str:
+    """Return the SQL of a new staging view, with an empty block for its columns."""
     return f"""-- model: {resource.view}
 -- grain: one row per live {resource.singular}
--- {resource.name.replace("_", " ").capitalize()} as they stand, deletions left out.
+-- {resource.name.replace("_", " ").capitalize()} in their current state, without deleted ones.
 {{{{ config(materialized='view') }}}}
 
 with
@@ -105,22 +118,25 @@ from source
 # -- Descriptions ----------------------------------------------------------------------------------
 
 
-def descriptions() -> Texts:
-    """The landed tables with their tests, and views that nobody has described by hand."""
-    sources = read(f"{_STAGING}/sources.yml")
-    landing = "".join(line for each in CATALOG.values() for line in _landed(each))
+def yaml_descriptions() -> Texts:
+    """Return `sources.yml` and `schema.yml`: landing tables with tests, and undescribed views."""
+    sources = read_or_empty(f"{_STAGING}/sources.yml")
+    landing = "".join(line for each in CATALOG.values() for line in _source_table_yaml(each))
     history = "".join(f"      - name: {name}\n" for name in CATALOG)
-    sources = with_block(sources, "landed tables", f"{landing}      - name: {_PART[0]}\n")
-    sources = with_block(sources, "tables of versions", history)
-    schema = read(f"{_STAGING}/schema.yml")
+    sources = replace_block(sources, "landed tables", f"{landing}      - name: {_PART[0]}\n")
+    sources = replace_block(sources, "tables of versions", history)
+    schema = read_or_empty(f"{_STAGING}/schema.yml")
     name = "views of other resources"
-    by_hand = schema.replace(block(schema, name), "") if block(schema, name) else schema
+    by_hand = (
+        schema.replace(block_content(schema, name), "") if block_content(schema, name) else schema
+    )
     others = (e for e in CATALOG.values() if f"- name: {e.view}\n" not in by_hand)
-    schema = with_block(schema, name, "".join(map(_described, others)))
+    schema = replace_block(schema, name, "".join(map(_view_yaml, others)))
     return {f"{_STAGING}/sources.yml": sources, f"{_STAGING}/schema.yml": schema}
 
 
-def _landed(resource: Declaration) -> Iterator[str]:
+def _source_table_yaml(resource: Declaration) -> Iterator[str]:
+    """Yield YAML lines of a landing table with its tests."""
     yield f"      - name: {resource.name}\n        columns:\n"
     yield "          - {name: id, data_tests: [unique, not_null]}\n"
     for each in resource.fields.values():
@@ -129,19 +145,22 @@ def _landed(resource: Declaration) -> Iterator[str]:
             values = [*each.values, *filter(None, converted)]
             yield f"          - name: {each.name}\n            data_tests:\n"
             yield "              - accepted_values:\n                  arguments:\n"
-            yield f"                    values:\n{wrapped(_listed(values), ' ' * 22, 98)}\n"
+            items = wrap_list(_yaml_list_items(values), " " * 22, 98)
+            yield f"                    values:\n{items}\n"
             yield "                  config: {severity: warn}\n"
 
 
-def _listed(values: list[str]) -> list[str]:
+def _yaml_list_items(values: list[str]) -> list[str]:
+    """Return the values as the items of a YAML list in brackets."""
     return [f"[{values[0]}", *values[1:-1], f"{values[-1]}]"]
 
 
-def _described(resource: Declaration) -> str:
-    name, key = resource.name.replace("_", " "), _key(resource)
+def _view_yaml(resource: Declaration) -> str:
+    """Return a YAML description of a staging view that nobody has described by hand."""
+    name, key = resource.name.replace("_", " "), _id_prefix(resource)
     return f"""  - name: {resource.view}
     description: >-
-      {name.capitalize()} as they stand, deletions left out.
+      {name.capitalize()} in their current state, without deleted ones.
       One row per {resource.singular}.
     columns:
       - name: {key}_id
@@ -156,19 +175,22 @@ def _described(resource: Declaration) -> str:
 # -- Queries over all resources --------------------------------------------------------------------
 
 
-def per_resource() -> Texts:
-    """Audits and models that hold one select for each resource."""
+def queries_per_resource() -> Texts:
+    """Return the SQL files of audits and models that contain one SELECT for each resource."""
     texts = {}
     for path in sorted((ROOT / _FOLDER).rglob("*.sql")):
         text = path.read_text(encoding="utf-8")
         for name in block_names(text):
             if name.startswith("each resource"):
-                text = with_block(text, name, _repeated(block(text, name), "parts" in name))
+                text = replace_block(
+                    text, name, _repeat_select(block_content(text, name), "parts" in name)
+                )
                 texts[path.relative_to(ROOT).as_posix()] = text
     return texts
 
 
-def _repeated(selects: str, has_parts: bool) -> str:
+def _repeat_select(selects: str, has_parts: bool) -> str:
+    """Repeat the first SELECT for each resource; with `has_parts` also for content type fields."""
     first, _, _ = selects.partition("    union all\n")
     tables = [(each.name, each.view) for each in CATALOG.values()] + [_PART] * has_parts
     return "    union all\n".join(

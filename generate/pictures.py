@@ -43,26 +43,26 @@ _SESSION = (_PULL, "connector pull candidates")
 
 
 def main() -> int:
-    """Take every picture anew."""
+    """Create all pictures of the documents again."""
     PICTURES.mkdir(exist_ok=True)
     for theme in THEMES:
-        (PICTURES / f"how-{theme}.svg").write_text(_how(theme), encoding="utf-8")
-    with tempfile.TemporaryDirectory() as name, agency(Path(name)) as environ:
+        (PICTURES / f"how-{theme}.svg").write_text(_overview_svg(theme), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as name, sandbox_environment(Path(name)) as environ:
         folder = Path(name)
-        _draw("session", "a terminal", _SESSION, folder, environ)
-        _draw("status", "a terminal", ("connector status",), folder, environ)
-        told("connector report --period this-year --out report.html", folder, environ)
+        _draw_terminal("session", "a terminal", _SESSION, folder, environ)
+        _draw_terminal("status", "a terminal", ("connector status",), folder, environ)
+        run_in_terminal("connector report --period this-year --out report.html", folder, environ)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_FLAGS))
-            _report(browser, folder / "report.html")
-            _import_page(browser, folder, environ)
+            _photograph_report(browser, folder / "report.html")
+            _photograph_import_page(browser, folder, environ)
             browser.close()
     return 0
 
 
 @contextmanager
-def agency(folder: Path) -> Iterator[Mapping[str, str]]:
-    """A sandbox in a process of its own, and the environment of commands that work on it."""
+def sandbox_environment(folder: Path) -> Iterator[Mapping[str, str]]:
+    """Start a sandbox in a separate process, and yield the environment for commands that use it."""
     command = ["connector", "sandbox", "--port", "0", *_COUNTS, "--leads", "40"]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     ours = {k: v for k, v in os.environ.items() if not k.startswith("CONNECTOR_")} | {"PATH": path}
@@ -87,14 +87,17 @@ def agency(folder: Path) -> Iterator[Mapping[str, str]]:
 # -- Terminals -------------------------------------------------------------------------------------
 
 
-def told(command: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """What a command shows in a terminal, without the progress that it shows meanwhile."""
+def run_in_terminal(command: str, folder: Path, environ: Mapping[str, str]) -> str:
+    """Run a command in a pseudoterminal; return its output, followed by its standard error.
+
+    Raises `AssertionError` if the exit status is neither 0 nor 3.
+    """
     ours, theirs = pty.openpty()
     with subprocess.Popen(  # noqa: S603  # our own
         command.split(), cwd=folder, env=dict(environ), stdout=theirs, stderr=subprocess.PIPE
     ) as process:
         os.close(theirs)
-        shown = b"".join(_pieces(ours))
+        shown = b"".join(_read_terminal(ours))
         assert process.stderr is not None
         shown += process.stderr.read()
     os.close(ours)
@@ -102,21 +105,21 @@ def told(command: str, folder: Path, environ: Mapping[str, str]) -> str:
     return shown.decode().replace("\r", "").replace(f"{folder}/", "").rstrip()
 
 
-def _pieces(terminal: int) -> Iterator[bytes]:
-    """What is written to the other end, until nobody has it open."""
+def _read_terminal(terminal: int) -> Iterator[bytes]:
+    """Yield the output of a pseudoterminal until its process has closed it."""
     with suppress(OSError):
         while piece := os.read(terminal, 65536):
             yield piece
 
 
-def _draw(
+def _draw_terminal(
     name: str, title: str, commands: tuple[str, ...], folder: Path, environ: Mapping[str, str]
 ) -> None:
-    """Draw a session as it stands in a terminal."""
+    """Run commands, and save a drawing of the terminal with their output as `NAME.svg`."""
     console = Console(record=True, width=_COLUMNS, file=io.StringIO(), force_terminal=True)
     for command in commands:
         console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
-        console.print(Text.from_ansi(told(command, folder, environ)))
+        console.print(Text.from_ansi(run_in_terminal(command, folder, environ)))
     drawn = console.export_svg(title=title, unique_id=name)
     # The font of the reader's terminal is as good as one that is loaded from elsewhere.
     drawn = re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->", "", drawn, flags=re.DOTALL)
@@ -127,7 +130,8 @@ def _draw(
 # -- Photographs -----------------------------------------------------------------------------------
 
 
-def _report(browser: Browser, file: Path) -> None:
+def _photograph_report(browser: Browser, file: Path) -> None:
+    """Save a picture of the report in each theme."""
     for theme in THEMES:
         page = browser.new_page(viewport=_SIZE, color_scheme=theme)
         page.goto(file.as_uri())
@@ -135,8 +139,8 @@ def _report(browser: Browser, file: Path) -> None:
         page.close()
 
 
-def _import_page(browser: Browser, folder: Path, environ: Mapping[str, str]) -> None:
-    """Import the sample, and photograph the main screens."""
+def _photograph_import_page(browser: Browser, folder: Path, environ: Mapping[str, str]) -> None:
+    """Import the sample file, and save pictures of the main screens."""
     with subprocess.Popen(  # our own
         ["connector", "page", "--port", "0"],  # noqa: S607  # this environment's
         stderr=subprocess.PIPE,
@@ -154,34 +158,36 @@ def _import_page(browser: Browser, folder: Path, environ: Mapping[str, str]) -> 
             page.set_input_files("#file", ROOT / "docs" / "samples" / "people.csv")
             page.get_by_role("button", name="Upload file").click()
             page.wait_for_url("**/columns")
-            _in_each_theme(page, "import-columns")
+            _photograph_in_each_theme(page, "import-columns")
             page.get_by_role("button", name="Continue").click()
             page.wait_for_url("**/values")
             page.get_by_label("Freelance").select_option("contractor")
             page.get_by_role("radio", name="Day first").first.check()
             page.get_by_role("button", name="Continue").click()
             page.wait_for_url("**/rows")
-            _in_each_theme(page, "import")
+            _photograph_in_each_theme(page, "import")
             page.locator(".cell.wrong input").first.fill("priya@people.example")
             page.get_by_role("link", name="Check").click()
             page.wait_for_url("**/look")
-            _in_each_theme(page, "import-check")
+            _photograph_in_each_theme(page, "import-check")
             for box in page.get_by_role("checkbox").all():
                 box.check()
             page.locator("form.send button.go").click()
             page.wait_for_url("**/result")
-            _in_each_theme(page, "import-result")
+            _photograph_in_each_theme(page, "import-result")
         finally:
             server.terminate()
 
 
-def _in_each_theme(page: Page, name: str) -> None:
+def _photograph_in_each_theme(page: Page, name: str) -> None:
+    """Save a picture of the page in each theme."""
     for theme in THEMES:
         page.emulate_media(color_scheme=theme)
         _photograph(page, f"{name}-{theme}")
 
 
 def _photograph(page: Page, name: str) -> None:
+    """Save a picture of the page as `NAME.png`."""
     taken = Image.open(io.BytesIO(page.screenshot(animations="disabled")))
     small = taken.convert("RGB").quantize(_COLOURS_MAX)
     small.save(PICTURES / f"{name}.png", optimize=True)
@@ -209,8 +215,8 @@ _BOXES = (
 _ARROWS = ((236, 300, 78, "pull"), (520, 584, 78, "publish"), (300, 236, 128, "push"))
 
 
-def _how(theme: Theme) -> str:
-    """A pull and a push in one line of boxes."""
+def _overview_svg(theme: Theme) -> str:
+    """Return a diagram of a pull and a push as SVG."""
     colour = {name: getattr(shade, theme) for name, shade in PALETTE.items()}
     parts = [f'<rect width="820" height="232" rx="8" fill="{colour["card"]}"/>']
     for left, title, lines in _BOXES:
@@ -219,9 +225,10 @@ def _how(theme: Theme) -> str:
             f'<rect x="{left}" y="40" width="220" height="116" rx="8" fill="none" '
             f'stroke="{stroke}" stroke-width="2"/>'
         )
-        parts.append(_words(left + 110, 66, title, colour["ink"], 'font-weight="700"'))
+        parts.append(_svg_text(left + 110, 66, title, colour["ink"], 'font-weight="700"'))
         parts += [
-            _words(left + 110, 92 + 20 * at, line, colour["muted"]) for at, line in enumerate(lines)
+            _svg_text(left + 110, 92 + 20 * at, line, colour["muted"])
+            for at, line in enumerate(lines)
         ]
     for start, end, height, name in _ARROWS:
         tip = 8 if start < end else -8
@@ -229,15 +236,15 @@ def _how(theme: Theme) -> str:
             f'<path d="M{start} {height}H{end - tip}m{-tip / 2} -5l{tip * 1.2} 5l{-tip * 1.2} 5" '
             f'fill="none" stroke="{colour["first"]}" stroke-width="2"/>'
         )
-        parts.append(_words((start + end) / 2, height - 9, name, colour["ink"]))
+        parts.append(_svg_text((start + end) / 2, height - 9, name, colour["ink"]))
     under = (
         (126, "each row sent at most once"),
         (410, "a log of every request and write"),
         (694, "SQL, pandas, plots, a report"),
     )
-    parts += [_words(x, 188, words, colour["muted"]) for x, words in under]
+    parts += [_svg_text(x, 188, words, colour["muted"]) for x, words in under]
     parts.append(
-        _words(
+        _svg_text(
             410,
             216,
             "2 requests prove that nothing changed; each change costs about one more",
@@ -249,7 +256,7 @@ def _how(theme: Theme) -> str:
     return "\n".join((f"<svg {head} {font}>", "<title>What happens</title>", *parts, "</svg>\n"))
 
 
-def _words(x: float, y: float, words: str, colour: str, more: str = "") -> str:
+def _svg_text(x: float, y: float, words: str, colour: str, more: str = "") -> str:
     return f'<text x="{x}" y="{y}" fill="{colour}" {more}>{escape(words)}</text>'
 
 

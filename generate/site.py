@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from generate.files import ROOT
-from generate.pictures import agency, told
+from generate.pictures import run_in_terminal, sandbox_environment
 
 PAGES = ROOT / "dist" / "pages"
 DOCUMENTS = ROOT / "docs"
@@ -38,28 +38,30 @@ explained in [definitions of the marts](MARTS.md).
 
 
 def main() -> int:
-    """Write every page and picture of the site anew."""
+    """Write all pages and pictures of the site again."""
     shutil.rmtree(PAGES, ignore_errors=True)
     PAGES.mkdir(parents=True)
     for folder in _COPIED:
         shutil.copytree(DOCUMENTS / folder, PAGES / folder)
     for name, page in _TOP.items():
         text = (ROOT / name).read_text(encoding="utf-8")
-        _write(page, text.replace("docs/", ""))
+        _write_page(page, text.replace("docs/", ""))
     for document in DOCUMENTS.glob("*.md"):
         name = "WHERE.md" if document.name == "README.md" else document.name
-        _write(name, document.read_text(encoding="utf-8"))
+        _write_page(name, document.read_text(encoding="utf-8"))
     for notebook in DOCUMENTS.glob("*.ipynb"):
-        _write(f"{notebook.stem}.md", as_page(notebook.read_text(encoding="utf-8")))
+        _write_page(
+            f"{notebook.stem}.md", notebook_to_markdown(notebook.read_text(encoding="utf-8"))
+        )
     (PAGES / "SAMPLE.md").write_text(_SAMPLE, encoding="utf-8")
-    with tempfile.TemporaryDirectory() as name, agency(Path(name)) as environ:
+    with tempfile.TemporaryDirectory() as name, sandbox_environment(Path(name)) as environ:
         for command in ("pull", f"report --out {PAGES / 'samples' / 'report.html'}"):
-            told(f"connector {command}", Path(name), environ)
+            run_in_terminal(f"connector {command}", Path(name), environ)
     return 0
 
 
-def as_page(notebook: str) -> str:
-    """A notebook as Markdown: its words as they are, its code in blocks."""
+def notebook_to_markdown(notebook: str) -> str:
+    """Return the notebook's texts unchanged and its code in blocks; outputs are omitted."""
     cells = []
     for cell in json.loads(notebook)["cells"]:
         text = "".join(cell["source"])
@@ -67,7 +69,8 @@ def as_page(notebook: str) -> str:
     return "\n\n".join(cells) + "\n"
 
 
-def _write(name: str, text: str) -> None:
+def _write_page(name: str, text: str) -> None:
+    """Write a page of the site with adapted links and the empty lines that MkDocs needs."""
     text = re.sub(r"^( *<!--.*-->)\n(?=\S)", r"\1\n\n", text, flags=re.MULTILINE)
     text = re.sub(
         r"^(?![|\-*]|\d+\.|\s|$)(.*[^\s>])\n(?=[-*] |\d+\. |\|)",
@@ -75,11 +78,11 @@ def _write(name: str, text: str) -> None:
         text,
         flags=re.MULTILINE,
     )
-    (PAGES / name).write_text(_LINK.sub(_led, text), encoding="utf-8")
+    (PAGES / name).write_text(_LINK.sub(_rewrite_link, text), encoding="utf-8")
 
 
-def _led(link: re.Match[str]) -> str:
-    """The link as the site has it; its words alone where it leads out of the documents."""
+def _rewrite_link(link: re.Match[str]) -> str:
+    """Return the link with its path on the site, or only its text if the site has no such page."""
     mark, words, target = link.groups()
     path, hash, anchor = target.partition("#")
     if re.match(r"[a-z]+:", target) or not path:

@@ -10,19 +10,19 @@ from generate.files import Texts
 
 
 def _dictionary() -> Texts:
-    return {"docs/DATA.md": dictionary.text()}
+    return {"docs/DATA.md": dictionary.build_page()}
 
 
 SOURCES: tuple[Callable[[], Texts], ...] = (
     # First: it refuses a view's name that is taken, and then nothing is written at all.
-    models.staging,
-    models.descriptions,
-    models.per_resource,
-    documents.api,
-    documents.personal_data,
+    models.staging_views,
+    models.yaml_descriptions,
+    models.queries_per_resource,
+    documents.api_page,
+    documents.personal_data_page,
     _dictionary,
-    commands.commands,
-    figures.benchmarks,
-    figures.peers,
-    figures.simulation,
+    commands.command_reference,
+    figures.benchmark_figures,
+    figures.peer_figures,
+    figures.simulation_tables,
 )

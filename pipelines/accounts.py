@@ -27,7 +27,7 @@ from connector import (
     configured_accounts,
     explain,
     load_settings,
-    refuse_one_for_all,
+    refuse_shared_credentials,
 )
 
 PARTITION_TAG = "dagster/partition"
@@ -64,7 +64,7 @@ class Account:
         return self.cwd or Path.cwd()
 
     @property
-    def unnamed(self) -> Mapping[str, str]:
+    def environ_without_account(self) -> Mapping[str, str]:
         """Environment variables without the selection of an account."""
         return {name: value for name, value in self.environ.items() if name != _CHOICE}
 
@@ -75,16 +75,16 @@ class Account:
         """
         try:
             settings = load_settings({"account": name}, self.environ, self.folder)
-            return settings if name is None else refuse_one_for_all(settings)
+            return settings if name is None else refuse_shared_credentials(settings)
         except ConnectorError as error:
-            raise failure_of(error) from None
+            raise to_failure(error) from None
 
 
 Context = dg.AssetExecutionContext | dg.OpExecutionContext
 """Context of a step that may be retried."""
 
 
-def failure_of(
+def to_failure(
     error: ConnectorError, context: Context | None = None, *, waits: bool = False
 ) -> dg.Failure:
     """Return the error as a failure that Dagster shows without a traceback.
@@ -129,26 +129,28 @@ class Accounts:
     nameless: tuple[str, ...] = ()
 
     @classmethod
-    def none(cls, problem: str | None = None) -> Accounts:
+    def unconfigured(cls, problem: str | None = None) -> Accounts:
         """Return no accounts and default settings."""
         return cls((), load_settings({}, {}, _NOWHERE), problem)
 
     @classmethod
-    def of(cls, account: Account) -> Accounts:
+    def read(cls, account: Account) -> Accounts:
         """Return the configured accounts. Raises no errors; runs report them."""
         try:
             found = configured_accounts(account.environ, account.folder)
         except ConnectorError as error:
-            return cls.none(explain(error))
+            return cls.unconfigured(explain(error))
         is_name = {each.name: bool(_NAME.fullmatch(each.name)) for each in found if each.name}
         named = tuple(each for each in found if each.name and is_name[each.name])
         nameless = tuple(
             explain(each.error) for each in found if each.name and each.error and each not in named
         )
         try:
-            common = load_settings({}, account.unnamed, account.folder, heeds_all=False)
+            common = load_settings(
+                {}, account.environ_without_account, account.folder, checks_all_accounts=False
+            )
         except ConnectorError:
-            common = cls.none().common
+            common = cls.unconfigured().common
         return cls(named, common, nameless=nameless)
 
     @property
@@ -176,7 +178,7 @@ def account_of(
     return context.partition_key if context.has_partition_key else None
 
 
-def check_of(
+def asset_check_spec(
     accounts: Accounts, key: dg.AssetCheckKey, about: str, *, is_blocking: bool = False
 ) -> dg.AssetCheckSpec:
     """Return a check with a separate state for each account, like its asset."""

@@ -14,12 +14,12 @@ import dagster as dg
 from pipelines import freshness, jobs
 from pipelines.accounts import Account, Accounts
 from pipelines.graph import external_assets
-from pipelines.landing import landing_of
-from pipelines.models import models_of
-from pipelines.publishing import published_of
-from pipelines.pushes import push_from_query_of, push_job_of
-from pipelines.schedules import schedules_of
-from pipelines.sensors import alerts_sensor, failure_alerts_sensor, inbox_sensor_of
+from pipelines.landing import landing_assets
+from pipelines.models import model_assets
+from pipelines.publishing import published_asset
+from pipelines.pushes import create_push_job, push_from_query_asset
+from pipelines.schedules import create_schedules
+from pipelines.sensors import alerts_sensor, create_inbox_sensor, failure_alerts_sensor
 
 
 def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions:
@@ -27,14 +27,14 @@ def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions
 
     Each named account is a partition.
     """
-    accounts = accounts or Accounts.of(account)
+    accounts = accounts or Accounts.read(account)
     return dg.Definitions(
         assets=[
             *external_assets(accounts),
-            landing_of(accounts),
-            models_of(accounts),
-            published_of(accounts),
-            push_from_query_of(accounts),
+            landing_assets(accounts),
+            model_assets(accounts),
+            published_asset(accounts),
+            push_from_query_asset(accounts),
         ],
         asset_checks=[freshness.data_is_fresh],
         jobs=[
@@ -42,10 +42,10 @@ def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions
             jobs.intraday_pull_job,
             jobs.weekly_verification_job,
             jobs.hourly_freshness_job,
-            push_job_of(accounts),
+            create_push_job(accounts),
         ],
-        schedules=list(schedules_of(accounts)),
-        sensors=[inbox_sensor_of(accounts), alerts_sensor, failure_alerts_sensor],
+        schedules=list(create_schedules(accounts)),
+        sensors=[create_inbox_sensor(accounts), alerts_sensor, failure_alerts_sensor],
         resources={"account": account},
         executor=dg.in_process_executor,
     )
@@ -68,7 +68,7 @@ class RunResult:
     failure: str | None
 
 
-def execute(account: Account, home: Path) -> RunResult:
+def execute_nightly_pull(account: Account, home: Path) -> RunResult:
     """Run the pull job for one account, and store its record in `home`, a DAGSTER_HOME.
 
     Telemetry is off in a home that is created here.
@@ -77,13 +77,13 @@ def execute(account: Account, home: Path) -> RunResult:
     configuration = home / "dagster.yaml"
     if not configuration.exists():
         configuration.write_text(_INSTANCE, encoding="utf-8")
-    job = define(account, Accounts.none()).resolve_job_def(jobs.NIGHTLY)
+    job = define(account, Accounts.unconfigured()).resolve_job_def(jobs.NIGHTLY)
     with dg.DagsterInstance.from_config(str(home)) as instance:
         result = job.execute_in_process(instance=instance, run_config=_CONFIG, raise_on_error=False)
-    return RunResult(result.run_id, None if result.success else reasons_of(result))
+    return RunResult(result.run_id, None if result.success else failure_reasons(result))
 
 
-def reasons_of(result: dg.ExecuteInProcessResult) -> str:
+def failure_reasons(result: dg.ExecuteInProcessResult) -> str:
     """Return the reasons why a run failed."""
     reasons = []
     for event in result.get_step_failure_events():

@@ -14,7 +14,7 @@ from dagster_dask import dask_executor
 
 from connector import OFF
 from pipelines.accounts import PARTITION_TAG, Account, Accounts
-from pipelines.definitions import define, reasons_of
+from pipelines.definitions import define, failure_reasons
 from pipelines.jobs import INTRADAY, NIGHTLY, PULLING, UNDER_WAY
 from pipelines.schedules import KINDS
 
@@ -66,7 +66,7 @@ def _account_step(account: str, job: dg.JobDefinition) -> dg.OpDefinition:
             raise_on_error=False,
         )
         if not result.success:
-            raise dg.Failure(f"Run {result.run_id}: {reasons_of(result)}", allow_retries=False)
+            raise dg.Failure(f"Run {result.run_id}: {failure_reasons(result)}", allow_retries=False)
 
     return run_account
 
@@ -83,7 +83,7 @@ def intraday_pull_everywhere() -> dg.JobDefinition:
 
 def define_everywhere(account: Account) -> dg.Definitions:
     """Return the definitions, with the jobs and schedules of all accounts if any are named."""
-    accounts = Accounts.of(account)
+    accounts = Accounts.read(account)
     single = define(account)
     if not accounts.names:
         return single
@@ -93,14 +93,16 @@ def define_everywhere(account: Account) -> dg.Definitions:
         cron, zone = kind.times(accounts.common)
         if cron != OFF:
             schedules.append(
-                _schedule(f"{kind.job}_everywhere_schedule", jobs[kind.job], cron, zone)
+                _create_schedule(f"{kind.job}_everywhere_schedule", jobs[kind.job], cron, zone)
             )
     return dg.Definitions.merge(
         single, dg.Definitions(jobs=list(jobs.values()), schedules=schedules)
     )
 
 
-def _schedule(name: str, job: dg.JobDefinition, cron: str, zone: str) -> dg.ScheduleDefinition:
+def _create_schedule(
+    name: str, job: dg.JobDefinition, cron: str, zone: str
+) -> dg.ScheduleDefinition:
     running = [f"{each}_everywhere" for each in PULLING]
 
     @dg.schedule(name=name, job=job, cron_schedule=cron, execution_timezone=zone)

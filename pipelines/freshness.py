@@ -18,7 +18,7 @@ from connector import (
     explain,
     proof_of,
 )
-from pipelines.accounts import Account, Accounts, failure_of
+from pipelines.accounts import Account, Accounts, to_failure
 from pipelines.graph import PUBLISHED
 
 NAME = "data_is_fresh"
@@ -26,7 +26,7 @@ _POLICY_LEAST = timedelta(minutes=1)
 """Minimum interval that Dagster accepts."""
 
 
-def policy_of(accounts: Accounts) -> dg.FreshnessPolicy:
+def freshness_policy(accounts: Accounts) -> dg.FreshnessPolicy:
     """Return the freshness policy: the shortest `alert_max_age` of any account."""
     settings = [each.settings for each in accounts.named if each.settings is not None]
     ages = [each.alert_max_age.value.length for each in settings or [accounts.common]]
@@ -46,10 +46,10 @@ def data_is_fresh(
 
     Raises `dagster.Failure` if the project file cannot be read.
     """
-    return result_of(account, datetime.now(UTC))
+    return check_freshness(account, datetime.now(UTC))
 
 
-def result_of(account: Account, now: datetime) -> dg.AssetCheckResult:
+def check_freshness(account: Account, now: datetime) -> dg.AssetCheckResult:
     """Return the result of the check at a time: a sentence for each account that is too old or
     unreadable.
 
@@ -58,11 +58,11 @@ def result_of(account: Account, now: datetime) -> dg.AssetCheckResult:
     try:
         accounts = configured_accounts(account.environ, account.folder)
     except ConnectorError as error:
-        raise failure_of(error) from None
+        raise to_failure(error) from None
     metadata: dict[str, dg.MetadataValue] = {}
     sentences = []
     for each in accounts:
-        proof = _proof(each, now)
+        proof = _read_proof(each, now)
         whose = "" if len(accounts) == 1 else f"{each.name or 'the unnamed account'}: "
         if isinstance(proof, ConnectorError):
             sentences.append(f"{whose}{explain(proof)}")
@@ -80,7 +80,7 @@ def result_of(account: Account, now: datetime) -> dg.AssetCheckResult:
     )
 
 
-def _proof(account: ConfiguredAccount, now: datetime) -> Proof | ConnectorError:
+def _read_proof(account: ConfiguredAccount, now: datetime) -> Proof | ConnectorError:
     """Return the age of an account's verified data, or the error if it is unknown."""
     if account.settings is None:
         assert account.error is not None

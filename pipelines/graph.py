@@ -43,7 +43,7 @@ DATA_TEAM = ("team:data",)
 RECRUITING_TEAM = ("team:recruiting",)
 
 
-def code_in(path: Path | str) -> Mapping[str, dg.CodeReferencesMetadataValue]:
+def source_metadata(path: Path | str) -> Mapping[str, dg.CodeReferencesMetadataValue]:
     """Return the metadata that links an asset to its source file."""
     with warnings.catch_warnings():
         # Beta in Dagster 1.13, which the requirements pin.
@@ -75,7 +75,7 @@ def external_assets(accounts: Accounts) -> Iterator[dg.AssetSpec]:
             group_name=API,
             kinds={"api"},
             owners=RECRUITING_TEAM,
-            metadata=_address(resource, accounts),
+            metadata=_address_metadata(resource, accounts),
             **shared,
         )
     yield dg.AssetSpec(
@@ -100,7 +100,7 @@ def external_assets(accounts: Accounts) -> Iterator[dg.AssetSpec]:
     )
 
 
-def _address(resource: Declaration, accounts: Accounts) -> Mapping[str, str]:
+def _address_metadata(resource: Declaration, accounts: Accounts) -> Mapping[str, str]:
     """Return the resource's address; empty for several accounts, which have several addresses."""
     base_url = accounts.common.base_url.value
     if accounts.names or base_url is None:

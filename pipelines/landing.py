@@ -27,10 +27,10 @@ from connector import (
     TryAgain,
     Warehouse,
     can_retry,
-    columns,
     describe_row_difference,
     explain,
     explain_together,
+    landing_columns,
     pull,
     settle,
 )
@@ -39,14 +39,14 @@ from pipelines.accounts import (
     Account,
     Accounts,
     account_of,
-    check_of,
-    failure_of,
+    asset_check_spec,
     is_last_try,
     selected_keys,
+    to_failure,
 )
-from pipelines.graph import API_KEYS, DATA_TEAM, KEYS, LANDING, code_in
+from pipelines.graph import API_KEYS, DATA_TEAM, KEYS, LANDING, source_metadata
 from pipelines.models import Event
-from pipelines.publishing import LOADED, publish_recorded
+from pipelines.publishing import LOADED, publish_and_record
 
 RETRIES = dg.RetryPolicy(max_retries=2, delay=60, backoff=dg.Backoff.EXPONENTIAL)
 """For temporary errors: the network, 5xx responses, the rate limit. Others are not retried."""
@@ -96,7 +96,7 @@ class ThrottledLog:
         self._log, self._now = log, now
         self._told_at = now()
 
-    def tell(self, line: str, level: int = logging.DEBUG) -> None:
+    def log_line(self, line: str, level: int = logging.DEBUG) -> None:
         """Write the line, unless another line was written within the last seconds."""
         if self._now() - self._told_at >= SECONDS_BETWEEN:
             self._log.log(level, line)
@@ -114,7 +114,7 @@ class ProgressLog:
         name, done, rows = progress.batch or progress.resource, progress.ended, progress.pending
         if progress.waits_until is not None:
             moment = f"{progress.waits_until:%H:%M:%S} UTC"
-            self._progress.tell(f"Waiting until {moment}", logging.INFO)
+            self._progress.log_line(f"Waiting until {moment}", logging.INFO)
         elif progress.until is not None:
             moment = f"{progress.until:%H:%M:%S} UTC"
             self._log.info(f"{name}: {rows} rows are unconfirmed; next search at {moment}")
@@ -126,21 +126,21 @@ class ProgressLog:
         elif not (progress.requests or progress.read):
             self._log.info(f"{name}: started")
         else:
-            self._progress.tell(
+            self._progress.log_line(
                 f"{name}: {progress.read} read, {progress.pending} pending,"
                 f" {progress.requests} requests"
             )
 
 
-def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
+def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
     """Return the assets of the loaded tables."""
 
     @dg.multi_asset(
         name="pull_landing",
         description="Pull the selected resources from the API. If some cannot be loaded, the step"
         " publishes the others and then fails. Retries leave out the resources that were loaded.",
-        specs=list(_specs(accounts)),
-        check_specs=[_check_of(resource, accounts) for resource in CATALOG.values()],
+        specs=list(_asset_specs(accounts)),
+        check_specs=[_count_check_spec(resource, accounts) for resource in CATALOG.values()],
         can_subset=True,
         pool=accounts.pool,
         retry_policy=RETRIES,
@@ -155,16 +155,16 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
         settings = account.settings(account_of(context))
         pulling = pull(
             settings,
-            _selected(context),
+            _resources_to_pull(context),
             options=config.options(settings),
             publishes=False,
             watch=account.watch or ProgressLog(context.log),
             command="dagster",
         )
         try:
-            report = asyncio.run(_pull_and_settle(pulling, settings, context.log))
+            report = asyncio.run(_pull_and_resolve(pulling, settings, context.log))
         except ConnectorError as error:
-            raise failure_of(error, context, waits=RETRY_TAG in context.run.tags) from None
+            raise to_failure(error, context, waits=RETRY_TAG in context.run.tags) from None
         warehouse = Warehouse(settings.folder)
         missing = [each for each in report.resources.values() if each.outcome not in LOADED]
         for name, result in report.resources.items():
@@ -178,12 +178,12 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
                 yield _check_result(result)
         if not missing and report.error is None:
             return
-        yield from _fail(context, settings, report, missing)
+        yield from _record_failure(context, settings, report, missing)
 
     return landing
 
 
-async def _pull_and_settle(
+async def _pull_and_resolve(
     pulling: Awaitable[PullReport], settings: Settings, log: logging.Logger
 ) -> PullReport:
     """Return the pull's report after searching for the unconfirmed rows of pushes."""
@@ -193,7 +193,7 @@ async def _pull_and_settle(
     return report
 
 
-def _specs(accounts: Accounts) -> Iterator[dg.AssetSpec]:
+def _asset_specs(accounts: Accounts) -> Iterator[dg.AssetSpec]:
     """Yield the asset of each resource."""
     for name, resource in CATALOG.items():
         yield dg.AssetSpec(
@@ -204,21 +204,21 @@ def _specs(accounts: Accounts) -> Iterator[dg.AssetSpec]:
             group_name=LANDING,
             kinds={"api", "python", "duckdb"},
             owners=DATA_TEAM,
-            metadata={**_table_metadata(resource), **code_in(__file__)},
+            metadata={**_table_metadata(resource), **source_metadata(__file__)},
             partitions_def=accounts.partitions,
-            freshness_policy=freshness.policy_of(accounts),
+            freshness_policy=freshness.freshness_policy(accounts),
         )
 
 
-def _selected(context: dg.AssetExecutionContext) -> Sequence[str]:
+def _resources_to_pull(context: dg.AssetExecutionContext) -> Sequence[str]:
     """Return the selected resources without those that an earlier try of this step loaded."""
     selected = selected_keys(context)
     if context.retry_number:
-        selected = selected - _landed_in(context.run.run_id, context.instance)
+        selected = selected - _materialized_in(context.run.run_id, context.instance)
     return [name for name, key in KEYS.items() if key in selected]
 
 
-def _landed_in(run_id: str, instance: dg.DagsterInstance) -> set[dg.AssetKey]:
+def _materialized_in(run_id: str, instance: dg.DagsterInstance) -> set[dg.AssetKey]:
     """Return the assets that the run has materialized so far."""
     kind = {dg.DagsterEventType.ASSET_MATERIALIZATION}
     logged = (each.asset_materialization for each in instance.all_logs(run_id, of_type=kind))
@@ -228,7 +228,7 @@ def _landed_in(run_id: str, instance: dg.DagsterInstance) -> set[dg.AssetKey]:
 # -- Failures --------------------------------------------------------------------------------------
 
 
-def _fail(
+def _record_failure(
     context: dg.AssetExecutionContext,
     settings: Settings,
     report: PullReport,
@@ -240,15 +240,15 @@ def _fail(
     loaded, and publish the others: Dagster runs no later step of the run.
     """
     is_worth_it = _is_temporary(report, missing) and not is_last_try(context)
-    reasons = _reasons(report, missing)
+    reasons = _failure_reasons(report, missing)
     if not is_worth_it:
         for result in missing:
             if dg.AssetCheckKey(KEYS[result.resource], CHECK) in context.selected_asset_check_keys:
-                yield _not_loaded(result, report)
-        if _landed_in(context.run.run_id, context.instance) or report.outcome != "failed":
+                yield _failed_check(result, report)
+        if _materialized_in(context.run.run_id, context.instance) or report.outcome != "failed":
             try:
-                recorded = publish_recorded(context, settings, run_id=report.run_id)
-                yield from recorded.without(reasons, account_of(context))
+                recorded = publish_and_record(context, settings, run_id=report.run_id)
+                yield from recorded.events_of_failed_step(reasons, account_of(context))
             except ConnectorError as error:
                 reasons += f" The loaded resources were not published: {explain(error)}"
     raise dg.Failure(
@@ -267,7 +267,7 @@ def _is_temporary(report: PullReport, missing: Sequence[ResourceRun]) -> bool:
     )
 
 
-def _reasons(report: PullReport, missing: Sequence[ResourceRun]) -> str:
+def _failure_reasons(report: PullReport, missing: Sequence[ResourceRun]) -> str:
     """Return the connector's own errors, and the resources that were not loaded."""
     if report.error is not None:
         names = ", ".join(each.resource for each in missing)
@@ -275,7 +275,7 @@ def _reasons(report: PullReport, missing: Sequence[ResourceRun]) -> str:
     return " ".join(explain_together(missing))
 
 
-def _not_loaded(result: ResourceRun, report: PullReport) -> dg.AssetCheckResult:
+def _failed_check(result: ResourceRun, report: PullReport) -> dg.AssetCheckResult:
     """Return the failed check of a resource that was not loaded."""
     return dg.AssetCheckResult(
         passed=False,
@@ -291,13 +291,13 @@ def _not_loaded(result: ResourceRun, report: PullReport) -> dg.AssetCheckResult:
 _STATUS = "status"
 
 
-def _check_of(resource: Declaration, accounts: Accounts) -> dg.AssetCheckSpec:
+def _count_check_spec(resource: Declaration, accounts: Accounts) -> dg.AssetCheckSpec:
     about = (
         f"landing.{resource.name} has as many live rows as the API reported in its last list. A"
         " difference does not stop publishing, because the next pull resolves it. If the resource"
         " was not loaded, the check fails with the reason."
     )
-    return check_of(accounts, dg.AssetCheckKey(KEYS[resource.name], CHECK), about)
+    return asset_check_spec(accounts, dg.AssetCheckKey(KEYS[resource.name], CHECK), about)
 
 
 def _check_result(result: ResourceRun) -> dg.AssetCheckResult:
@@ -320,7 +320,7 @@ def _table_metadata(resource: Declaration) -> dict[str, object]:
     """Return the metadata of the table that is known without a pull."""
     return {
         "dagster/column_schema": dg.TableSchema(
-            [_table_column(each) for each in columns(resource)]
+            [_table_column(each) for each in landing_columns(resource)]
         ),
         "dagster/table_name": f"landing.{resource.name}",
         "scope": resource.read_scope(),

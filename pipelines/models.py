@@ -19,19 +19,26 @@ import dagster as dg
 from connector import (
     CATALOG,
     BuildResult,
+    BuiltModel,
     CheckResult,
     ConnectorError,
-    ModelBuilt,
     ModelDescription,
     Project,
     Severity,
-    inventory_of,
+    describe_models,
     load_project,
     prepare_draft,
     query,
 )
-from pipelines.accounts import Account, Accounts, account_of, check_of, failure_of, selected_keys
-from pipelines.graph import DATA_TEAM, KEYS, code_in
+from pipelines.accounts import (
+    Account,
+    Accounts,
+    account_of,
+    asset_check_spec,
+    selected_keys,
+    to_failure,
+)
+from pipelines.graph import DATA_TEAM, KEYS, source_metadata
 
 DRAFT_TAG = "connector/draft"
 """Tag of a run that names the draft with its models."""
@@ -43,7 +50,7 @@ _PARTS = {"content_type_fields": "content_types"}
 """Resource whose pull loads a table that belongs to no resource."""
 
 
-def key_of(project: Project, name: str) -> dg.AssetKey:
+def asset_key(project: Project, name: str) -> dg.AssetKey:
     """Return the asset of a seed or model: its schema and its name."""
     return dg.AssetKey([project.node(name).schema, name])
 
@@ -58,29 +65,29 @@ def landed_key(table: str) -> dg.AssetKey | None:
     return KEYS[resource] if is_landed else None
 
 
-def spec_of(project: Project, name: str) -> dg.AssetSpec:
+def asset_spec(project: Project, name: str) -> dg.AssetSpec:
     """Return the asset of a seed or model, with its dependencies."""
     model = project.models.get(name)
-    deps = [key_of(project, each) for each in project.parents[name]]
+    deps = [asset_key(project, each) for each in project.parents[name]]
     for table in model.query.sources if model is not None else ():
         key = landed_key(table)
         deps += KEYS.values() if key is None else [key]
     return dg.AssetSpec(
-        key_of(project, name),
+        asset_key(project, name),
         deps=list(dict.fromkeys(deps)),
-        description=_paragraphs(project.node(name).about),
+        description=_header_as_markdown(project.node(name).about),
         group_name=project.node(name).schema,
         kinds={"csv"} if model is None else {"sql", "duckdb"},
         owners=DATA_TEAM,
         skippable=True,
         metadata={
             "dagster/table_name": project.node(name).table,
-            **code_in(project.node(name).path),
+            **source_metadata(project.node(name).path),
         },
     )
 
 
-def _paragraphs(text: str) -> str:
+def _header_as_markdown(text: str) -> str:
     """Return the header of a file as Markdown, with a paragraph for each label such as Grain."""
     paragraphs = re.split(r"\n(?=[A-Z][a-z]+: )", text)
     return "\n\n".join(
@@ -106,7 +113,7 @@ class ModelCheck:
 
     def spec(self, accounts: Accounts) -> dg.AssetCheckSpec:
         """Return the check as Dagster declares it."""
-        return check_of(accounts, self.key, self.about, is_blocking=self.is_blocking)
+        return asset_check_spec(accounts, self.key, self.about, is_blocking=self.is_blocking)
 
     def event(self, result: CheckResult, account: str | None) -> dg.AssetCheckEvaluation:
         """Return the check's result. Its examples are ids, never personal values."""
@@ -124,26 +131,28 @@ class ModelCheck:
         )
 
 
-def checks_of(project: Project) -> dict[str, ModelCheck]:
+def model_checks(project: Project) -> dict[str, ModelCheck]:
     """Return every test and audit of the project by name."""
     return {
         each.name: ModelCheck(
-            dg.AssetCheckKey(_asset(project, each.about), each.name), each.severity, each.sentence
+            dg.AssetCheckKey(_checked_asset(project, each.about), each.name),
+            each.severity,
+            each.sentence,
         )
         for each in project.checks
     }
 
 
-def _asset(project: Project, about: str) -> dg.AssetKey:
+def _checked_asset(project: Project, about: str) -> dg.AssetKey:
     """Return the asset that a test or audit belongs to.
 
     A test of a source table belongs to the first model that reads the table, because the step that
     builds the model runs the test.
     """
     if about in project.parents:
-        return key_of(project, about)
+        return asset_key(project, about)
     readers = (m for m in project.models.values() if about in m.query.sources)
-    return key_of(project, next((each.name for each in readers), project.build_order[0]))
+    return asset_key(project, next((each.name for each in readers), project.build_order[0]))
 
 
 # -- Figures ---------------------------------------------------------------------------------------
@@ -206,7 +215,7 @@ FIGURES: Mapping[str, tuple[str, str]] = {
 """Main figure of each mart: its name, and its aggregate."""
 
 
-def figures_of(built: BuildResult, file: Path) -> dict[str, dict[str, float]]:
+def query_figures(built: BuildResult, file: Path) -> dict[str, dict[str, float]]:
     """Return the main figure of each mart that was built, without those that are null."""
     names = [each.name for each in built.models if each.name in FIGURES]
     if not names:
@@ -236,7 +245,7 @@ class BuildLog:
     def on_model_start(self, name: str) -> None:
         """Log nothing."""
 
-    def on_model_end(self, model: ModelBuilt) -> None:
+    def on_model_end(self, model: BuiltModel) -> None:
         """Log a slow model; other models only have their materialization."""
         if model.seconds >= TOLD_SECONDS_MIN:
             self._log.info(f"{model.name}: built in {model.seconds:.1f} s")
@@ -250,10 +259,10 @@ class BuildLog:
 PROJECT = load_project()
 """Models as shipped; an account's own seeds are read when they are built."""
 
-CHECKS = checks_of(PROJECT)
+CHECKS = model_checks(PROJECT)
 """Tests and audits of the models."""
 
-MODEL_KEYS = {name: key_of(PROJECT, name) for name in PROJECT.build_order}
+MODEL_KEYS = {name: asset_key(PROJECT, name) for name in PROJECT.build_order}
 """Asset of each seed and model."""
 
 LAST_KEYS = tuple(
@@ -264,7 +273,7 @@ LAST_KEYS = tuple(
 """Assets of the models that no other model reads."""
 
 
-def models_of(accounts: Accounts) -> dg.AssetsDefinition:
+def model_assets(accounts: Accounts) -> dg.AssetsDefinition:
     """Return the assets of the models."""
 
     @dg.multi_asset(
@@ -274,7 +283,7 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
         " single model, materialize it together with `published`: the other models are copied from"
         " the published file.",
         specs=[
-            spec_of(PROJECT, name).replace_attributes(partitions_def=accounts.partitions)
+            asset_spec(PROJECT, name).replace_attributes(partitions_def=accounts.partitions)
             for name in PROJECT.build_order
         ],
         check_specs=[each.spec(accounts) for each in CHECKS.values()],
@@ -296,9 +305,9 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
         settings = account.settings(account_of(context))
         try:
             draft = prepare_draft(settings, select=chosen, watch=BuildLog(context.log))
-            events = list(events_of(draft.built, draft.file, account_of(context)))
+            events = list(build_events(draft.built, draft.file, account_of(context)))
         except ConnectorError as error:
-            raise failure_of(error, context) from None
+            raise to_failure(error, context) from None
         context.instance.add_run_tags(context.run.run_id, {DRAFT_TAG: draft.publication})
         if settings.models.value == "off":
             off = {"models": f"off (from {settings.models.origin})"}
@@ -324,7 +333,7 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
 Event = dg.AssetMaterialization | dg.AssetCheckEvaluation
 
 
-def events_of(built: BuildResult, file: Path, account: str | None) -> Iterator[Event]:
+def build_events(built: BuildResult, file: Path, account: str | None) -> Iterator[Event]:
     """Yield the events of the shipped models, which are assets, and of their checks.
 
     Args:
@@ -332,7 +341,7 @@ def events_of(built: BuildResult, file: Path, account: str | None) -> Iterator[E
         file: The draft or published file with the models.
         account: The partition, None if the account has no name.
     """
-    shown, figures = _inventory(), figures_of(built, file)
+    shown, figures = _inventory(), query_figures(built, file)
     for model in built.models:
         if model.name in MODEL_KEYS:
             metadata = model_metadata(PROJECT, shown[model.name], model) | figures.get(
@@ -349,28 +358,28 @@ def events_of(built: BuildResult, file: Path, account: str | None) -> Iterator[E
 @cache
 def _inventory() -> Mapping[str, ModelDescription]:
     """Return the shipped models with their columns and lineage, which take seconds to trace."""
-    return {each.name: each for each in inventory_of(PROJECT)}
+    return {each.name: each for each in describe_models(PROJECT)}
 
 
-def model_metadata(project: Project, shown: ModelDescription, built: ModelBuilt) -> dict[str, Any]:
+def model_metadata(project: Project, shown: ModelDescription, built: BuiltModel) -> dict[str, Any]:
     """Return the metadata of a built model: rows, seconds, columns, lineage."""
     columns = [dg.TableColumn(e.name, e.type, description=e.about or None) for e in shown.columns]
     count = {} if built.rows is None else {"dagster/row_count": built.rows}
     return {
         "dagster/column_schema": dg.TableSchema(columns),
-        "dagster/column_lineage": lineage_of(project, shown),
+        "dagster/column_lineage": column_lineage(project, shown),
         "origins": {e.name: [".".join(named) for named in e.origins] for e in shown.columns},
         "seconds": round(built.seconds, 3),
         **count,
     }
 
 
-def lineage_of(project: Project, shown: ModelDescription) -> dg.TableColumnLineage:
+def column_lineage(project: Project, shown: ModelDescription) -> dg.TableColumnLineage:
     """Return the source columns of each column that are columns of assets.
 
     A column of `history` is the API's field with the same name, so it refers to the landing column.
     """
-    tables = {project.node(name).table: key_of(project, name) for name in project.build_order}
+    tables = {project.node(name).table: asset_key(project, name) for name in project.build_order}
     deps: dict[str, list[dg.TableColumnDep]] = {}
     for column in shown.columns:
         for table, name in column.parents:

@@ -18,9 +18,9 @@ from connector import (
     publish,
 )
 from pipelines import freshness
-from pipelines.accounts import Account, Accounts, account_of, check_of, failure_of
-from pipelines.graph import DATA_TEAM, KEYS, LAKEHOUSE, PUBLISHED, PUBLISHING, code_in
-from pipelines.models import DRAFT_TAG, LAST_KEYS, BuildLog, Event, events_of
+from pipelines.accounts import Account, Accounts, account_of, asset_check_spec, to_failure
+from pipelines.graph import DATA_TEAM, KEYS, LAKEHOUSE, PUBLISHED, PUBLISHING, source_metadata
+from pipelines.models import DRAFT_TAG, LAST_KEYS, BuildLog, Event, build_events
 
 COMPLETE = dg.AssetCheckKey(PUBLISHED, "latest_pull_is_complete")
 """It blocks so that Dagster's retry of a run with failed resources publishes again."""
@@ -29,7 +29,7 @@ LOADED = frozenset(("done", "partial"))
 """Outcomes of a resource whose rows are up to date."""
 
 
-def published_of(accounts: Accounts) -> dg.AssetsDefinition:
+def published_asset(accounts: Accounts) -> dg.AssetsDefinition:
     """Return the asset of the published file."""
 
     @dg.asset(
@@ -38,12 +38,12 @@ def published_of(accounts: Accounts) -> dg.AssetsDefinition:
         deps=[*KEYS.values(), *LAST_KEYS],
         kinds={"python", "duckdb"},
         owners=DATA_TEAM,
-        metadata=code_in(__file__),
+        metadata=source_metadata(__file__),
         description="`recruitment.duckdb`, the file that analysts open. It is replaced as a whole,"
         " and only if no blocking check failed. If nothing changed, the file stays as it is. Models"
         " that this step builds are recorded as materializations, too.",
         check_specs=[
-            check_of(
+            asset_check_spec(
                 accounts,
                 COMPLETE,
                 "The latest pull loaded every resource that it read. If it fails, the file has"
@@ -52,7 +52,7 @@ def published_of(accounts: Accounts) -> dg.AssetsDefinition:
             )
         ],
         partitions_def=accounts.partitions,
-        freshness_policy=freshness.policy_of(accounts),
+        freshness_policy=freshness.freshness_policy(accounts),
         retry_policy=dg.RetryPolicy(max_retries=1, delay=60),
     )
     def published(
@@ -67,7 +67,7 @@ def published_of(accounts: Accounts) -> dg.AssetsDefinition:
         draft = run.tags.get(DRAFT_TAG) if run is not None else None
         try:
             settings = account.settings(account_of(context))
-            recorded = publish_recorded(context, settings, draft=draft)
+            recorded = publish_and_record(context, settings, draft=draft)
             passed, reason = _completeness(settings)
         except PublishingRefused as error:
             raise dg.Failure(
@@ -76,7 +76,7 @@ def published_of(accounts: Accounts) -> dg.AssetsDefinition:
                 allow_retries=False,
             ) from None
         except ConnectorError as error:
-            raise failure_of(error, context) from None
+            raise to_failure(error, context) from None
         yield from recorded.events
         yield dg.MaterializeResult(
             metadata=recorded.metadata,
@@ -106,7 +106,7 @@ class RecordedPublication:
     metadata: Mapping[str, Any]
     events: Sequence[Event]
 
-    def without(self, reasons: str, account: str | None) -> Iterator[Event]:
+    def events_of_failed_step(self, reasons: str, account: str | None) -> Iterator[Event]:
         """Yield all events, for a step that fails because some resources were not loaded."""
         yield from self.events
         yield dg.AssetMaterialization(PUBLISHED, metadata=self.metadata, partition=account)
@@ -120,7 +120,7 @@ class RecordedPublication:
         )
 
 
-def publish_recorded(
+def publish_and_record(
     context: dg.AssetExecutionContext,
     settings: Settings,
     *,
@@ -140,11 +140,11 @@ def publish_recorded(
     )
     account, events = account_of(context), list[Event]()
     if result.built is not None:
-        events += events_of(result.built, result.file, account)
-    if result.unshared is not None:
-        context.log.warning(f"Not published to the lakehouse: {explain(result.unshared)}")
-    elif result.shared is not None:
-        metadata = {"outcome": result.shared.outcome}
+        events += build_events(result.built, result.file, account)
+    if result.lakehouse_error is not None:
+        context.log.warning(f"Not published to the lakehouse: {explain(result.lakehouse_error)}")
+    elif result.lakehouse is not None:
+        metadata = {"outcome": result.lakehouse.outcome}
         events.append(dg.AssetMaterialization(LAKEHOUSE, metadata=metadata, partition=account))
     return RecordedPublication(_publication_metadata(result), events)
 

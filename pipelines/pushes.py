@@ -31,7 +31,7 @@ from connector import (
     explain,
     file_from_query,
 )
-from pipelines.accounts import Account, Accounts, Context, account_of, failure_of, is_last_try
+from pipelines.accounts import Account, Accounts, Context, account_of, is_last_try, to_failure
 from pipelines.graph import (
     API_KEYS,
     DATA_TEAM,
@@ -39,7 +39,7 @@ from pipelines.graph import (
     PUBLISHED,
     PUBLISHING,
     PUSH_FROM_QUERY,
-    code_in,
+    source_metadata,
 )
 from pipelines.landing import RETRIES, ProgressLog
 
@@ -57,7 +57,7 @@ _COLUMNS = (("row", "int"), *((name, "string") for name in ("code", "column", "m
 _SCHEMA = dg.TableSchema([dg.TableColumn(name, kind) for name, kind in _COLUMNS])
 
 
-def _option(name: str, default: Any = None) -> Any:
+def _push_option_field(name: str, default: Any = None) -> Any:
     """Return the field of an option of `connector push`, with the option's own description."""
     return Field(default=default, description=PUSH_OPTIONS[name])
 
@@ -66,19 +66,19 @@ class RowConfig(dg.Config):
     """Options of `connector push` for files and queries, under the same names."""
 
     resource: str = Field(description=f"One of: {', '.join(ORDER)}.")
-    mode: Literal["create", "update", "upsert", "convert"] = _option("mode", ...)
-    match: list[str] = _option("match", [])
+    mode: Literal["create", "update", "upsert", "convert"] = _push_option_field("mode", ...)
+    match: list[str] = _push_option_field("match", [])
     apply: bool = Field(default=False, description="Send the rows. Default: preview only.")
-    mapping_file: str | None = _option("mapping_file")
-    ignore: list[str] = _option("ignore", [])
-    content_type: str | None = _option("content_type")
-    region: str | None = _option("region")
-    clear: str | None = _option("clear")
-    accept_warnings: bool = _option("accept_warnings", False)  # a default, and no switch
-    overwrite: bool = _option("overwrite", False)  # a default, and no switch
-    resend: bool = _option("resend", False)  # a default, and no switch
-    unconfirmed: str = _option("unconfirmed", "hold")
-    marker_field: str | None = _option("marker_field")
+    mapping_file: str | None = _push_option_field("mapping_file")
+    ignore: list[str] = _push_option_field("ignore", [])
+    content_type: str | None = _push_option_field("content_type")
+    region: str | None = _push_option_field("region")
+    clear: str | None = _push_option_field("clear")
+    accept_warnings: bool = _push_option_field("accept_warnings", False)  # a default, and no switch
+    overwrite: bool = _push_option_field("overwrite", False)  # a default, and no switch
+    resend: bool = _push_option_field("resend", False)  # a default, and no switch
+    unconfirmed: str = _push_option_field("unconfirmed", "hold")
+    marker_field: str | None = _push_option_field("marker_field")
     pull: bool = Field(default=True, description="Pull before applying.")
     output: str | None = Field(
         default=None, description="Path of the report. Default: next to the pushed file."
@@ -116,13 +116,13 @@ class PushConfig(RowConfig):
     file: str = Field(
         description="Path of the csv, tsv, txt or xlsx file, relative to the project folder."
     )
-    sheet: str | None = _option("sheet")
-    encoding: str | None = _option("encoding")
-    delimiter: str | None = _option("delimiter")
-    header_row: int | None = _option("header_row")
-    date_format: str | None = _option("date_format")
-    century: int | None = _option("century")
-    decimal: str | None = _option("decimal")
+    sheet: str | None = _push_option_field("sheet")
+    encoding: str | None = _push_option_field("encoding")
+    delimiter: str | None = _push_option_field("delimiter")
+    header_row: int | None = _push_option_field("header_row")
+    date_format: str | None = _push_option_field("date_format")
+    century: int | None = _push_option_field("century")
+    decimal: str | None = _push_option_field("decimal")
     inbox_digest: str | None = Field(
         default=None, description="SHA-256 of the file in the inbox. Set by inbox_sensor."
     )
@@ -140,7 +140,7 @@ class QueryConfig(RowConfig):
     )
 
 
-def push_job_of(accounts: Accounts) -> dg.JobDefinition:
+def create_push_job(accounts: Accounts) -> dg.JobDefinition:
     """Return the job that pushes one file of one account."""
 
     @dg.op(
@@ -157,9 +157,9 @@ def push_job_of(accounts: Accounts) -> dg.JobDefinition:
         Raises `dagster.Failure` with the reason if the push was stopped or failed.
         """
         path = account.folder / config.file
-        with _naming_failures(context):
+        with _convert_errors(context):
             file = config.options(account.folder).push_file(config.resource, path)
-            return dg.Output(None, metadata=_push(context, account, config, file))
+            return dg.Output(None, metadata=_push_and_log(context, account, config, file))
 
     @dg.job(
         name=NAME,
@@ -173,7 +173,7 @@ def push_job_of(accounts: Accounts) -> dg.JobDefinition:
     return push_job
 
 
-def push_from_query_of(accounts: Accounts) -> dg.AssetsDefinition:
+def push_from_query_asset(accounts: Accounts) -> dg.AssetsDefinition:
     """Return the asset that pushes the rows of a query. The nightly job does not include it."""
 
     @dg.asset(
@@ -182,7 +182,7 @@ def push_from_query_of(accounts: Accounts) -> dg.AssetsDefinition:
         deps=[PUBLISHED],
         kinds={"duckdb", "api"},
         owners=DATA_TEAM,
-        metadata=code_in(__file__),
+        metadata=source_metadata(__file__),
         description="Check the rows of a query on the published file and preview the changes. If"
         " `apply` is true, send them. A query without rows sends nothing.",
         partitions_def=accounts.partitions,
@@ -198,7 +198,7 @@ def push_from_query_of(accounts: Accounts) -> dg.AssetsDefinition:
         """
         folder = account.folder
         is_file = (folder / config.query).suffix.lower() in (".sql", ".parquet")
-        with _naming_failures(context):
+        with _convert_errors(context):
             file = file_from_query(
                 account.settings(account_of(context)),
                 config.resource,
@@ -208,21 +208,23 @@ def push_from_query_of(accounts: Accounts) -> dg.AssetsDefinition:
             )
             if file is None:
                 return dg.MaterializeResult(metadata={"rows": 0})
-            return dg.MaterializeResult(metadata=_push(context, account, config, file))
+            return dg.MaterializeResult(metadata=_push_and_log(context, account, config, file))
 
     return push_from_query
 
 
 @contextmanager
-def _naming_failures(context: Context) -> Iterator[None]:
+def _convert_errors(context: Context) -> Iterator[None]:
     """Raise errors of the connector as `dagster.Failure`."""
     try:
         yield
     except ConnectorError as error:
-        raise failure_of(error, context) from None
+        raise to_failure(error, context) from None
 
 
-def _push(context: Context, account: Account, config: RowConfig, file: PushFile) -> dict[str, Any]:
+def _push_and_log(
+    context: Context, account: Account, config: RowConfig, file: PushFile
+) -> dict[str, Any]:
     """Push the file, log what a user has to check, and return the metadata of the result."""
     pushing = deliver(
         account.settings(account_of(context)),
@@ -234,15 +236,15 @@ def _push(context: Context, account: Account, config: RowConfig, file: PushFile)
     )
     done = asyncio.run(pushing)
     metadata = push_metadata(done)
-    for event in _observed(config, metadata, account_of(context)):
+    for event in _observations(config, metadata, account_of(context)):
         context.log_event(event)
-    _refuse(context, done.report, metadata)
+    _raise_if_failed(context, done.report, metadata)
     for warning in _warnings(done):
         context.log.warning(warning)
     return metadata
 
 
-def _observed(
+def _observations(
     config: RowConfig, metadata: dict[str, Any], account: str | None
 ) -> Iterator[dg.AssetObservation]:
     """Yield observations of the inbox that the file was in, and of the resource that it changed."""
@@ -253,7 +255,7 @@ def _observed(
         yield dg.AssetObservation(API_KEYS[config.resource], metadata=counts, partition=account)
 
 
-def _refuse(context: Context, report: PushReport, metadata: dict[str, Any]) -> None:
+def _raise_if_failed(context: Context, report: PushReport, metadata: dict[str, Any]) -> None:
     """Raise `dagster.Failure` if the push was stopped or failed."""
     if report.outcome not in ("stopped", "failed"):
         return
@@ -300,7 +302,7 @@ def push_metadata(result: DeliveryResult) -> dict[str, Any]:
         "problems": report.summary.codes.total(),
     }
     problems = [
-        _problem(row.number, problem.code, problem.column)
+        _problem_row(row.number, problem.code, problem.column)
         for row in report.summary.first
         for problem in row.problems
     ]
@@ -309,7 +311,7 @@ def push_metadata(result: DeliveryResult) -> dict[str, Any]:
     return {name: value for name, value in metadata.items() if value is not None}
 
 
-def _problem(number: int, code: str, column: str | None) -> dg.TableRecord:
+def _problem_row(number: int, code: str, column: str | None) -> dg.TableRecord:
     """Return a row of the table. It has the general text of the code, without cell values."""
     message, _, fix = PROBLEMS.get(code, _IN_THE_REPORT).partition(": ")
     values = {"code": code, "column": column or "", "message": message}

@@ -52,7 +52,7 @@ KINDS = (
 )
 
 
-def schedules_of(accounts: Accounts) -> Iterator[dg.ScheduleDefinition]:
+def create_schedules(accounts: Accounts) -> Iterator[dg.ScheduleDefinition]:
     """Yield the schedules of the accounts."""
     for kind in KINDS:
         crons = _crons(kind, accounts)
@@ -61,8 +61,8 @@ def schedules_of(accounts: Accounts) -> Iterator[dg.ScheduleDefinition]:
             suffix = "" if zone == common_zone else f"_{zone}"
             # Dagster allows letters, digits and underscores in a name.
             name = kind.name + "".join(c if c.isalnum() else "_" for c in suffix.lower())
-            yield _scheduled(kind, name, zone, crons[zone], accounts)
-    yield _freshness(accounts)
+            yield _create_schedule(kind, name, zone, crons[zone], accounts)
+    yield _freshness_schedule(accounts)
 
 
 def _crons(kind: ScheduleKind, accounts: Accounts) -> Mapping[str, Mapping[str | None, str]]:
@@ -80,7 +80,7 @@ def _crons(kind: ScheduleKind, accounts: Accounts) -> Mapping[str, Mapping[str |
     return crons
 
 
-def _scheduled(
+def _create_schedule(
     kind: ScheduleKind, name: str, zone: str, crons: Mapping[str | None, str], accounts: Accounts
 ) -> dg.ScheduleDefinition:
     """Return the schedule of a job for the accounts of a time zone."""
@@ -113,7 +113,7 @@ def _scheduled(
             )
         at = context.scheduled_execution_time
         due = [name for name, cron in crons.items() if name and _is_due(cron, zone, at)]
-        return requests_of(context, due, CONFIG.get(kind.job))
+        return run_requests(context, due, CONFIG.get(kind.job))
 
     return scheduled
 
@@ -123,7 +123,7 @@ def _is_due(cron: str, zone: str, at: datetime) -> bool:
     return next(schedule_execution_time_iterator(at.timestamp(), cron, zone)) == at
 
 
-def requests_of(
+def run_requests(
     context: dg.ScheduleEvaluationContext,
     names: Sequence[str],
     config: Mapping[str, Any] | None = None,
@@ -159,7 +159,7 @@ def _busy_reason(run_id: str) -> str:
     return f"Run {run_id} is already queued or running."
 
 
-def _freshness(accounts: Accounts) -> dg.ScheduleDefinition:
+def _freshness_schedule(accounts: Accounts) -> dg.ScheduleDefinition:
     """Return the schedule that checks the age of the data."""
 
     @dg.schedule(

@@ -53,7 +53,7 @@ class SensorScan:
     refused: tuple[str, ...] = ()
 
 
-def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
+def create_inbox_sensor(accounts: Accounts) -> dg.SensorDefinition:
     """Return the sensor that watches the inboxes of the accounts."""
 
     @dg.sensor(
@@ -70,7 +70,7 @@ def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
         """Return a run request for the next unchanged file of each account, or the reasons."""
         watched: tuple[str | None, ...] = accounts.names or (None,)
         before: Mapping[str | None, str | None]
-        before = _cursors(context.cursor) if accounts.names else {None: context.cursor}
+        before = _parse_cursor(context.cursor) if accounts.names else {None: context.cursor}
         scans = {
             name: scan_inbox(account, name, before.get(name), context.instance) for name in watched
         }
@@ -84,7 +84,7 @@ def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
         cursor = json.dumps(states) if accounts.names else states[None]
         if requests:
             return dg.SensorResult(run_requests=requests, cursor=cursor)
-        return dg.SensorResult(skip_reason=_reasons(scans), cursor=cursor)
+        return dg.SensorResult(skip_reason=_skip_reasons(scans), cursor=cursor)
 
     return inbox_sensor
 
@@ -102,7 +102,7 @@ def scan_inbox(
     )
 
 
-def _cursors(cursor: str | None) -> Mapping[str | None, str | None]:
+def _parse_cursor(cursor: str | None) -> Mapping[str | None, str | None]:
     """Parse the state of each account; empty if it was written without accounts."""
     try:
         read = json.loads(cursor) if cursor else {}
@@ -112,7 +112,7 @@ def _cursors(cursor: str | None) -> Mapping[str | None, str | None]:
     return {name: each for name, each in states.items() if isinstance(each, str)}
 
 
-def _reasons(scans: dict[str | None, SensorScan]) -> str:
+def _skip_reasons(scans: dict[str | None, SensorScan]) -> str:
     """Join the reasons why no run is requested, by account."""
     reasons = {name: " ".join((str(each.request), *each.refused)) for name, each in scans.items()}
     return " ".join(each if name is None else f"{name}: {each}" for name, each in reasons.items())
@@ -134,12 +134,12 @@ def _next_request(
         if any((run.end_time or 0.0) > time.time() - RETRY_SECONDS for run in failed):
             resting += 1
             continue
-        return _request(each, len(before), name)
+        return _run_request(each, len(before), name)
     failed_files = f" Files that wait for another attempt after a failed run: {resting}."
     return f"No new files.{failed_files if resting else ''}"
 
 
-def _request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest:
+def _run_request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest:
     orders = file.orders
     options = {name: getattr(orders.options, name) for name in PUSH_OPTIONS}
     options["mapping_file"] = (
@@ -188,7 +188,7 @@ def alerts_sensor(
     context: dg.SensorEvaluationContext, account: dg.ResourceParam[Account]
 ) -> dg.SkipReason:
     """Check the accounts and return the result; this sensor never starts a run."""
-    return dg.SkipReason(check(account, context.instance, context.log))
+    return dg.SkipReason(check_all_alerts(account, context.instance, context.log))
 
 
 @dg.run_failure_sensor(
@@ -199,10 +199,10 @@ def failure_alerts_sensor(
     context: dg.RunFailureSensorContext, account: dg.ResourceParam[Account]
 ) -> None:
     """Check the accounts."""
-    check(account, context.instance, context.log)
+    check_all_alerts(account, context.instance, context.log)
 
 
-def check(account: Account, instance: dg.DagsterInstance, log: logging.Logger) -> str:
+def check_all_alerts(account: Account, instance: dg.DagsterInstance, log: logging.Logger) -> str:
     """Check every configured account and return a summary. An account that cannot be checked is
     logged as a warning and does not affect other accounts.
     """
@@ -215,14 +215,14 @@ def check(account: Account, instance: dg.DagsterInstance, log: logging.Logger) -
     failures: list[str] = []
     for each in configured:
         is_untagged = len(configured) == 1 or each.name is None
-        jobs = list(_jobs(instance, each.name, is_untagged=is_untagged))
+        jobs = list(_last_job_runs(instance, each.name, is_untagged=is_untagged))
         name = each.name or "the unnamed account"
         if time.monotonic() >= until:
             failures.append(f"{name}: not checked in time; the next check continues.")
             continue
         if each.error is not None:
             failures.append(f"{name}: {explain(each.error)}")
-        if (settings := each.settings or each.for_alerts) is None:
+        if (settings := each.settings or each.settings_for_alerts) is None:
             continue
         try:
             result = check_alerts(settings, jobs=jobs, command_error=each.error)
@@ -236,7 +236,9 @@ def check(account: Account, instance: dg.DagsterInstance, log: logging.Logger) -
     return " ".join((f"Messages sent: {sent}; open alerts: {standing}.", *failures))
 
 
-def _jobs(instance: dg.DagsterInstance, name: str | None, *, is_untagged: bool) -> Iterator[JobRun]:
+def _last_job_runs(
+    instance: dg.DagsterInstance, name: str | None, *, is_untagged: bool
+) -> Iterator[JobRun]:
     """Yield the last ended run of each job of the account."""
     for job in (*PULLING, pushes.NAME):
         ended = dg.RunsFilter(job_name=job, statuses=ENDED)

@@ -30,15 +30,15 @@ BULK = 250
 
 
 @dataclass(frozen=True)
-class Served:
-    """Requests that were answered, and how many of them with 429."""
+class RequestCounts:
+    """Number of answered requests, and of those that were refused with 429."""
 
     requests: int
     refused: int
 
 
 class Agency:
-    """One agency's day, within the process that serves it."""
+    """Sandbox with candidates, and changes to them, inside the process that serves it."""
 
     def __init__(self, records: int, behaviours: Mapping[str, str], limit: int | None) -> None:
         self._ahead = timedelta()
@@ -50,80 +50,85 @@ class Agency:
         )
 
     def address(self) -> str:
-        """Where it is served."""
+        """Return the base URL of the sandbox."""
         return self.sandbox.base_url
 
-    def served(self) -> Served:
-        """What was served since this was last asked."""
+    def count_new_requests(self) -> RequestCounts:
+        """Count the requests since the previous call."""
         new = self.sandbox.log[self._seen :]
         self._seen += len(new)
-        return Served(len(new), sum(each.status == 429 for each in new))
+        return RequestCounts(len(new), sum(each.status == 429 for each in new))
 
-    def truth(self) -> dict[str, str | None]:
-        """The notes of every record by its id: each edit writes another note."""
+    def notes_by_id(self) -> dict[str, str | None]:
+        """Return the notes of every record by id. Each edit changes the notes."""
         found = self.sandbox.store.records(RESOURCE)
         return {id: record.get("notes") for id, record in found.items()}
 
-    def pass_an_hour(self) -> None:
-        """Put an hour on the server's clock, after which nothing is recent."""
+    def advance_one_hour(self) -> None:
+        """Advance the server's clock by an hour, so that no change is recent."""
         self._ahead += timedelta(hours=1)
 
-    def a_day(self) -> None:
-        """65 changes: edits, new records and deletions."""
+    def apply_daily_changes(self) -> None:
+        """Apply 65 changes: edits, new records and deletions."""
         for _ in range(EDITED):
-            self._edit(self.sandbox.store)
+            self._edit_random(self.sandbox.store)
         for _ in range(MADE):
-            self._make(self.sandbox.store)
+            self._create_record(self.sandbox.store)
         for _ in range(DELETED):
-            self._delete(self.sandbox.store)
+            self._delete_random(self.sandbox.store)
 
-    def a_bulk_edit(self) -> None:
-        """One edit of many records, which leaves them with one `updated_at`."""
+    def apply_bulk_edit(self) -> None:
+        """Change many records together, which get the same `updated_at`."""
         ids = self._chance.sample(sorted(self.sandbox.store.records(RESOURCE)), BULK)
         self.sandbox.store.touch_many(RESOURCE, ids, {"notes": "bulk edit"})
 
-    def churn(self, on: bool) -> None:
-        """Let something happen after every few requests, or no more."""
-        self.sandbox.between = self._happen if on else None
+    def change_while_reading(self, on: bool) -> None:
+        """Start or stop to change a random record after every 20 requests."""
+        self.sandbox.between = self._change_sometimes if on else None
 
     def _now(self) -> datetime:
+        """Return the server's time."""
         return datetime.now(UTC) + self._ahead
 
-    def _happen(self, store: Store) -> None:
+    def _change_sometimes(self, store: Store) -> None:
+        """Edit, create or delete a random record at every `CHURN_EVERY`th call."""
         self._number += 1
         if self._number % CHURN_EVERY == 0:
-            self._chance.choices((self._edit, self._make, self._delete), (6, 2, 2))[0](store)
+            self._chance.choices(
+                (self._edit_random, self._create_record, self._delete_random), (6, 2, 2)
+            )[0](store)
 
-    def _some(self, store: Store) -> str:
+    def _random_id(self, store: Store) -> str:
         return self._chance.choice(sorted(store.records(RESOURCE)))
 
-    def _edit(self, store: Store) -> None:
-        store.update(RESOURCE, self._some(store), {"notes": f"note {self._chance.random()}"})
+    def _edit_random(self, store: Store) -> None:
+        store.update(RESOURCE, self._random_id(store), {"notes": f"note {self._chance.random()}"})
 
-    def _make(self, store: Store) -> None:
+    def _create_record(self, store: Store) -> None:
         number = self._chance.random()
         record = {"first_name": "New", "last_name": str(number), "employment_type": "permanent"}
         store.create(RESOURCE, {**record, "email": f"new{number}@people.example"})
 
-    def _delete(self, store: Store) -> None:
-        store.delete(RESOURCE, self._some(store))
+    def _delete_random(self, store: Store) -> None:
+        store.delete(RESOURCE, self._random_id(store))
 
 
-class Remote:
-    """The agency as the benchmark sees it from outside: `agency.call("a_day")`."""
+class RemoteAgency:
+    """Access to an `Agency` in another process."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Let a method of `Agency` run over there, and return what it returns."""
+        """Call a method of the `Agency` by name, and return its result."""
         self._pipe.send((name, arguments))
         return self._pipe.recv()
 
 
-def _serve(
+def _answer_calls(
     pipe: Connection, records: int, behaviours: Mapping[str, str], limit: int | None
 ) -> None:
+    """Serve a new `Agency`, and call the methods that the pipe names until it receives None."""
     agency = Agency(records, behaviours, limit)
     with agency.sandbox:
         while (order := pipe.recv()) is not None:
@@ -134,14 +139,14 @@ def _serve(
 @contextmanager
 def served_agency(
     records: int, behaviours: Mapping[str, str] | None = None, limit: int | None = None
-) -> Iterator[Remote]:
-    """An agency that is served while the block lasts."""
+) -> Iterator[RemoteAgency]:
+    """Serve an agency in a new process while the block lasts."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, records, behaviours or {}, limit))
+    process = context.Process(target=_answer_calls, args=(theirs, records, behaviours or {}, limit))
     process.start()
     try:
-        yield Remote(ours)
+        yield RemoteAgency(ours)
     finally:
         ours.send(None)
         process.join()

@@ -35,17 +35,17 @@ from airbyte_cdk.sources.streams.http.requests_native_auth import TokenAuthentic
 _GONE = ErrorResolution(ResponseAction.IGNORE, None, "gone since it was listed")
 
 
-class _UntilReset(BackoffStrategy):
-    """A spent limit is waited for until the moment that the headers name."""
+class _WaitUntilReset(BackoffStrategy):
+    """Backoff that waits until the rate limit is reset, as the response headers announce."""
 
     def backoff_time(self, response_or_exception: Any, attempt_count: int) -> float | None:
-        """Seconds to wait, where the answer says so."""
+        """Return the seconds to wait; None if the response has no such header."""
         reset = getattr(response_or_exception, "headers", {}).get("X-RateLimit-Reset")
         return None if reset is None else max(1.0, float(reset) - time.time())
 
 
-class Candidates(HttpStream, CheckpointMixin):
-    """The candidates that changed since the cursor."""
+class ChangedCandidatesStream(HttpStream, CheckpointMixin):
+    """Stream of the candidates that changed since the cursor, the latest change first."""
 
     name = "candidates"
     primary_key = "id"
@@ -57,38 +57,38 @@ class Candidates(HttpStream, CheckpointMixin):
 
     @property
     def state(self) -> MutableMapping[str, Any]:
-        """The cursor; it moves when everything newer has been read."""
+        """Cursor for the next run: the latest `updated_at` that was read."""
         return {self.cursor_field: max(self._cursor, self._newest)}
 
     @state.setter
     def state(self, value: MutableMapping[str, Any]) -> None:
-        """Go on from the cursor of the run before."""
+        """Continue from the cursor of the previous run."""
         self._cursor = value.get(self.cursor_field, "")
 
     @property
     def url_base(self) -> str:
-        """The address before each path."""
+        """Address before each path."""
         return f"{self._base_url}/api/v1/"
 
     def path(self, **_: Any) -> str:
-        """The list."""
+        """Return the path of the list."""
         return "candidates"
 
     def request_params(
         self, next_page_token: Mapping[str, Any] | None = None, **_: Any
     ) -> MutableMapping[str, Any]:
-        """What changed last comes first."""
+        """Return the query of a page of the list, the latest change first."""
         page = (next_page_token or {"page": 1})["page"]
         return {"page": page, "per_page": 100, "sort": "updated_at", "order": "desc"}
 
     def next_page_token(self, response: requests.Response) -> Mapping[str, Any] | None:
-        """The next page, until a known record was met."""
+        """Return the next page; None after the last page or a record older than the cursor."""
         seen = response.json()["pagination"]
         is_last = self._is_done or seen["page"] >= seen["total_pages"]
         return None if is_last else {"page": seen["page"] + 1}
 
     def parse_response(self, response: requests.Response, **_: Any) -> Iterable[Mapping[str, Any]]:
-        """The details of a page's items, until one is older than the cursor."""
+        """Yield the details of the items of a page until one is older than the cursor."""
         for item in response.json()["data"]:
             _, answer = self._http_client.send_request(
                 "GET", f"{self.url_base}candidates/{item['id']}", request_kwargs={}
@@ -103,34 +103,34 @@ class Candidates(HttpStream, CheckpointMixin):
             yield record
 
     def get_backoff_strategy(self) -> BackoffStrategy:
-        """How long to wait for the limit."""
-        return _UntilReset()
+        """Wait for the reset of the rate limit."""
+        return _WaitUntilReset()
 
     def get_error_handler(self) -> ErrorHandler:
-        """A record that has gone since it was listed is no failure."""
+        """Ignore 404, because a record can be deleted after it was listed."""
         return HttpStatusErrorHandler(
             self.logger, error_mapping={**DEFAULT_ERROR_MAPPING, 404: _GONE}
         )
 
     def get_json_schema(self) -> Mapping[str, Any]:
-        """A record as the API shows it."""
+        """Accept records with any fields."""
         return {"type": "object", "additionalProperties": True, "properties": {}}
 
 
 class ChangedSource(AbstractSource):
-    """The source with one stream."""
+    """Airbyte source with the stream of changed candidates."""
 
     def spec(self, *_: Any) -> ConnectorSpecification:
-        """What must be configured."""
+        """Accept any configuration."""
         return ConnectorSpecification(connectionSpecification={"type": "object", "properties": {}})
 
     def check_connection(self, *_: Any) -> tuple[bool, Any]:
-        """Reading shows whether it is reached."""
+        """Skip the check: a run fails if the server cannot be reached."""
         return True, None
 
     def streams(self, config: Mapping[str, Any]) -> list[Stream]:
-        """The candidates."""
-        return [Candidates(config["base_url"], config["api_key"])]
+        """Return the only stream."""
+        return [ChangedCandidatesStream(config["base_url"], config["api_key"])]
 
 
 if __name__ == "__main__":

@@ -30,7 +30,10 @@ Commands = Callable[[Path, str], list[list[str]]]
 
 @dataclass(frozen=True)
 class Copier:
-    """One form of one peer; `query` tells the id and the notes of each row of its `file`."""
+    """Tool to compare, in one of its forms: its commands and its copy.
+
+    `file` is the DuckDB file of the copy; `query` selects the id and the notes of each row in it.
+    """
 
     name: str
     form: str
@@ -40,13 +43,13 @@ class Copier:
 
     @property
     def title(self) -> str:
-        """Its name in a table."""
+        """Name in tables, for example "dlt, exact"."""
         return f"{self.name}, {self.form}" if self.form else self.name
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What one run cost, and whether all its programs succeeded."""
+class RunCost:
+    """Success, time and memory of a run: the sums over its programs, except for the wall time."""
 
     has_succeeded: bool
     wall_seconds: float
@@ -54,8 +57,8 @@ class Cost:
     memory_mb: float
 
 
-def run(copier: Copier, folder: Path, base_url: str) -> Cost:
-    """Run a copier once; the figures are the sums over its programs, start included."""
+def run_copier(copier: Copier, folder: Path, base_url: str) -> RunCost:
+    """Run the copier's commands as one pipe, and return their cost."""
     environ = {
         **os.environ,
         "CONNECTOR_BASE_URL": base_url,
@@ -89,11 +92,11 @@ def run(copier: Copier, folder: Path, base_url: str) -> Cost:
         has_succeeded = has_succeeded and process.returncode == 0
         seconds += used.ru_utime + used.ru_stime
         memory += used.ru_maxrss / 1024
-    return Cost(has_succeeded, time.monotonic() - start, seconds, memory)
+    return RunCost(has_succeeded, time.monotonic() - start, seconds, memory)
 
 
-def copied(copier: Copier, folder: Path) -> dict[str, str | None]:
-    """The notes of every row of a copy by its id."""
+def read_copy(copier: Copier, folder: Path) -> dict[str, str | None]:
+    """Return the notes of every row of the copy by id; empty if nothing was loaded."""
     file = folder / copier.file
     if not file.exists():
         return {}
@@ -104,31 +107,33 @@ def copied(copier: Copier, folder: Path) -> dict[str, str | None]:
             return {}
 
 
-def _naive(folder: Path, base_url: str) -> list[list[str]]:
+def _naive_commands(folder: Path, base_url: str) -> list[list[str]]:
     return [
         [sys.executable, "-m", "benchmarks.naive", "pull", base_url, _KEY, str(folder / "naive.db")]
     ]
 
 
-def _dlt(form: str) -> Commands:
+def _dlt_commands(form: str) -> Commands:
     def commands(folder: Path, base_url: str) -> list[list[str]]:
-        return [[_python("dlt"), str(_HERE / "dlt_peer.py"), form, base_url, _KEY, str(folder)]]
+        return [
+            [_peer_python("dlt"), str(_HERE / "dlt_peer.py"), form, base_url, _KEY, str(folder)]
+        ]
 
     return commands
 
 
-def _singer(form: str) -> Commands:
+def _singer_commands(form: str) -> Commands:
     def commands(folder: Path, base_url: str) -> list[list[str]]:
-        schema = _written(folder / "schema.json", _json_schema())
+        schema = _write_json(folder / "schema.json", _candidate_json_schema())
         config = {"base_url": base_url, "api_key": _KEY, "form": form, "schema": schema}
-        tap = [_python("singer"), str(_HERE / "singer_peer.py")]
-        tap += ["--config", _written(folder / "config.json", config)]
-        return _piped(tap, folder, form)
+        tap = [_peer_python("singer"), str(_HERE / "singer_peer.py")]
+        tap += ["--config", _write_json(folder / "config.json", config)]
+        return _with_loader(tap, folder, form)
 
     return commands
 
 
-def _airbyte(form: str) -> Commands:
+def _airbyte_commands(form: str) -> Commands:
     def commands(folder: Path, base_url: str) -> list[list[str]]:
         config: dict[str, Any] = {"base_url": base_url, "api_key": _KEY}
         if form == "exact":
@@ -136,32 +141,32 @@ def _airbyte(form: str) -> Commands:
             config["__injected_declarative_manifest"] = manifest
             source = [str(ENVIRONMENTS / "airbyte" / "bin" / "source-declarative-manifest")]
         else:
-            source = [_python("airbyte"), str(_HERE / "airbyte_peer.py")]
+            source = [_peer_python("airbyte"), str(_HERE / "airbyte_peer.py")]
         is_exact = form == "exact"
         mode = "full_refresh" if is_exact else "incremental"
         stream = {
             "stream": {
                 "name": "candidates",
-                "json_schema": _json_schema(),
+                "json_schema": _candidate_json_schema(),
                 "supported_sync_modes": [mode],
             },
             "sync_mode": mode,
             "destination_sync_mode": "overwrite" if is_exact else "append_dedup",
         }
-        source += ["read", "--config", _written(folder / "config.json", config)]
-        source += ["--catalog", _written(folder / "catalog.json", {"streams": [stream]})]
-        return _piped(source, folder, form)
+        source += ["read", "--config", _write_json(folder / "config.json", config)]
+        source += ["--catalog", _write_json(folder / "catalog.json", {"streams": [stream]})]
+        return _with_loader(source, folder, form)
 
     return commands
 
 
-def _connector(_: Path, __: str) -> list[list[str]]:
+def _connector_commands(_: Path, __: str) -> list[list[str]]:
     start = "from connector.cli import main; main(prog_name='connector')"
     return [[sys.executable, "-c", start, "pull", "candidates"]]
 
 
-def _piped(source: list[str], folder: Path, form: str) -> list[list[str]]:
-    """The source with its state, and the loader after it."""
+def _with_loader(source: list[str], folder: Path, form: str) -> list[list[str]]:
+    """Return the source command with its saved state, and the loader command that follows it."""
     state = folder / "state.json"
     if state.exists() and form == "incremental":
         source += ["--state", str(state)]
@@ -169,17 +174,19 @@ def _piped(source: list[str], folder: Path, form: str) -> list[list[str]]:
     return [source, [*loader, str(state), "replace" if form == "exact" else "merge"]]
 
 
-def _python(peer: str) -> str:
+def _peer_python(peer: str) -> str:
+    """Return the path of the Python interpreter in the peer's environment."""
     return str(ENVIRONMENTS / peer / "bin" / "python")
 
 
-def _written(file: Path, value: Any) -> str:
+def _write_json(file: Path, value: Any) -> str:
+    """Write the value to a JSON file, and return its path."""
     file.write_text(json.dumps(value), encoding="utf-8")
     return str(file)
 
 
-def _json_schema() -> Mapping[str, Any]:
-    """The fields of a candidate as a source declares them."""
+def _candidate_json_schema() -> Mapping[str, Any]:
+    """Return the JSON Schema of a candidate."""
     types = {
         each.name: _JSON_TYPES.get(each.kind, "string")
         for each in CATALOG["candidates"].fields.values()
@@ -190,14 +197,14 @@ def _json_schema() -> Mapping[str, Any]:
 
 _OURS = "SELECT id, notes FROM landing.candidates WHERE _deleted_at IS NULL"
 _DLT = "SELECT id, notes FROM landed.candidates"
-OURS = Copier("this connector", "", _connector, "data/work.duckdb", _OURS)
+OURS = Copier("this connector", "", _connector_commands, "data/work.duckdb", _OURS)
 COPIERS = (
     OURS,
-    Copier("naive script", "", _naive, "naive.db"),
-    Copier("dlt", "exact", _dlt("exact"), "peers.duckdb", _DLT),
-    Copier("dlt", "incremental", _dlt("incremental"), "peers.duckdb", _DLT),
-    Copier("Singer SDK", "exact", _singer("exact"), "loaded.db"),
-    Copier("Singer SDK", "incremental", _singer("incremental"), "loaded.db"),
-    Copier("Airbyte CDK", "exact", _airbyte("exact"), "loaded.db"),
-    Copier("Airbyte CDK", "incremental", _airbyte("incremental"), "loaded.db"),
+    Copier("naive script", "", _naive_commands, "naive.db"),
+    Copier("dlt", "exact", _dlt_commands("exact"), "peers.duckdb", _DLT),
+    Copier("dlt", "incremental", _dlt_commands("incremental"), "peers.duckdb", _DLT),
+    Copier("Singer SDK", "exact", _singer_commands("exact"), "loaded.db"),
+    Copier("Singer SDK", "incremental", _singer_commands("incremental"), "loaded.db"),
+    Copier("Airbyte CDK", "exact", _airbyte_commands("exact"), "loaded.db"),
+    Copier("Airbyte CDK", "incremental", _airbyte_commands("incremental"), "loaded.db"),
 )

@@ -24,8 +24,8 @@ from dlt.sources.helpers.rest_client.paginators import PageNumberPaginator  # no
 from dlt.sources.rest_api import rest_api_source  # noqa: E402  # as above
 
 
-def exact(url: str, key: str) -> Any:
-    """The source that reads everything."""
+def full_source(url: str, key: str) -> Any:
+    """Return a source that reads all candidates."""
     return rest_api_source(
         {
             "client": {
@@ -64,8 +64,8 @@ def exact(url: str, key: str) -> Any:
     ).with_resources("candidates")
 
 
-def incremental(url: str, key: str) -> Any:
-    """The resource that reads what changed since the cursor."""
+def changed_candidates(url: str, key: str) -> Any:
+    """Return a resource that reads the candidates that changed since its cursor."""
     client = RESTClient(
         base_url=url,
         auth=BearerTokenAuth(key),
@@ -91,14 +91,14 @@ def incremental(url: str, key: str) -> Any:
 
 
 def main(form: str, base_url: str, key: str, folder: str) -> None:
-    """Run one of the forms into `candidates` of the folder's `peers.duckdb`."""
+    """Copy the candidates into `peers.duckdb` of the folder; `form` is "exact" or "incremental"."""
     pipeline = dlt.pipeline(
         "peers",
         pipelines_dir=f"{folder}/state",
         destination=dlt.destinations.duckdb(f"{folder}/peers.duckdb"),
         dataset_name="landed",
     )
-    form_of = {"exact": exact, "incremental": incremental}[form]
+    form_of = {"exact": full_source, "incremental": changed_candidates}[form]
     pipeline.run(form_of(f"{base_url}/api/v1/", key))
 
 

@@ -19,8 +19,8 @@ import pandas as pd
 Records = dict[str, str]
 
 
-def read(lines: Iterable[str]) -> tuple[Records, Any]:
-    """The records by id, as texts, and the last state that the other program wants back."""
+def read_messages(lines: Iterable[str]) -> tuple[Records, Any]:
+    """Return the records as JSON by id, and the last state, of Singer or Airbyte messages."""
     records: Records = {}
     state: Any = None
     for line in lines:
@@ -37,8 +37,11 @@ def read(lines: Iterable[str]) -> tuple[Records, Any]:
 
 
 def main(file: str, state_file: str, disposition: str) -> None:
-    """Read standard input to its end and write the table and the state."""
-    records, state = read(sys.stdin)
+    """Load the messages of standard input into a DuckDB file, and write their last state.
+
+    `disposition` is "replace" to delete earlier rows, or "merge" to replace rows by id.
+    """
+    records, state = read_messages(sys.stdin)
     rows = pd.DataFrame({"id": [*records], "record": [*records.values()]}, dtype="str")
     with duckdb.connect(file) as connection:
         connection.register("read", rows)

@@ -19,32 +19,32 @@ from singer_sdk.authenticators import BearerTokenAuthenticator
 from singer_sdk.pagination import BasePageNumberPaginator
 
 
-class _Pages(BasePageNumberPaginator):
-    """Pages until the last."""
+class _PageNumbers(BasePageNumberPaginator):
+    """Numbers of the pages of a list."""
 
     def has_more(self, response: requests.Response) -> bool:
-        """Whether the server says that there are more."""
+        """Return True if the list has more pages."""
         pages: int = response.json()["pagination"]["total_pages"]
         return self.current_value < pages
 
 
-class _Authorised(RESTStream[Any]):
-    """What both streams of this API share."""
+class _AuthorisedStream(RESTStream[Any]):
+    """Base class for streams: address, API key, and waits for the rate limit."""
 
     primary_keys = ("id",)
 
     @property
     def url_base(self) -> str:
-        """The address before each path."""
+        """Address before each path."""
         return f"{self.config['base_url']}/api/v1"
 
     @property
     def authenticator(self) -> BearerTokenAuthenticator:
-        """The key as a header."""
+        """Authenticator that sends the API key as a header."""
         return BearerTokenAuthenticator(token=self.config["api_key"])
 
     def backoff_wait_generator(self) -> Callable[..., Generator[float, Any, None]]:
-        """Wait until the moment that the answer's headers name."""
+        """Return waits until the reset that the response headers announce."""
 
         def seconds(error: Any) -> float:
             reset = getattr(error.response, "headers", {}).get("X-RateLimit-Reset", 0)
@@ -53,8 +53,8 @@ class _Authorised(RESTStream[Any]):
         return self.backoff_runtime(value=seconds)
 
 
-class CandidateList(_Authorised):
-    """The pages of the list: the parent, whose own records nobody wants."""
+class CandidateList(_AuthorisedStream):
+    """Stream of list items, used to find the ids of candidates."""
 
     name = "candidate_list"
     path = "/candidates"
@@ -62,24 +62,24 @@ class CandidateList(_Authorised):
     selected_by_default = False
     schema: ClassVar = th.PropertiesList(th.Property("id", th.StringType)).to_dict()
 
-    def get_new_paginator(self) -> _Pages:
-        """Pages from the first."""
-        return _Pages(1)
+    def get_new_paginator(self) -> _PageNumbers:
+        """Return a paginator that starts at the first page."""
+        return _PageNumbers(1)
 
     def get_url_params(self, _: Any, next_page_token: Any) -> dict[str, Any]:
-        """What changed last comes first where only changes are wanted; else the oldest."""
+        """Return the query of a page: oldest first in the exact form, else latest change first."""
         is_exact = self.config["form"] == "exact"
         order = ("created_at", "asc") if is_exact else ("updated_at", "desc")
         named = dict(zip(("sort", "order"), order, strict=True))
         return {"page": next_page_token, "per_page": 100, **named}
 
     def get_child_context(self, record: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        """Which detail belongs to an item."""
+        """Return the id of the list item, which the path of the child stream contains."""
         return {"id": record["id"]}
 
 
-class _Details(_Authorised):
-    """The details of candidates."""
+class _CandidateDetails(_AuthorisedStream):
+    """Base class for streams of complete candidates."""
 
     name = "candidates"
     path = "/candidates/{id}"
@@ -87,34 +87,34 @@ class _Details(_Authorised):
 
     @property
     def schema_filepath(self) -> Path:
-        """The fields of a candidate."""
+        """File with the JSON Schema of a candidate."""
         return Path(self.config["schema"])
 
     def validate_response(self, response: requests.Response) -> None:
-        """A record that has gone since it was listed is no failure."""
+        """Accept 404, because a record can be deleted after it was listed."""
         if response.status_code != 404:
             super().validate_response(response)
 
     def parse_response(self, response: requests.Response) -> Iterable[dict[str, Any]]:
-        """The record, where there is one."""
+        """Return the record, or nothing for a 404."""
         return [] if response.status_code == 404 else super().parse_response(response)
 
 
-class AllCandidates(_Details):
-    """Every record, each read for its item of the list."""
+class AllCandidates(_CandidateDetails):
+    """Stream of all candidates: one detail request for each list item."""
 
     parent_stream_type = CandidateList
     state_partitioning_keys: ClassVar[list[str]] = []
 
 
-class ChangedCandidates(_Details):
-    """The records that changed since the bookmark."""
+class ChangedCandidates(_CandidateDetails):
+    """Stream of the candidates that changed since the bookmark."""
 
     replication_key = "updated_at"
     is_sorted = False
 
     def get_records(self, context: Any) -> Iterable[dict[str, Any]]:
-        """Details until one is older than the bookmark."""
+        """Yield candidates, the latest change first, until one is older than the bookmark."""
         since = self.get_starting_replication_key_value(context)
         for item in CandidateList(self._tap).request_records(None):
             for record in self.request_records({"id": item["id"]}):
@@ -124,7 +124,7 @@ class ChangedCandidates(_Details):
 
 
 class RecruitmentTap(Tap):
-    """The tap of one form."""
+    """Singer tap for candidates, in the form that its configuration names."""
 
     name = "tap-recruitment"
     config_jsonschema: ClassVar = th.PropertiesList(
@@ -135,7 +135,7 @@ class RecruitmentTap(Tap):
     ).to_dict()
 
     def discover_streams(self) -> list[Stream]:
-        """The streams of the form."""
+        """Return the streams of the configured form."""
         if self.config["form"] == "exact":
             return [CandidateList(self), AllCandidates(self)]
         return [ChangedCandidates(self)]

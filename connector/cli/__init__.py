@@ -62,7 +62,7 @@ COMMANDS: Mapping[str, str] = {
     name: about for group in GROUPS.values() for name, about in group.items()
 }
 
-_HOMES: Mapping[str, str] = {
+_MODULES: Mapping[str, str] = {
     "plan": "pull",
     "sweep": "pull",
     "verify": "pull",
@@ -84,7 +84,7 @@ _HOMES: Mapping[str, str] = {
 _EXTRAS: Mapping[str, str] = {"page": "page"}
 """Commands that need an extra, with the name of the extra."""
 
-_UNUSED = ("numpy", "pandas", "pyarrow.dataset", "httpx._main")
+_HIDDEN = ("numpy", "pandas", "pyarrow.dataset", "httpx._main")
 """Modules that libraries import, that no command uses, and that are slow to import.
 
 DuckDB checks if the first parameter of a statement is a dataframe, Arrow checks for arrays, and
@@ -92,19 +92,19 @@ httpx loads its command. All of them work without these modules.
 """
 
 
-class WithoutUnused(MetaPathFinder):
-    """Import hook that hides the modules in `_UNUSED`."""
+class HiddenModules(MetaPathFinder):
+    """Import hook that hides slow modules that libraries import and no command needs."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> None:
-        """Raise `ModuleNotFoundError` for an unused module."""
-        if fullname in _UNUSED:
+        """Raise `ModuleNotFoundError` for a hidden module; return None for other modules."""
+        if fullname in _HIDDEN:
             raise ModuleNotFoundError(f"no command uses {fullname}", name=fullname)
 
 
-class _Commands(click.Group):
-    """Group that imports a command when it is called."""
+class _LazyGroup(click.Group):
+    """Click group that imports a command's module when the command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
@@ -115,7 +115,7 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         try:
-            module = import_module(f"{__name__}.{_HOMES.get(cmd_name, cmd_name)}")
+            module = import_module(f"{__name__}.{_MODULES.get(cmd_name, cmd_name)}")
         except ModuleNotFoundError as error:
             if cmd_name not in _EXTRAS:
                 raise
@@ -126,8 +126,8 @@ class _Commands(click.Group):
         return found
 
     def invoke(self, ctx: click.Context) -> object:
-        """Call the command, and handle Ctrl-C during its import."""
-        without = WithoutUnused()
+        """Call the command. After Ctrl-C, print one line and raise `SystemExit`."""
+        without = HiddenModules()
         sys.meta_path.insert(0, without)
         try:
             with interrupt_on_signals():
@@ -160,7 +160,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 
 
 @click.group(
-    cls=_Commands,
+    cls=_LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Run 'connector COMMAND --help' for the options and examples of a command."
     " Exit status: 0"

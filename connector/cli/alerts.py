@@ -13,9 +13,14 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, NotDelivered, SettingsError, count_noun
 from connector.ledger.quota import format_moment
-from connector.operations.alert_check import AlertCheck, check_alerts, current_alerts, trial_message
-from connector.operations.alerts import messages_of
-from connector.operations.delivery import sinks_of
+from connector.operations.alert_check import (
+    AlertCheck,
+    check_alerts,
+    current_alerts,
+    make_test_message,
+)
+from connector.operations.alerts import due_messages
+from connector.operations.delivery import configured_sinks
 from connector.operations.findings import ALERTS, Proof
 from connector.operations.metrics import Point, prometheus_text, read_metrics, unreadable_metric
 from connector.pulls.outcome import explain
@@ -23,7 +28,7 @@ from connector.settings.model import UNNAMED, Settings
 
 COLUMNS = ("account", "kind", "alert", "resource", "state", "since")
 
-Trial = dict[str, str | None]
+SinkTest = dict[str, str | None]
 """Test of one sink: `account`, `to`, and `failure` (None if the message arrived)."""
 
 
@@ -50,51 +55,57 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
     send their alerts when they end.
     """
     terminal, status = session.terminal, 0
-    do: Callable[[Settings], AlertCheck | list[Trial]] = (
-        _test_sinks if tests else _check_and_send if sends else _read_without_sending
+    do: Callable[[Settings], AlertCheck | list[SinkTest]] = (
+        _test_sinks
+        if tests
+        else _check_and_send
+        if sends
+        else lambda settings: current_alerts(settings, datetime.now(UTC))
     )
-    checks, trials = list[AlertCheck](), list[Trial]()
+    checks, trials = list[AlertCheck](), list[SinkTest]()
     for account, done in session.for_each(do, is_for_all=is_for_all):
         if isinstance(done, ConnectorError):
             terminal.warn(f"{account.title}: {explain(done)}")
             status = max(status, done.exit_status)
-            if sends and account.for_alerts is not None:
-                checks.append(check_alerts(account.for_alerts, command_error=account.error))
+            if sends and account.settings_for_alerts is not None:
+                checks.append(
+                    check_alerts(account.settings_for_alerts, command_error=account.error)
+                )
         elif isinstance(done, list):
             trials += done
         elif isinstance(done, AlertCheck):
             checks.append(done)
     if tests:
-        return max(status, _print_trials(terminal, trials))
-    _print(terminal, checks, sends=sends)
+        return max(status, _print_test_results(terminal, trials))
+    _print_alerts(terminal, checks, sends=sends)
     return max(status, 1 if any(each.failures for each in checks) else 0)
 
 
-def _read_without_sending(settings: Settings) -> AlertCheck:
-    return current_alerts(settings, datetime.now(UTC))
-
-
 def _check_and_send(settings: Settings) -> AlertCheck:
-    _refuse_nowhere(settings)
+    """Check and send the account's alerts. Raises `SettingsError` without a webhook or email."""
+    _require_sink(settings)
     return check_alerts(settings)
 
 
-def _test_sinks(settings: Settings) -> list[Trial]:
-    """Send a test message to each sink of the account."""
-    _refuse_nowhere(settings)
-    tried = list[Trial]()
-    for sink in sinks_of(settings):
+def _test_sinks(settings: Settings) -> list[SinkTest]:
+    """Send a test message to the webhook and by email. Raises `SettingsError` if neither is
+    configured.
+    """
+    _require_sink(settings)
+    tried = list[SinkTest]()
+    for sink in configured_sinks(settings):
         failure = None
         try:
-            sink.send(trial_message(datetime.now(UTC)))
+            sink.send(make_test_message(datetime.now(UTC)))
         except NotDelivered as error:
             failure = str(error)
         tried.append({"account": settings.account.value, "to": sink.name, "failure": failure})
     return tried
 
 
-def _refuse_nowhere(settings: Settings) -> None:
-    if not sinks_of(settings):
+def _require_sink(settings: Settings) -> None:
+    """Raise `SettingsError` if no webhook or email is configured."""
+    if not configured_sinks(settings):
         raise SettingsError(
             "no webhook or email is configured",
             action="Set CONNECTOR_ALERT_WEBHOOK_FILE, or all of CONNECTOR_ALERT_EMAIL_TO,"
@@ -102,7 +113,7 @@ def _refuse_nowhere(settings: Settings) -> None:
         )
 
 
-def _print_trials(terminal: Terminal, trials: list[Trial]) -> int:
+def _print_test_results(terminal: Terminal, trials: list[SinkTest]) -> int:
     """Print the tests, and return 1 if a message was not delivered."""
     for each in trials:
         name = each["account"] or UNNAMED
@@ -117,7 +128,11 @@ def _print_trials(terminal: Terminal, trials: list[Trial]) -> int:
     return 1 if any(each["failure"] for each in trials) else 0
 
 
-def _print(terminal: Terminal, checks: list[AlertCheck], *, sends: bool) -> None:
+def _print_alerts(terminal: Terminal, checks: list[AlertCheck], *, sends: bool) -> None:
+    """Print the alerts as a table, the actions, the failures and the number of open alerts.
+
+    With `sends`, the last line also contains the number of sent messages.
+    """
     terminal.print_object({"accounts": [each.as_json() for each in checks]})
     rows = [row for each in checks for row in _alert_rows(each)]
     if rows:
@@ -156,33 +171,33 @@ def _alert_rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
 # -- For other commands ----------------------------------------------------------------------------
 
 
-def alert_lines(what: AlertCheck) -> Iterator[str]:
+def alert_lines(check: AlertCheck) -> Iterator[str]:
     """Yield a line for each open alert; alerts with the same cause share a line."""
-    opened = (replace(each, change="opened", sent_at=None) for each in what.open)
-    for message, _ in messages_of(opened, what.account):
+    opened = (replace(each, change="opened", sent_at=None) for each in check.open)
+    for message, _ in due_messages(opened, check.account):
         about = f"{', '.join(message.about)}: " if message.about else ""
         text = f"{message.title}. {message.happened}".rstrip()
         yield f"Alert since {format_moment(message.since)}: {about}{text} [{message.code}]"
 
 
-def alerts_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:
-    """Return the alerts and the age of the data as JSON values."""
+def alerts_json(proof: Proof | None, check: AlertCheck) -> dict[str, object]:
+    """Return the JSON fields `alerts`, `alerts_waiting` and `silent` of `connector status`."""
     silent = {} if proof is None else {"silent": proof.sentence}
-    return {"alerts": what.open, "alerts_waiting": what.undelivered, **silent}
+    return {"alerts": check.open, "alerts_waiting": check.undelivered, **silent}
 
 
-def warn_and_judge(terminal: Terminal, proof: Proof | None, what: AlertCheck) -> int:
-    """Warn about undelivered alerts and data that is too old, and return the exit status.
+def print_alert_warnings(terminal: Terminal, proof: Proof | None, check: AlertCheck) -> int:
+    """Warn about undelivered alerts and, with a maximum age, about old data. Return exit status.
 
-    With a maximum age, undelivered alerts make it 1 too: their absence would prove nothing.
+    The status is 1 if a maximum age is given, and the data is older or an alert was not delivered.
     """
-    for failure in what.failures:
+    for failure in check.failures:
         terminal.warn(f"{failure}. Run 'connector alerts --test' to see the error.")
     if proof is None:
         return 0
     if proof.sentence is not None:
         terminal.warn(f"{proof.sentence} Check that the schedule runs; then run 'connector pull'.")
-    return 1 if proof.sentence is not None or what.failures else 0
+    return 1 if proof.sentence is not None or check.failures else 0
 
 
 # -- Metrics ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from connector.errors import ConnectorError, Misused, count_noun
 from connector.ledger.quota import format_moment
 from connector.publishing.lakehouse_connection import LakehouseAccount
 from connector.publishing.lakehouse_erasure import remove_account as run_remove
-from connector.publishing.lakehouse_publication import LakePublication, publish_and_record
+from connector.publishing.lakehouse_publication import LakehouseResult, publish_and_record
 from connector.publishing.lakehouse_status import read_status
 from connector.pulls.outcome import explain
 from connector.settings.model import Settings
@@ -51,11 +51,11 @@ def publish(session: Session, *, is_for_all: bool, force: bool) -> int:
     not be published; --all publishes the other accounts anyway.
     """
 
-    def send(settings: Settings) -> LakePublication | None:
+    def send(settings: Settings) -> LakehouseResult | None:
         is_meant = not is_for_all or settings.lakehouse.value is not None
         return publish_and_record(settings, force=force) if is_meant else None
 
-    terminal, status, done = session.terminal, 0, list[LakePublication]()
+    terminal, status, done = session.terminal, 0, list[LakehouseResult]()
     for account, sent in session.for_each(send, is_for_all=is_for_all):
         if sent is None:
             continue
@@ -124,7 +124,7 @@ def remove(session: Session, *, applies: bool) -> int:
     lakehouse from its settings.
     """
     settings, terminal = session.load(), session.terminal
-    account = LakehouseAccount.required(settings).account
+    account = LakehouseAccount.require(settings).account
     if not applies:
         held = {each.account: each.rows for each in read_status(settings).entries}
         rows = held.get(account, 0)

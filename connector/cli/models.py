@@ -18,13 +18,13 @@ from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, NothingPublished, count_noun
 from connector.ledger.quota import format_moment
 from connector.publishing.build import check
-from connector.publishing.dictionary import ModelDescription, inventory_of
+from connector.publishing.dictionary import ModelDescription, describe_models
 from connector.publishing.exports import ExportResult, export
-from connector.publishing.project import CheckResult, ModelBuilt
+from connector.publishing.project import BuiltModel, CheckResult
 from connector.publishing.pseudonymize import UndeclaredColumn, find_undeclared
-from connector.publishing.publication import PublishResult, project_of
+from connector.publishing.publication import PublishResult, load_account_project
 from connector.publishing.publication import publish as run_publish
-from connector.publishing.seeds import SeedCopy, UnmappedValues, find_unmapped, write_copies
+from connector.publishing.seeds import SeedCopy, find_unmapped, write_seed_copies
 from connector.publishing.starter import WrittenFiles, write_dbt_project, write_own_models
 from connector.report.page import REPORT_FILE, as_json, write_report
 from connector.report.period import PERIOD_DEFAULT
@@ -75,7 +75,7 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     """
     settings, terminal = session.load(), session.terminal
     # Raises for an unknown name before anything is copied.
-    project = project_of(settings)
+    project = load_account_project(settings)
     project.selected(select)
     if settings.models.value == "off":
         terminal.warn(
@@ -88,9 +88,9 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
             done = run_publish(settings, select=select, watch=progress)
         except ConnectorError as error:
             # A refused build has results too.
-            _print_built(terminal, progress)
-            return terminal.fail(error)
-    built = [dict(zip(BUILT, _built_row(each), strict=True)) for each in progress.models]
+            _print_build_results(terminal, progress)
+            return terminal.print_failure(error)
+    built = [dict(zip(BUILT, _model_row(each), strict=True)) for each in progress.models]
     missing = find_undeclared(project)
     terminal.print_object(
         {
@@ -99,17 +99,17 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
             "undeclared": _undeclared_json(missing),
         }
     )
-    _print_built(terminal, progress)
+    _print_build_results(terminal, progress)
     _warn_undeclared(terminal, missing)
-    terminal.end(None, unshared=done.unshared)
+    terminal.print_errors(None, unshared=done.lakehouse_error)
     made = f"{count_noun(len(built), 'model')}, {count_noun(len(progress.checks), 'check')}"
     terminal.say(f"Published {done.file} ({made}).")
-    return 0 if done.unshared is None else 3
+    return 0 if done.lakehouse_error is None else 3
 
 
-def _print_built(terminal: Terminal, progress: RunProgress) -> None:
+def _print_build_results(terminal: Terminal, progress: RunProgress) -> None:
     """Print the table of models, and a line for each failed check."""
-    terminal.print_table(BUILT, [_built_row(each) for each in progress.models])
+    terminal.print_table(BUILT, [_model_row(each) for each in progress.models])
     for each in progress.checks:
         if not each.passed:
             ids = f" ({', '.join(each.examples)})" if each.examples else ""
@@ -118,12 +118,14 @@ def _print_built(terminal: Terminal, progress: RunProgress) -> None:
             terminal.warn(f"{each.name}: {text}. {each.about}")
 
 
-def _built_row(model: ModelBuilt) -> tuple[object, ...]:
+def _model_row(model: BuiltModel) -> tuple[object, ...]:
+    """Return the values of the columns `BUILT`."""
     seconds = f"{model.seconds:.2f}"
     return model.name, model.schema, model.kind, model.rows, seconds, model.is_copied
 
 
 def _warn_undeclared(terminal: Terminal, missing: Sequence[UndeclaredColumn]) -> None:
+    """Warn about each column of your own models that no schema.yml declares."""
     for each in missing:
         terminal.warn(each.sentence)
 
@@ -158,9 +160,9 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
     Runs every model on empty tables, so that wrong SQL is found without data. With --json, it
     includes the columns of each model with types, descriptions and lineage.
     """
-    project, terminal = project_of(session.load()), session.terminal
+    project, terminal = load_account_project(session.load()), session.terminal
     names = project.selected(select)
-    found = [each for each in inventory_of(project) if each.name in names]
+    found = [each for each in describe_models(project) if each.name in names]
     missing = find_undeclared(project)
     terminal.print_object(
         {"models": [_model_json(each) for each in found], "undeclared": _undeclared_json(missing)}
@@ -211,8 +213,8 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
     """
     settings, terminal = session.load(), session.terminal
     with terminal.progress("test") as meter:
-        file = _published(settings)
-        project = project_of(settings)
+        file = _require_published_file(settings)
+        project = load_account_project(settings)
         done = check(file, project, select=select, watch=RunProgress(meter))
     missing = find_undeclared(project)
     terminal.print_object({"checks": _checks_json(done), "undeclared": _undeclared_json(missing)})
@@ -226,7 +228,7 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
     return 1 if any(each.severity == "error" for each in failed) else 0
 
 
-def _published(settings: Settings) -> Path:
+def _require_published_file(settings: Settings) -> Path:
     """Return the path of the published file. Raises `NothingPublished`."""
     path = Warehouse(settings.folder).published
     if not path.exists():
@@ -262,11 +264,11 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
     in. With --write but without SEED, it writes the seeds that miss values.
     """
     settings, terminal = session.load(), session.terminal
-    project = project_of(settings)
-    found = find_unmapped(_published(settings), project)
+    project = load_account_project(settings)
+    found = find_unmapped(_require_published_file(settings), project)
     written: tuple[SeedCopy, ...] = ()
     if writes:
-        written = write_copies(settings.folder / SEEDS_FOLDER, found, project, seeds)
+        written = write_seed_copies(settings.folder / SEEDS_FOLDER, found, project, seeds)
     terminal.print_object(
         {
             "unmapped": {each.seed.name: each.values for each in found},
@@ -284,13 +286,16 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
     rows = [(each.seed.name, value) for each in found for value in each.values]
     terminal.print_table(("seed", "missing value"), rows)
     for each in written:
-        _print_written(terminal, each)
-    if not writes:
-        _print_unwritten(terminal, found)
+        _print_seed_file(terminal, each)
+    if not writes and rows:
+        terminal.say("Run the command with --write to add a row for each value to the seed files.")
+    elif not writes:
+        terminal.say("No value is missing in the seed files.")
     return 0
 
 
-def _print_written(terminal: Terminal, written: SeedCopy) -> None:
+def _print_seed_file(terminal: Terminal, written: SeedCopy) -> None:
+    """Print the number of rows added to the file, and warn about values that were left out."""
     rows = count_noun(len(written.appended), "row")
     verb = f"has {rows} more for you to fill in"
     if written.is_new:
@@ -306,13 +311,6 @@ def _print_written(terminal: Terminal, written: SeedCopy) -> None:
         )
 
 
-def _print_unwritten(terminal: Terminal, found: Sequence[UnmappedValues]) -> None:
-    if any(each.values for each in found):
-        terminal.say("Run the command with --write to add a row for each value to the seed files.")
-    else:
-        terminal.say("No value is missing in the seed files.")
-
-
 # -- Own models ------------------------------------------------------------------------------------
 
 
@@ -325,7 +323,7 @@ def init_models(session: Session, *, folder: Path) -> int:
     """
     settings, terminal = session.load(), session.terminal
     written = write_own_models(folder.absolute())
-    _print_started(terminal, written)
+    _print_written_files(terminal, written)
     if settings.models_folder.value != written.folder:
         terminal.say(f"Add these two lines to {CONFIG_NAME}:")
         terminal.say("  [models]")
@@ -344,14 +342,15 @@ def write_dbt(session: Session, *, folder: Path) -> int:
     """
     settings, terminal = session.load(), session.terminal
     written = write_dbt_project(
-        folder.absolute(), _published(settings), settings.models_schema.value
+        folder.absolute(), _require_published_file(settings), settings.models_schema.value
     )
-    _print_started(terminal, written)
+    _print_written_files(terminal, written)
     terminal.say(f"Install dbt-duckdb, then run 'dbt build' in {folder}.")
     return 0
 
 
-def _print_started(terminal: Terminal, written: WrittenFiles) -> None:
+def _print_written_files(terminal: Terminal, written: WrittenFiles) -> None:
+    """Print the files that were written, and existing files that were kept."""
     terminal.print_object(
         {"folder": written.folder, "written": written.written, "kept": written.kept}
     )
@@ -428,13 +427,13 @@ def publish(
     status is 3 if the file was published but the lakehouse could not be updated. A pull and a push
     also publish, depending on the settings.
     """
-    _check_workbook(xlsx, tables)
+    _check_workbook_options(xlsx, tables)
     settings, terminal = session.load(), session.terminal
     if personal is not None:
         settings = replace(settings, publish_personal=Setting(personal, "--personal"))
     if without:
         rule = RULES["publish_without"]
-        names = RawValue("publish_without", ",".join(without), "--without", rule).read()
+        names = RawValue("publish_without", ",".join(without), "--without", rule).parse()
         settings = replace(settings, publish_without=Setting(names, "--without"))
     # Raises before anything is built if values are to be hashed and no key is set.
     settings.hash_key()
@@ -442,27 +441,27 @@ def publish(
         done = run_publish(settings, watch=RunProgress(meter))
     exported = None if parquet is None else export(done.file, parquet, schemas)
     sheets = () if xlsx is None else _write_workbook(done.file, xlsx, tables, terminal)
-    terminal.end(None, unshared=done.unshared)
+    terminal.print_errors(None, unshared=done.lakehouse_error)
     for each in () if done.built is None else done.built.warnings:
         rows = count_noun(each.failing, "row")
         terminal.warn(f"{each.name} found {rows} in {each.model}. {each.about}".rstrip())
     if settings.models.value == "on":
-        _warn_undeclared(terminal, find_undeclared(project_of(settings)))
+        _warn_undeclared(terminal, find_undeclared(load_account_project(settings)))
     values = done.as_json()
     if exported is not None:
         values["parquet"] = {"folder": exported.folder, "tables": exported.tables}
     if xlsx is not None:
         values["xlsx"] = {"file": xlsx, "sheets": sheets}
     terminal.print_object(values)
-    terminal.say(_closing_sentence(done, exported))
+    terminal.say(_publication_sentence(done, exported))
     if xlsx is not None:
         rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
         terminal.say(f"Wrote {xlsx}: {rows}.")
-    return 0 if done.unshared is None else 3
+    return 0 if done.lakehouse_error is None else 3
 
 
-def _check_workbook(path: Path | None, tables: tuple[str, ...]) -> None:
-    """Raise `Misused` before anything is published for options that do not fit."""
+def _check_workbook_options(path: Path | None, tables: tuple[str, ...]) -> None:
+    """Raise `Misused` if --xlsx and --table do not belong together or the path is not usable."""
     if (path is None) != (not tables):
         raise Misused(
             "--xlsx and --table must be given together",
@@ -478,11 +477,12 @@ def _check_workbook(path: Path | None, tables: tuple[str, ...]) -> None:
 def _write_workbook(
     file: Path, path: Path, tables: tuple[str, ...], terminal: Terminal
 ) -> tuple[Sheet, ...]:
+    """Export the tables to an .xlsx file, and warn about texts that were shortened."""
     from connector.publishing.excel import write_workbook  # noqa: PLC0415 # its import is slow
 
     sheets = write_workbook(file, path, tables)
     for each in sheets:
-        for column, number in each.cut.items():
+        for column, number in each.shortened.items():
             terminal.warn(
                 f"{count_noun(number, 'text')} of {each.table}.{column} had too many characters for"
                 " a cell. They are shortened, and end with their full length."
@@ -490,7 +490,8 @@ def _write_workbook(
     return sheets
 
 
-def _closing_sentence(done: PublishResult, exported: ExportResult | None) -> str:
+def _publication_sentence(done: PublishResult, exported: ExportResult | None) -> str:
+    """Return a sentence with the published file, its size and age, and exported tables."""
     row = done.publication
     moment = "" if row.true_of is None else f", data as of {format_moment(row.true_of)}"
     size = f"{(row.bytes or 0) / _MEGABYTE:,.1f} MB in {row.seconds or 0:,.1f} s"

@@ -88,7 +88,7 @@ def doctor(
 
     if is_for_all:
         every = list(session.for_each(examined, is_for_all=True))
-        status = _print_all(session.terminal, every)
+        status = _print_examinations(session.terminal, every)
         warns = any(isinstance(each, Examination) and each.has_warnings for _, each in every)
         return 3 if not status and is_strict and warns else status
     found = examined(session.load())
@@ -113,7 +113,7 @@ def _print_examination(terminal: Terminal, found: Examination) -> None:
         terminal.say(f"OK: 'connector pull' can run ({found.requests} requests used).")
 
 
-def _print_all(
+def _print_examinations(
     terminal: Terminal, examined: Iterable[tuple[ConfiguredAccount, Examination | ConnectorError]]
 ) -> int:
     """Print a line for each problem, and return the highest exit status."""
@@ -269,6 +269,7 @@ def restore(
 
 
 def _print_restored(terminal: Terminal, done: RestoreResult) -> None:
+    """Print the number of restored files, lost data and the next steps."""
     ledger = "the existing ledger was kept" if done.keeps_ledger else "the ledger was restored"
     made_at = format_moment(done.manifest.made_at)
     terminal.print_line(

@@ -37,11 +37,11 @@ def whereis(session: Session, *, person: str) -> int:
     """
     found = run_whereis(session.load(), person)
     session.terminal.print_object(found.as_json())
-    _print_found(session.terminal, found)
+    _print_locations(session.terminal, found)
     return 0
 
 
-def _print_found(terminal: Terminal, found: PersonLocations) -> None:
+def _print_locations(terminal: Terminal, found: PersonLocations) -> None:
     """Print the places of a person, and notes on them."""
     if found.is_empty:
         terminal.say("The account's folder contains no data of this person.")
@@ -129,10 +129,10 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
     done = run_erase(session.load(), person, applies=applies)
     terminal.print_object(done.as_json())
     if not applies and done.found is not None:
-        _print_found(terminal, done.found)
+        _print_locations(terminal, done.found)
         if done.found.is_erasable:
             terminal.say("Nothing was changed. Run the command with --apply to erase the person.")
-    if done.unended:
+    if done.interrupted:
         terminal.warn("an erasure was interrupted. Run 'connector erase --apply' to complete it")
     if applies:
         _print_erased(terminal, done)
@@ -143,7 +143,7 @@ def _print_erased(terminal: Terminal, done: ErasureResult) -> None:
     """Print the receipts and their folder."""
     if not done.receipts:
         terminal.say("The account's folder contains no data of this person: nothing was erased.")
-    for receipt, path in zip(done.receipts, done.kept, strict=True):
+    for receipt, path in zip(done.receipts, done.receipt_files, strict=True):
         for line in receipt.as_text().splitlines():
             terminal.print_line(line)
         if not receipt.is_clean:
@@ -184,12 +184,12 @@ def retention(session: Session, *, applies: bool, limit: int | None) -> int:
     terminal = session.terminal
     terminal.print_object(done.as_json())
     rows = [
-        (each.rule.resource, str(each.rule), len(each.ids), each.excepted, each.undated)
-        for each in done.dues
+        (each.rule.resource, str(each.rule), len(each.ids), each.placed, each.undated)
+        for each in done.due
     ]
     terminal.print_table(("resource", "rule", "due", "placed", "undated"), rows)
     if done.erased is not None:
         _print_erased(terminal, done.erased)
-    elif any(each.ids for each in done.dues):
+    elif any(each.ids for each in done.due):
         terminal.say("Nothing was changed. Run the command with --apply to erase these people.")
     return done.exit_status

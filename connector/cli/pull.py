@@ -20,16 +20,16 @@ import click
 
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
-from connector.cli.terminal import Backlog, Terminal, Unread, describe_cost
-from connector.errors import ConnectorError, Misused, closed, count_noun
+from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_cost
+from connector.errors import ConnectorError, Misused, count_noun, end_sentence
 from connector.errors_api import Stopped
-from connector.ledger.journal import has_open_rows
+from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.quota import MonthUse
-from connector.log import shortened
+from connector.log import shorten_name
 from connector.operations.findings import ALERTS
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
-from connector.publishing.publication import project_of
+from connector.publishing.publication import load_account_project
 from connector.pulls.comparison import StreamComparison
 from connector.pulls.cost_estimate import CostEstimate
 from connector.pulls.cost_estimate import estimate_cost as run_plan
@@ -44,7 +44,12 @@ from connector.pulls.outcome import (
 )
 from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull as run_pull
-from connector.settings.model import ENVIRONMENT, ConfiguredAccount, Settings, refuse_one_for_all
+from connector.settings.model import (
+    ENVIRONMENT,
+    ConfiguredAccount,
+    Settings,
+    refuse_shared_credentials,
+)
 from connector.warehouse.landing import SUPPRESSED
 from connector.warehouse.warehouse import Warehouse
 
@@ -94,7 +99,7 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
     help="Read only these records of one RESOURCE.",
 )
 @options.accept_deletes
-@options.ask_anyway
+@options.ignore_quota
 @click.option(
     "--all",
     "is_for_all",
@@ -134,11 +139,11 @@ def pull(
                 action="Choose one account with --account.",
             )
         given = {"--max-requests": budget, "--reverify": pull_options["verification_requests"]}
-        words = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
-        words += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * asks_anyway
-        words += ["--quiet"] * session.terminal.is_quiet
-        return _pull_all(session, words, parallel)
-    return _pull(
+        arguments = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
+        arguments += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * asks_anyway
+        arguments += ["--quiet"] * session.terminal.is_quiet
+        return _pull_all(session, arguments, parallel)
+    return _pull_and_print(
         session,
         resources,
         options=PullOptions(**pull_options),
@@ -168,13 +173,13 @@ def sweep(
     marked as deleted.
     """
     pull_options = PullOptions(sweeps=True, accepts_deletes=accepts_deletes)
-    return _pull(session, resources, command="sweep", options=pull_options, budget=budget)
+    return _pull_and_print(session, resources, command="sweep", options=pull_options, budget=budget)
 
 
-def _pull(
+def _pull_and_print(
     session: Session, resources: tuple[str, ...], *, command: str = "pull", **run_options: Any
 ) -> int:
-    """Pull with these options, print the result, and return the exit status."""
+    """Pull, print the result, resolve unconfirmed rows of pushes, and return the exit status."""
     settings = session.load()
     with session.terminal.progress(command) as meter:
         watch = RunProgress(meter)
@@ -182,21 +187,21 @@ def _pull(
             settings, resources, command=command, watch=watch, building=watch, **run_options
         )
         report = asyncio.run(pulling)
-    _print(session.terminal, report)
+    _print_report(session.terminal, report)
     if report.published is not None and not report.published.is_unchanged:
         _warn_undeclared(session.terminal, settings)
     if report.outcome in ("done", "partial"):
         budget = run_options.get("budget")
         left = None if budget is None else budget - report.requests
-        if left != 0 and has_open_rows(settings.folder):
+        if left != 0 and has_rows_to_look_up(settings.folder):
             from connector.pushes.batch import settle  # noqa: PLC0415 # only after a push
 
             if settled := asyncio.run(settle(settings, budget=left)):
-                session.terminal.say(closed(settled))
+                session.terminal.say(end_sentence(settled))
     return report.exit_status
 
 
-def _print(terminal: Terminal, report: PullReport) -> None:
+def _print_report(terminal: Terminal, report: PullReport) -> None:
     """Print the table, a line for each resource with a problem, and a closing sentence."""
     terminal.print_object(report.as_json())
     terminal.fields["run_id"] = report.run_id
@@ -209,10 +214,10 @@ def _print(terminal: Terminal, report: PullReport) -> None:
             text = f"{done.resource} {done.outcome}"
             terminal.say(text, resource=done.resource, requests=done.requests)
     # The closing sentence contains the reason of a stopped pull.
-    terminal.end(
+    terminal.print_errors(
         None if isinstance(report.error, Stopped) else report.error,
         unpublished=report.unpublished,
-        unshared=None if report.published is None else report.published.unshared,
+        unshared=None if report.published is None else report.published.lakehouse_error,
     )
     terminal.say(_closing_sentence(report), requests=report.requests)
     if report.published is not None and report.published.is_unchanged:
@@ -225,7 +230,7 @@ def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
         return
     from connector.publishing.pseudonymize import find_undeclared  # noqa: PLC0415 # only for own models
 
-    if missing := find_undeclared(project_of(settings)):
+    if missing := find_undeclared(load_account_project(settings)):
         what = count_noun(len(missing), "model or column", "models or columns")
         verb = "is" if len(missing) == 1 else "are"
         terminal.warn(
@@ -295,17 +300,18 @@ def _closing_sentence(report: PullReport) -> str:
 
 
 def _backlog(report: PullReport) -> Backlog | None:
-    """Return the backlog of a stopped pull; None if all records are read."""
+    """Return the records that a stopped pull has not read yet; None if all are read."""
     begun = [each for each in report.resources.values() if each.outcome != "not_started"]
-    return Backlog.of(
-        [Unread(e.pending, e.live, e.bookmark_after is not None) for e in begun if e.pending],
+    return Backlog.of_resources(
+        [UnreadCounts(e.pending, e.live, e.bookmark_after is not None) for e in begun if e.pending],
         month_limit=None if report.month is None else report.month.limit,
         # Lists that were not read to their end may contain more records.
         is_known=len(begun) == len(report.resources) and all(e.bookmark_after for e in begun),
     )
 
 
-def _describe_share(requests: int, month: MonthUse | None) -> str:
+def _describe_quota_share(requests: int, month: MonthUse | None) -> str:
+    """Return for example "1.5% of the month's quota"; empty if the quota is unknown."""
     limit = month.limit if month is not None else None
     return f"{requests / limit:.1%} of the month's quota" if limit else ""
 
@@ -317,20 +323,23 @@ ACCOUNT_COLUMNS = (
 )
 
 
-def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
+def _pull_all(session: Session, arguments: Sequence[str], parallel: int) -> int:
     """Pull every account in a separate process, and return the highest exit status.
 
-    A crash or an endless wait of one account does not affect the others.
+    A crash or an endless wait of one account does not affect the others. `arguments` are options of
+    `connector pull`.
     """
-    accounts = sorted(session.accounts(is_for_all=True), key=_proven_at)
+    accounts = sorted(session.accounts(is_for_all=True), key=_least_recent_verification)
     for each in accounts:
         if each.settings is not None:
-            refuse_one_for_all(each.settings)
+            refuse_shared_credentials(each.settings)
     running: set[subprocess.Popen[str]] = set()
     pulls: dict[str, dict[str, Any]] = {}
     progress = session.terminal.progress("pull", len(accounts))
     with progress as meter, ThreadPoolExecutor(parallel) as pool:
-        waiting = {pool.submit(_pull_in_process, each, words, running): each for each in accounts}
+        waiting = {
+            pool.submit(_pull_in_process, each, arguments, running): each for each in accounts
+        }
         try:
             for done in as_completed(waiting):
                 title = waiting[done].title
@@ -340,8 +349,8 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
                 if "outcome" in pulls[title] and "message" in error:
                     lines.insert(0, f"Error: {error['message']} [{error['code']}]")
                 for line in lines:
-                    session.terminal.relay(title, line)
-                meter.show(title, steps=1)
+                    session.terminal.print_child_line(title, line)
+                meter.update(title, steps=1)
         except KeyboardInterrupt:
             # Started pulls keep their loaded records, and stop by themselves.
             pool.shutdown(wait=False, cancel_futures=True)
@@ -356,25 +365,29 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
     return worst
 
 
-def _proven_at(account: ConfiguredAccount) -> datetime:
-    """Return the time of the last verification; the earliest time if there was no pull."""
+def _least_recent_verification(account: ConfiguredAccount) -> datetime:
+    """Return the time up to which all resources are verified; the earliest time if unknown."""
     moments: list[datetime] = []
     # The account's own pull reports the error.
     with suppress(ConnectorError):
-        warehouse = Warehouse(account.required().folder)
+        warehouse = Warehouse(account.require_settings().folder)
         states = warehouse.status() if warehouse.exists else ()
         moments = [each.proven_at for each in states if each.proven_at is not None]
     return min(moments, default=datetime.min.replace(tzinfo=UTC))
 
 
 def _pull_in_process(
-    account: ConfiguredAccount, words: Sequence[str], running: set[subprocess.Popen[str]]
+    account: ConfiguredAccount, arguments: Sequence[str], running: set[subprocess.Popen[str]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Pull one account in a process; return its report, exit status and messages."""
+    """Run `connector pull --json` for one account.
+
+    Returns its JSON object with `exit_status`, and its lines on standard error. `running` contains
+    the process until it ends.
+    """
     chosen = [] if account.name is None else ["--account", account.name]
     environ = {n: value for n, value in os.environ.items() if n != ENVIRONMENT["account"]}
     program = (sys.executable, "-c", "from connector.cli import main; main()")
-    command = (*program, "pull", "--json", *chosen, *words)
+    command = (*program, "pull", "--json", *chosen, *arguments)
     with subprocess.Popen(  # noqa: S603 # our own program, with options that were parsed
         command, stdout=PIPE, stderr=PIPE, text=True, env=environ
     ) as process:
@@ -388,7 +401,7 @@ def _pull_in_process(
 
 
 def _account_row(title: str, pull: Mapping[str, Any]) -> list[Any]:
-    """Return the row of an account."""
+    """Return the values of `ACCOUNT_COLUMNS` from the JSON object of a pull."""
     resources = pull.get("resources", {}).values()
     sums = [sum(each[name] for each in resources) for name in ("new", "changed", "deleted")]
     outcome = pull.get("outcome") or pull["error"]["code"]
@@ -406,6 +419,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 def _parse_interval(text: str) -> timedelta:
+    """Parse for example 30m, 1h or 1d. Raises `click.BadParameter`."""
     found = re.fullmatch(r"([1-9][0-9]{0,3})([mhd])", text)
     if found is None:
         raise click.BadParameter(f"{text!r} is not a duration, for example 30m, 1h or 1d.")
@@ -440,15 +454,16 @@ def plan(session: Session, *, resources: tuple[str, ...], every: timedelta | Non
 
 
 def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
+    """Print the estimate by resource, the total cost and the cost of a schedule."""
     terminal.print_object(report.as_json())
     rows = [
         [name, *(getattr(each, column) for column in PLAN_COLUMNS[1:])]
-        for name, each in report.prices.items()
+        for name, each in report.by_resource.items()
     ]
     terminal.print_table(PLAN_HEADINGS, rows)
     for name in report.skipped:
         terminal.warn(f"{name}: skipped, because the API key does not have the scope")
-    first = [name for name, each in report.prices.items() if each.is_first]
+    first = [name for name, each in report.by_resource.items() if each.is_first]
     if first:
         terminal.say(f"Never loaded before: {', '.join(first)}.")
     cost = _describe_requests(report.requests, report.month)
@@ -471,7 +486,8 @@ def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
 
 
 def _describe_requests(requests: int, month: MonthUse | None) -> str:
-    share = _describe_share(requests, month)
+    """Return for example "about 120 requests, 1.5% of the month's quota"."""
+    share = _describe_quota_share(requests, month)
     return f"about {count_noun(requests, 'request')}{f', {share}' if share else ''}"
 
 
@@ -512,6 +528,7 @@ def verify(session: Session, *, resources: tuple[str, ...], budget: int | None) 
 
 
 def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
+    """Print the number of differences by resource, the first of each kind, and the result."""
     terminal.print_object(report.as_json())
     rows = [
         (name, each.is_equal, each.compared, *(len(getattr(each, n)) for n in VERIFY_COLUMNS[3:]))
@@ -519,9 +536,9 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
     ]
     terminal.print_table(VERIFY_HEADINGS, rows)
     for name, each in report.streams.items():
-        for line in _differences(each):
+        for line in _difference_lines(each):
             terminal.warn(f"{name}: {line}")
-    terminal.end(report.error)
+    terminal.print_errors(report.error)
     cost = describe_cost(report.requests, report.seconds)
     if report.is_equal:
         terminal.say(f"The local copy equals the API ({cost}).")
@@ -532,20 +549,19 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
         )
 
 
-def _differences(each: StreamComparison) -> Iterator[str]:
+def _difference_lines(comparison: StreamComparison) -> Iterator[str]:
     """Yield sentences on the first differing records of each kind."""
-    for kind, ids in (("missing", each.missing), ("extra", each.extra)):
+    for kind, ids in (("missing", comparison.missing), ("extra", comparison.extra)):
         if ids:
             more = len(ids) - DIFFERENCES_SHOWN_MAX
             shown = ", ".join(ids[:DIFFERENCES_SHOWN_MAX])
             yield f"{kind} in the local copy: {shown}{f' and {more:,} more' if more > 0 else ''}"
-    for id, names in list(each.stale.items())[:DIFFERENCES_SHOWN_MAX]:
+    for id, names in list(comparison.stale.items())[:DIFFERENCES_SHOWN_MAX]:
         yield f"{id} differs in {', '.join(names)}"
-    if len(each.stale) > DIFFERENCES_SHOWN_MAX:
-        yield f"and {len(each.stale) - DIFFERENCES_SHOWN_MAX:,} more records that differ"
-    for id, reason in list(each.unread.items())[:DIFFERENCES_SHOWN_MAX]:
-        yield f"{shortened(id)} could not be read: {reason}"
-    if len(each.unread) > DIFFERENCES_SHOWN_MAX:
-        yield (
-            f"and {len(each.unread) - DIFFERENCES_SHOWN_MAX:,} more records that could not be read"
-        )
+    if len(comparison.stale) > DIFFERENCES_SHOWN_MAX:
+        yield f"and {len(comparison.stale) - DIFFERENCES_SHOWN_MAX:,} more records that differ"
+    for id, reason in list(comparison.unread.items())[:DIFFERENCES_SHOWN_MAX]:
+        yield f"{shorten_name(id)} could not be read: {reason}"
+    if len(comparison.unread) > DIFFERENCES_SHOWN_MAX:
+        more = len(comparison.unread) - DIFFERENCES_SHOWN_MAX
+        yield f"and {more:,} more records that could not be read"

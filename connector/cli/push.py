@@ -14,7 +14,7 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
-from connector.errors import EncodingUnknown, Misused, closed, count_noun
+from connector.errors import EncodingUnknown, Misused, count_noun, end_sentence
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import ADD_COLUMNS, Preview, PushFile
 from connector.pushes.dry_run import template as write_template
@@ -61,7 +61,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
-    """Return options of a push as `OPTIONS` declares them; `more` replaces settings of click."""
+    """Return a decorator that adds options of `OPTIONS`; `more` overrides arguments of click."""
     defaults = {each.name: each.default for each in fields(PushOptions)}
 
     def decorate(command: F) -> F:
@@ -138,7 +138,7 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
 )
 @options.file_option("--output", about="Path of the report. [default: next to the file]")
 @options.budget
-@options.ask_anyway
+@options.ignore_quota
 def push(
     session: Session,
     *,
@@ -162,7 +162,7 @@ def push(
     settings, terminal = session.load(), session.terminal
     push_options = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
     if query is None:
-        push_files = _files(files, push_options, clears_nulls=clears_nulls)
+        push_files = _parse_file_arguments(files, push_options, clears_nulls=clears_nulls)
     else:
         if len(files) > 1:
             raise Misused(
@@ -201,12 +201,12 @@ def push(
                 terminal.warn(f'read as {error.offered}: "{sample}"')
             raise
     has_map = query is not None or push_options.mapping_file is not None
-    maps = _write_maps(save_mapping, reports, has_map=has_map)
+    maps = _save_mappings(save_mapping, reports, has_map=has_map)
     for each in reports:
         for notice in each.pulled.notices if each.pulled is not None else ():
             terminal.warn(f"{notice}. Run 'connector doctor' to find the cause")
-        _print_reading(terminal, each)
-        _print(terminal, each)
+        _print_column_notes(terminal, each)
+        _print_report(terminal, each)
         if (written := maps.get(each.preview.asked.path)) is not None:
             terminal.say(f"Column mapping (edit it and give it with --mapping): {written}")
     objects = [each.as_json() for each in reports]
@@ -214,10 +214,10 @@ def push(
     return max(each.exit_status for each in reports)
 
 
-def _files(
+def _parse_file_arguments(
     files: tuple[str, ...], push_options: PushOptions, *, clears_nulls: bool
 ) -> list[PushFile]:
-    """Return the files of RESOURCE FILE pairs."""
+    """Parse RESOURCE FILE pairs. Raises `Misused` for an odd number of arguments."""
     if clears_nulls:
         raise Misused(
             "--clear-nulls needs --query",
@@ -232,12 +232,12 @@ def _files(
     return [push_options.push_file(resource, Path(name)) for resource, name in pairs]
 
 
-def _write_maps(
+def _save_mappings(
     wanted: Path | None, reports: Sequence[PushReport], *, has_map: bool
 ) -> dict[Path, Path]:
-    """Write the column mapping of each file, and return the paths by file.
+    """Save the column mapping of each file, and return the path of the mapping by data file.
 
-    Writes next to the file unless a mapping was given. An existing mapping is kept.
+    Saves it next to the file unless the user gave a mapping. An existing mapping is kept.
     """
     if wanted is not None and len(reports) > 1:
         raise Misused(
@@ -254,8 +254,8 @@ def _write_maps(
     return written
 
 
-def _print_reading(terminal: Terminal, report: PushReport) -> None:
-    """Say how the file was read: what was taken for what, and what fills nothing."""
+def _print_column_notes(terminal: Terminal, report: PushReport) -> None:
+    """Print recognised columns, and warn about columns that are missing or not imported."""
     preview, columns = report.preview, report.preview.columns
     for notice in preview.notices:
         terminal.say(notice)
@@ -281,25 +281,29 @@ def _print_reading(terminal: Terminal, report: PushReport) -> None:
         )
 
 
-def _print(terminal: Terminal, report: PushReport) -> None:
-    """The counts as a table, the first changes and problems, and a closing sentence."""
+def _print_report(terminal: Terminal, report: PushReport) -> None:
+    """Print the rows by outcome, the first changes and problems, and closing sentences."""
     print_counts(terminal, report.counts)
     if report.batch is None:
         _print_changes(terminal, report.preview)
     summary = report.summary
     previewed = report.preview.summary
-    if summary.troubled:
-        have = "row has an error and is" if summary.troubled == 1 else "rows have errors and are"
-        refused = f"{summary.troubled:,} {have} not sent:"
+    if summary.rows_with_problems:
+        have = (
+            "row has an error and is"
+            if summary.rows_with_problems == 1
+            else "rows have errors and are"
+        )
+        refused = f"{summary.rows_with_problems:,} {have} not sent:"
         _print_groups(terminal, summary.problems, refused)
-    if previewed.warned:
-        have = "row has a warning" if previewed.warned == 1 else "rows have warnings"
-        _print_groups(terminal, previewed.warnings, f"{previewed.warned:,} {have}:")
+    if previewed.rows_with_warnings:
+        have = "row has a warning" if previewed.rows_with_warnings == 1 else "rows have warnings"
+        _print_groups(terminal, previewed.warnings, f"{previewed.rows_with_warnings:,} {have}:")
     for question in report.preview.questions:
         terminal.warn(f"{question.message}. {question.repair}")
     error = report.error or (report.batch.error if report.batch is not None else None)
-    terminal.end(error, unpublished=report.unpublished)
-    for line in _closing_sentence(report):
+    terminal.print_errors(error, unpublished=report.unpublished)
+    for line in _closing_lines(report):
         terminal.say(line)
 
 
@@ -340,11 +344,11 @@ def _print_groups(
         problem = group.problem
         where = f"{problem.column}, " if problem.column else ""
         for line in group.lines:
-            terminal.say(f"  {where}{closed(line)}")
+            terminal.say(f"  {where}{end_sentence(line)}")
         if problem.allowed:
             terminal.say(f"    Allowed: {problem.allowed}.")
         hints = (group.fix, _HINTS.get(problem.code))
-        if advice := " ".join(closed(each) for each in hints if each):
+        if advice := " ".join(end_sentence(each) for each in hints if each):
             terminal.say(f"    {advice}")
     if len(shown) > SHOWN_MAX:
         more = count_noun(len(shown) - SHOWN_MAX, "more kind")
@@ -370,7 +374,8 @@ _HINTS: Mapping[str, str] = {
 """Options that help with a problem, by its code."""
 
 
-def _closing_sentence(report: PushReport) -> Iterator[str]:
+def _closing_lines(report: PushReport) -> Iterator[str]:
+    """Yield the report's path, the outcome of the push and the next step."""
     batch = report.batch
     if report.file is not None:
         yield f"Report: {report.file}"
@@ -381,7 +386,7 @@ def _closing_sentence(report: PushReport) -> Iterator[str]:
         yield f"Nothing was sent. Answer the {questions} above first."
         return
     if batch is None and report.error is None:
-        yield _preview_text(report.preview)
+        yield _preview_sentence(report.preview)
         return
     sent = describe_cost(report.requests, report.seconds)
     if batch is None:
@@ -398,7 +403,8 @@ def _closing_sentence(report: PushReport) -> Iterator[str]:
     yield f"Batch {batch.batch} is {report.outcome} ({sent})."
 
 
-def _preview_text(preview: Preview) -> str:
+def _preview_sentence(preview: Preview) -> str:
+    """Return the number of rows that are ready, their cost and the next step."""
     if not preview.sent:
         return "No row is ready to be sent."
     cost = f"about {count_noun(preview.requests, 'request')}"

@@ -1,7 +1,7 @@
 """`connector sandbox`: serve a local copy of the API until it is stopped.
 
-Parses, starts, prints the one line that says it listens, and waits. What is served is the
-sandbox's own affair (`connector.sandbox`).
+Parses the options, starts the server, prints its address and waits. The package `connector.sandbox`
+answers the requests.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
-from typing import NoReturn
 
 import click
 
@@ -29,7 +28,7 @@ _SCOPES = (
 )
 
 
-def read_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+def parse_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Parse keys and their scopes from `TOKEN`, `TOKEN=` or `TOKEN=scope,scope`.
 
     Raises `SettingsError` without a token, and `UnknownName` for a scope that does not exist.
@@ -50,8 +49,8 @@ def read_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return keys
 
 
-def _count_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add an option with the number of records for each resource."""
+def _add_count_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option `--RESOURCE N` for each resource: the number of its sample records."""
     for name in reversed(tuple(CATALOG)):
         option = click.option(
             f"--{name.replace('_', '-')}",
@@ -64,14 +63,15 @@ def _count_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _behaviour_help() -> str:
+    """Return the help text that lists each behaviour with its values."""
     listed = "\n\n".join(
         f"  {each.name} = {' | '.join(each.values)}\n  {each.about}" for each in BEHAVIOURS.values()
     )
     return f"\b\n{listed}".replace("\n\n", "\n\n\b\n")
 
 
-def _serve(sandbox: Sandbox) -> None:
-    """Serve until SIGINT or SIGTERM; SIGUSR1 applies the delayed writes."""
+def _serve_until_signal(sandbox: Sandbox) -> None:
+    """Serve until SIGINT or SIGTERM. SIGUSR1 makes writes visible that a behaviour delays."""
     stop = Event()
 
     def release(*_: object) -> None:
@@ -87,11 +87,6 @@ def _serve(sandbox: Sandbox) -> None:
         stop.wait()
 
 
-def _report_failure(error: ConnectorError) -> NoReturn:
-    click.echo(f"Error: {error}\n{error.action}", err=True)
-    raise SystemExit(error.exit_status)
-
-
 @click.command(
     short_help="Serve a local copy of the API with sample data.",
     epilog=f"Behaviours (NAME = VALUES, the default first):\n\n{_behaviour_help()}",
@@ -105,7 +100,7 @@ def _report_failure(error: ConnectorError) -> NoReturn:
     help="Port to listen on; 0 picks a free one.",
 )
 @click.option("--seed", default=7, show_default=True, help="Random seed of the sample records.")
-@_count_options
+@_add_count_options
 @click.option(
     "--rate-limit",
     type=click.IntRange(1),
@@ -170,7 +165,7 @@ def sandbox(
       connector sandbox --port 0 --candidates 5000 --rate-limit 60 --behaviour delete=message
     """  # noqa: D301  # click wants the character itself, not its name
     try:
-        keys = read_keys(api_keys)
+        keys = parse_keys(api_keys)
         served = Sandbox(
             counts=_record_counts(counts),
             seed=seed,
@@ -188,9 +183,10 @@ def sandbox(
             click.echo(f"The API key is {KEY_DEFAULT} (set another one with --api-key)", err=True)
         if data is not None and not served.store.is_new:
             click.echo(f"{data} already has records and is used as it is", err=True)
-        _serve(served)
+        _serve_until_signal(served)
     except ConnectorError as error:
-        _report_failure(error)
+        click.echo(f"Error: {error}\n{error.action}", err=True)
+        raise SystemExit(error.exit_status) from None
 
 
 def _record_counts(given: Mapping[str, int | None]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from connector.atomic_files import replacing
+from connector.atomic_files import write_atomically
 from connector.cli.session import Command, Session
 from connector.errors import ConnectorError
 from connector.operations.service_files import FILE_MODE, InstallPlaces
@@ -67,12 +67,12 @@ def service_files(
     The services run the programs of the virtual environment that this command is called from.
     Existing files are replaced. Nothing is installed or started: see docs/INSTALL.md.
     """
-    files = filled_in(InstallPlaces(_programs(), user, state, config, backups))
+    files = filled_in(InstallPlaces(_program_folder(), user, state, config, backups))
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            with replacing(folder / name, FILE_MODE) as file:
+            with write_atomically(folder / name, FILE_MODE) as file:
                 file.write(text.encode())
             written.append(folder / name)
     except OSError as error:
@@ -85,7 +85,7 @@ def service_files(
     return 0
 
 
-def _programs() -> Path:
-    """Folder of the programs as the caller named it, so that a symbolic link to it is kept."""
+def _program_folder() -> Path:
+    """Return the folder of `connector` as the user called it, which may be a symbolic link."""
     called = Path(sys.argv[0]).absolute()
     return called.parent if called.name == "connector" else Path(sys.prefix) / "bin"

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from connector.atomic_files import wide
+from connector.atomic_files import find_wide_permissions
 from connector.cli.stopping import describe_interrupt
 from connector.cli.terminal import ProgressMeter, Terminal
 from connector.errors import ConnectorError, Misused, count_noun
-from connector.log import Masked
+from connector.log import MaskingFormatter
 from connector.settings.model import (
     ConfiguredAccount,
     Settings,
@@ -33,7 +33,7 @@ from connector.settings.model import (
 )
 
 if TYPE_CHECKING:
-    from connector.publishing.project import CheckResult, ModelBuilt
+    from connector.publishing.project import BuiltModel, CheckResult
     from connector.pulls.outcome import Progress
     from connector.warehouse.runs import ResourceRun
 
@@ -60,13 +60,13 @@ class Session:
     def for_each(
         self, do: Callable[[Settings], T], *, is_for_all: bool
     ) -> Iterator[tuple[ConfiguredAccount, T | ConnectorError]]:
-        """Call `do` for the chosen account or for all, and yield each result.
+        """Call `do` for the chosen account or for all accounts, and yield account and result.
 
-        With `is_for_all` the error of an account is yielded instead of raised.
+        With `is_for_all` the error of an account is its result, instead of being raised.
         """
         for each in self.accounts(is_for_all=is_for_all):
             try:
-                yield each, do(each.required())
+                yield each, do(each.require_settings())
             except ConnectorError as error:
                 if not is_for_all:
                     raise
@@ -131,17 +131,17 @@ class Command(click.Command):
         terminal = Terminal(sys.stdout, sys.stderr, os.environ, is_json=is_json, is_quiet=is_quiet)
         if account is not None and ctx.params.get("is_for_all"):
             error = Misused("--account and --all are both given", action="Give one of them.")
-            raise SystemExit(terminal.fail(error))
+            raise SystemExit(terminal.print_failure(error))
         loaded: list[Settings] = []
 
         def load() -> Settings:
-            loaded.append(_load(terminal, account, is_debug, creates=creates))
+            loaded.append(_load_settings(terminal, account, is_debug, creates=creates))
             return loaded[-1]
 
         session = Session(terminal, is_debug, load)
         assert self.callback is not None
         call = partial(self.callback, session, **ctx.params)
-        status, is_interrupted = _perform(terminal, call, self.if_interrupted)
+        status, is_interrupted = _run_and_report(terminal, call, self.if_interrupted)
         if self.checks_alerts and not is_interrupted:
             flags = {"account": account}
             settings = loaded[-1] if loaded else load_for_alerts(flags, os.environ, Path.cwd())
@@ -150,13 +150,15 @@ class Command(click.Command):
         raise SystemExit(status)
 
 
-def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -> tuple[int, bool]:
-    """Return the exit status of the call, and whether it was interrupted."""
+def _run_and_report(
+    terminal: Terminal, call: Callable[[], int], if_interrupted: str
+) -> tuple[int, bool]:
+    """Call the command and print its error. Return the exit status, and True after Ctrl-C."""
     try:
         return call(), False
     except ConnectorError as error:
         _LOGGER.debug("the command failed", exc_info=True, extra={"event": "command_failed"})
-        return terminal.fail(error), False
+        return terminal.print_failure(error), False
     except KeyboardInterrupt:
         reason, status = describe_interrupt()
         message = f"{reason} {if_interrupted}".rstrip()
@@ -170,21 +172,28 @@ def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -
         return 1, False
     except Exception as error:
         _LOGGER.debug("the command failed", exc_info=True, extra={"event": "command_failed"})
-        return terminal.fail(ConnectorError(f"an unexpected error: {error_place(error)}")), False
+        return terminal.print_failure(
+            ConnectorError(f"an unexpected error: {error_location(error)}")
+        ), False
 
 
-def _load(terminal: Terminal, account: str | None, is_debug: bool, *, creates: bool) -> Settings:
-    """Read the settings, print their warnings, and show the log if requested."""
+def _load_settings(
+    terminal: Terminal, account: str | None, is_debug: bool, *, creates: bool
+) -> Settings:
+    """Load the settings and print their warnings. With `is_debug`, print the log from now on.
+
+    With `creates`, the folder of an account that is not configured may be new.
+    """
     settings = require_account(load_settings({"account": account}), creates=creates)
-    terminal.form, terminal.name_places = settings.log.value, settings.name_places
+    terminal.form, terminal.name_places = settings.log.value, settings.replace_variables_by_origins
     terminal.fields["account"] = settings.account.value
     for warning in settings.warnings:
         terminal.warn(warning)
-    for open_to_others in islice(wide(settings.folder), 1):
+    for open_to_others in islice(find_wide_permissions(settings.folder), 1):
         terminal.warn(f"{open_to_others}. {open_to_others.action} 'connector doctor' shows all.")
     if is_debug:
         show_log(terminal, *settings.secrets())
-        for name, value, origin in settings.rows():
+        for name, value, origin in settings.display_rows():
             _LOGGER.debug(
                 f"setting {name} is {value!r}, from {origin}", extra={"event": "setting_read"}
             )
@@ -211,11 +220,11 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
         _LOGGER.debug(
             "the check of alerts failed", exc_info=True, extra={"event": "alert_check_failed"}
         )
-        terminal.warn(f"alerts could not be checked: an unexpected error: {error_place(error)}")
+        terminal.warn(f"alerts could not be checked: an unexpected error: {error_location(error)}")
 
 
-def error_place(error: Exception) -> str:
-    """Return the class, file and line of an error, but not its text, which may hold secrets."""
+def error_location(error: Exception) -> str:
+    """Return the class, file and line of an error, but not its text, which may contain secrets."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -226,7 +235,7 @@ def error_place(error: Exception) -> str:
 
 
 class _TerminalHandler(logging.Handler):
-    """Log handler that prints on the terminal, which removes control characters."""
+    """Log handler that prints each record on the terminal."""
 
     def __init__(self, terminal: Terminal) -> None:
         super().__init__()
@@ -234,7 +243,7 @@ class _TerminalHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the record."""
-        self._terminal.log(self.format(record))
+        self._terminal.print_log_record(self.format(record))
 
 
 def show_log(terminal: Terminal, *secrets: str) -> None:
@@ -243,7 +252,7 @@ def show_log(terminal: Terminal, *secrets: str) -> None:
     Logs of libraries are not shown: they contain URLs with search terms.
     """
     handler = _TerminalHandler(terminal)
-    handler.setFormatter(Masked(secrets, terminal.form))
+    handler.setFormatter(MaskingFormatter(secrets, terminal.form))
     logger = logging.getLogger("connector")
     logger.handlers = [handler]
     logger.setLevel(logging.DEBUG)
@@ -254,23 +263,25 @@ def show_log(terminal: Terminal, *secrets: str) -> None:
 
 
 class RunProgress:
-    """Shows the progress of a run, and keeps its finished resources, models and checks."""
+    """Progress bar of a run. It also collects the completed resources, models and checks."""
 
     def __init__(self, meter: ProgressMeter) -> None:
         self._meter = meter
         self._resource, self._read = "", 0
         self.resources: list[ResourceRun] = []
-        self.models: list[ModelBuilt] = []
+        self.models: list[BuiltModel] = []
         self.checks: list[CheckResult] = []
 
     def __call__(self, progress: Progress) -> None:
         """Show the number of records read, or of rows finished."""
         name, read, pending = progress.batch or progress.resource, progress.read, progress.pending
         if progress.waits_until is not None:
-            self._meter.show(f"{self._resource}, waiting until {progress.waits_until:%H:%M:%S} UTC")
+            self._meter.update(
+                f"{self._resource}, waiting until {progress.waits_until:%H:%M:%S} UTC"
+            )
         elif progress.until is not None:
             in_doubt = count_noun(pending, "row")
-            self._meter.show(
+            self._meter.update(
                 f"{in_doubt} unconfirmed, searching again at {progress.until:%H:%M:%S} UTC"
             )
         elif progress.ended is not None:
@@ -288,7 +299,7 @@ class RunProgress:
                 extra={"event": "resource_progress"},
             )
             total, steps = read + pending, read - self._read
-            self._meter.show(f"{name}, {progress.requests} requests", total=total, steps=steps)
+            self._meter.update(f"{name}, {progress.requests} requests", total=total, steps=steps)
             self._read = read
 
     def on_plan(self, models: int, checks: int) -> None:
@@ -297,14 +308,14 @@ class RunProgress:
 
     def on_model_start(self, name: str) -> None:
         """Show the model's name."""
-        self._meter.show(f"build {name}")
+        self._meter.update(f"build {name}")
 
-    def on_model_end(self, model: ModelBuilt) -> None:
-        """Count the model."""
-        self._meter.show(steps=1)
+    def on_model_end(self, model: BuiltModel) -> None:
+        """Advance the bar, and add the model to `models`."""
+        self._meter.update(steps=1)
         self.models.append(model)
 
     def on_check_end(self, check: CheckResult) -> None:
-        """Count the check."""
-        self._meter.show(f"check {check.name}", steps=1)
+        """Advance the bar, and add the check to `checks`."""
+        self._meter.update(f"check {check.name}", steps=1)
         self.checks.append(check)

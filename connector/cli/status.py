@@ -13,7 +13,7 @@ import click
 from connector.cli import alerts as alerting
 from connector.cli import options
 from connector.cli.session import Command, Session
-from connector.cli.terminal import Backlog, Terminal, Unread, describe_age
+from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_age
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Lease, Ledger, LedgerStatus, allowance_of
@@ -25,16 +25,16 @@ from connector.pulls.outcome import explain, explain_together
 from connector.pulls.workspace import check_files
 from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import ConfiguredAccount, Settings
-from connector.settings.values import Age, read_age
+from connector.settings.values import Age, parse_age
 from connector.warehouse.runs import (
+    LakehouseAttempt,
     Publication,
     Run,
-    SharedPublication,
+    last_lakehouse_attempt,
     last_publications,
     last_runs,
-    last_sharing_attempt,
-    not_started,
     read_own_publication,
+    resources_not_started,
 )
 from connector.warehouse.state import ResourceState
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
@@ -64,10 +64,9 @@ class AccountStatus:
     Args:
         published_at: Time of the published file; None if nothing is published.
         published: Description in the published file; None if it has none.
-        publications: Latest attempts to publish.
-        shared: Latest attempt to publish to the lakehouse.
-        standing: Requests and leases; None if no request was ever counted.
-        watched: Alerts.
+        publications: Latest attempts to publish, newest first.
+        lakehouse_publication: Latest attempt to publish to the lakehouse.
+        ledger_status: Requests and leases; None if no request was ever counted.
         not_started: Resources that the last run did not reach.
     """
 
@@ -77,15 +76,15 @@ class AccountStatus:
     published_at: datetime | None
     published: Publication | None
     publications: tuple[Publication, ...]
-    shared: SharedPublication | None
-    standing: LedgerStatus | None
-    watched: AlertCheck
+    lakehouse_publication: LakehouseAttempt | None
+    ledger_status: LedgerStatus | None
+    alerts: AlertCheck
     now: datetime
     not_started: frozenset[str]
 
     @classmethod
     def read(cls, settings: Settings, warehouse: Warehouse, now: datetime) -> AccountStatus:
-        """Read the status from the account's files. Raises `WarehouseError`."""
+        """Read the account's files. Raises `WarehouseError`."""
         # Raises if another program made the file, and changes nothing if it is up to date.
         with warehouse.keep_open():
             warehouse.prepare()
@@ -93,13 +92,13 @@ class AccountStatus:
             runs = warehouse.read(last_runs, RUNS_SHOWN)
             publications = warehouse.read(last_publications, PUBLICATIONS_SHOWN)
             has_lakehouse = settings.lakehouse.value is not None
-            shared = warehouse.read(last_sharing_attempt) if has_lakehouse else None
-            unreached = warehouse.read(not_started)
+            shared = warehouse.read(last_lakehouse_attempt) if has_lakehouse else None
+            unreached = warehouse.read(resources_not_started)
         return cls(
             warehouse,
             resources,
             runs,
-            _changed_at(warehouse),
+            _published_at(warehouse),
             read_own_publication(warehouse.published),
             publications,
             shared,
@@ -110,7 +109,7 @@ class AccountStatus:
         )
 
     @property
-    def unpublished(self) -> Publication | None:
+    def failed_publication(self) -> Publication | None:
         """The latest attempt to publish if it failed; else None."""
         for each in self.publications:
             if each.outcome in ("published", "refused", "failed"):
@@ -126,11 +125,13 @@ class AccountStatus:
     @property
     def running_leases(self) -> tuple[Lease, ...]:
         """The leases of running runs."""
-        leases = self.standing.leases if self.standing is not None else ()
-        return tuple(each for each in leases if not each.is_over(self.now))
+        leases = self.ledger_status.leases if self.ledger_status is not None else ()
+        return tuple(each for each in leases if not each.can_be_taken(self.now))
 
     def outcome_of(self, run: Run) -> str:
-        """Return the run's outcome; a run without a process was interrupted."""
+        """Return the run's outcome, "running", or "interrupted" if it has no outcome and no
+        process.
+        """
         is_under_way = run.run_id in {each.owner.run_id for each in self.running_leases}
         return run.outcome or ("running" if is_under_way else "interrupted")
 
@@ -138,16 +139,18 @@ class AccountStatus:
     def unread(self) -> Backlog | None:
         """The records still to be read; None if all are read."""
         waiting = [each for each in self.resources if each.pending or each.is_listing]
-        return Backlog.of(
-            [Unread(each.pending, each.live, each.proven_at is not None) for each in waiting],
-            month_limit=self.standing.month.limit if self.standing is not None else None,
+        return Backlog.of_resources(
+            [UnreadCounts(each.pending, each.live, each.proven_at is not None) for each in waiting],
+            month_limit=self.ledger_status.month.limit if self.ledger_status is not None else None,
             is_known=not any(each.is_listing for each in waiting),
-            per_minute=self._per_minute,
+            per_minute=self._requests_per_minute,
         )
 
     @property
-    def _per_minute(self) -> float | None:
-        """Requests a minute: of the current run, the last run, or the API's limit."""
+    def _requests_per_minute(self) -> float | None:
+        """Measured rate of the current or the latest long run, else the API's limit; None if
+        unknown.
+        """
         rates = [
             (each.requests, (self.now - each.since).total_seconds()) for each in self.running_leases
         ]
@@ -155,12 +158,13 @@ class AccountStatus:
         for requests, seconds in rates:
             if requests >= RATE_REQUESTS_MIN and seconds > 0:
                 return requests / seconds * 60
-        return self.standing.limit_per_minute if self.standing is not None else None
+        return self.ledger_status.limit_per_minute if self.ledger_status is not None else None
 
 
 def _parse_age(text: str) -> Age:
+    """Parse for example 26h, 90min or 2d. Raises `click.BadParameter`."""
     try:
-        return read_age(text)
+        return parse_age(text)
     except ValueError as error:
         raise click.BadParameter(f"{text!r} is not {error}") from None
 
@@ -199,13 +203,13 @@ def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bo
     passes it.
     """
     if check:
-        return _check(session, max_age, is_for_all=is_for_all)
+        return _print_health(session, max_age, is_for_all=is_for_all)
     if is_for_all:
-        return _print_accounts(session, max_age)
+        return _print_summaries(session, max_age)
     settings, terminal, now = session.load(), session.terminal, datetime.now(UTC)
     warehouse = Warehouse(settings.folder)
     found = AccountStatus.read(settings, warehouse, now) if warehouse.exists else None
-    watched = open_alerts(settings) if found is None else found.watched
+    watched = open_alerts(settings) if found is None else found.alerts
     proven_at = {} if found is None else {e.resource: e.proven_at for e in found.resources}
     proof = proof_of(proven_at, now, max_age) if max_age is not None else None
     nothing = {"folder": settings.folder, "resources": {}, "runs": [], "is_lost": warehouse.is_lost}
@@ -216,17 +220,18 @@ def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bo
     elif found is None:
         terminal.say(f"{settings.folder} contains no records yet. {_first_step(settings)}")
     elif not terminal.is_json:
-        _print(terminal, found)
-    return alerting.warn_and_judge(terminal, proof, watched)
+        _print_status(terminal, found)
+    return alerting.print_alert_warnings(terminal, proof, watched)
 
 
 def _ledger_status(settings: Settings, now: datetime) -> LedgerStatus | None:
+    """Return the requests of the month and the leases; None without a ledger."""
     with Ledger(settings.folder) as ledger:
         return ledger.status(allowance_of(settings), now) if ledger.exists else None
 
 
 def _first_step(settings: Settings) -> str:
-    """Return the first step if nothing was loaded yet."""
+    """Return a sentence with the command that loads the first records."""
     name = settings.account.value
     command = "connector pull" if name is None else f"connector pull --account {name}"
     try:
@@ -239,8 +244,8 @@ def _first_step(settings: Settings) -> str:
     return f"Run '{command}'."
 
 
-def _changed_at(warehouse: Warehouse) -> datetime | None:
-    """Return the time of the published file; None if nothing is published."""
+def _published_at(warehouse: Warehouse) -> datetime | None:
+    """Return the modification time of the published file; None if there is none."""
     try:
         return datetime.fromtimestamp(warehouse.published.stat().st_mtime, UTC)
     except FileNotFoundError:
@@ -250,7 +255,8 @@ def _changed_at(warehouse: Warehouse) -> datetime | None:
 # -- One account -----------------------------------------------------------------------------------
 
 
-def _print(terminal: Terminal, found: AccountStatus) -> None:
+def _print_status(terminal: Terminal, found: AccountStatus) -> None:
+    """Print the resources, the last runs, the publications, the quota, alerts and next steps."""
     rows = [_resource_row(each, found) for each in found.resources]
     terminal.print_table(RESOURCE_COLUMNS, rows)
     troubled = [
@@ -264,16 +270,17 @@ def _print(terminal: Terminal, found: AccountStatus) -> None:
     terminal.print_table(RUN_COLUMNS, runs)
     terminal.print_line()
     _print_publications(terminal, found)
-    for line in (*_month_lines(found), *alerting.alert_lines(found.watched)):
+    for line in (*_quota_lines(found), *alerting.alert_lines(found.alerts)):
         terminal.print_line(line)
     for line in (*_first_load_lines(found.resources), *_next_steps(found)):
         terminal.say(line)
-    for action in dict.fromkeys(each.action for each in found.watched.open):
+    for action in dict.fromkeys(each.action for each in found.alerts.open):
         if not any(action in line for line in warnings):
             terminal.say(f"What to do: {action}")
 
 
 def _resource_row(each: ResourceState, found: AccountStatus) -> Sequence[object]:
+    """Return the values of `RESOURCE_COLUMNS`."""
     proven_at, oldest, last, now = each.proven_at, each.oldest_read_at, each.last, found.now
     outcome = None if last is None else last.outcome
     return (
@@ -287,6 +294,7 @@ def _resource_row(each: ResourceState, found: AccountStatus) -> Sequence[object]
 
 
 def _run_row(run: Run, outcome: str) -> Sequence[object]:
+    """Return the values of `RUN_COLUMNS`."""
     seconds = None if run.seconds is None else f"{run.seconds:.1f}"
     started = format_moment(run.started_at)
     return (run.run_id, run.command, started, outcome, seconds, run.requests, run.rate_limited)
@@ -306,7 +314,7 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
         terminal.print_line(f"Published {since} ago: {found.warehouse.published}{text}")
         if found.published is not None and found.published.unfilled_seeds:
             terminal.print_line(_describe_seeds(found.published, found.warehouse.folder))
-    row = found.unpublished
+    row = found.failed_publication
     if row is not None:
         terminal.warn(
             "the latest records are not published. The last attempt "
@@ -314,7 +322,7 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
             f"{row.outcome}: {row.message or ''}. Correct the cause, then run 'connector "
             "publish'."
         )
-    shared = found.shared
+    shared = found.lakehouse_publication
     if shared is None:
         return
     since = describe_age(found.now - shared.ended_at)
@@ -330,7 +338,7 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
 
 
 def _describe_published(row: Publication | None) -> str:
-    """Return sentences on the published file."""
+    """Return the end of a sentence on the published file: age of its data, models and checks."""
     if row is None or row.true_of is None:
         return ""
     text = f", data as of {format_moment(row.true_of)}"
@@ -352,9 +360,9 @@ def _describe_seeds(row: Publication, folder: Path) -> str:
     )
 
 
-def _month_lines(found: AccountStatus) -> Iterator[str]:
-    """Yield lines on running processes and on the month's requests."""
-    standing = found.standing
+def _quota_lines(found: AccountStatus) -> Iterator[str]:
+    """Yield sentences on running processes and on the month's requests."""
+    standing = found.ledger_status
     if standing is None:
         return
     for each in found.running_leases:
@@ -384,7 +392,7 @@ def _month_lines(found: AccountStatus) -> Iterator[str]:
 
 
 def _first_load_lines(resources: Sequence[ResourceState]) -> Iterator[str]:
-    """Yield a line on the progress of each first load."""
+    """Yield a sentence on the progress of each resource that is loaded for the first time."""
     for each in resources:
         if each.proven_at is not None or not (each.live or each.is_listing):
             continue
@@ -412,7 +420,7 @@ def _next_steps(found: AccountStatus) -> Iterator[str]:
     proven = [each.proven_at for each in pulled if each.proven_at is not None]
     # Content items without a content type have no list, so they are verified without a time.
     unproven = [e for e in pulled if e.proven_at is None and e.last and not e.last.proven]
-    if proven and not unproven and not found.watched.open:
+    if proven and not unproven and not found.alerts.open:
         since = describe_age(found.now - min(proven))
         yield f"Up to date: all records are loaded and were verified {since} ago."
     never = [each.resource for each in found.resources if each.last is None]
@@ -431,16 +439,20 @@ def _as_json(found: AccountStatus) -> dict[str, object]:
             "unchanged_at": found.unchanged_at,
             **({} if found.published is None else asdict(found.published)),
         },
-        "unpublished": found.unpublished,
-        "lakehouse": found.shared,
+        "unpublished": found.failed_publication,
+        "lakehouse": found.lakehouse_publication,
         "resources": {each.resource: each for each in found.resources},
         "runs": [{**asdict(run), "outcome": found.outcome_of(run)} for run in found.runs],
         "left": None if unread is None else {**asdict(unread), "minutes": unread.minutes},
     }
-    return values if found.standing is None else values | _month_as_json(found.standing, found.now)
+    return (
+        values
+        if found.ledger_status is None
+        else values | _ledger_json(found.ledger_status, found.now)
+    )
 
 
-def _month_as_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
+def _ledger_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
     month = standing.month
     return {
         "month": {
@@ -449,7 +461,7 @@ def _month_as_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
             "used": month.used,
             "limit": month.limit,
             "reserve": month.reserve,
-            "left_for_pulls": month.room(keeps_reserve=True),
+            "left_for_pulls": month.requests_left(keeps_reserve=True),
             "usual_day": standing.usual_day,
             "forecast": standing.forecast,
             "spent_until": None if standing.exhaustion is None else standing.exhaustion.until,
@@ -462,7 +474,7 @@ def _month_as_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
                 "since": each.since,
                 "expires_at": each.expires_at,
                 "requests": each.requests,
-                "is_under_way": not each.is_over(now),
+                "is_under_way": not each.can_be_taken(now),
             }
             for each in standing.leases
         ],
@@ -474,17 +486,17 @@ def _month_as_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class AccountLine:
-    """Verification, last run, requests and alerts of one account."""
+class AccountSummary:
+    """Last verification, last run, requests and alerts of one account."""
 
     proof: Proof
     last: Run | None
-    standing: LedgerStatus | None
-    watched: AlertCheck
+    ledger_status: LedgerStatus | None
+    alerts: AlertCheck
 
     @classmethod
-    def of(cls, settings: Settings, now: datetime, max_age: Age | None) -> AccountLine:
-        """Read the line of an account. Raises `ConnectorError` if a file cannot be read."""
+    def read(cls, settings: Settings, now: datetime, max_age: Age | None) -> AccountSummary:
+        """Read the account's files. Raises `ConnectorError`."""
         warehouse = Warehouse(settings.folder)
         health = warehouse.health() if warehouse.exists else None
         proven_at = {} if health is None else health.proven_at
@@ -496,23 +508,25 @@ class AccountLine:
         )
 
     def values(self) -> dict[str, Any]:
-        """Return the values by the names of `--json`; unknown values are None."""
-        last, month = self.last, None if self.standing is None else self.standing.month
+        """Return the values by the names in `ACCOUNT_VALUES`; unknown values are None."""
+        last, month = self.last, None if self.ledger_status is None else self.ledger_status.month
         values = (
             self.proof.oldest,
             None if last is None else last.started_at,
             None if last is None else last.outcome,
             None if month is None else month.used,
             None if month is None else month.limit,
-            None if self.standing is None else self.standing.forecast,
+            None if self.ledger_status is None else self.ledger_status.forecast,
         )
         return dict(zip(ACCOUNT_VALUES, values, strict=True))
 
 
-def _print_accounts(session: Session, max_age: Age | None) -> int:
-    """Print all lines and their problems, and return the highest exit status."""
+def _print_summaries(session: Session, max_age: Age | None) -> int:
+    """Print one line per account and its problems, and return the highest exit status."""
     terminal, now, exit_status = session.terminal, datetime.now(UTC), 0
-    found = list(session.for_each(lambda each: AccountLine.of(each, now, max_age), is_for_all=True))
+    found = list(
+        session.for_each(lambda each: AccountSummary.read(each, now, max_age), is_for_all=True)
+    )
     rows = [(account.title, *_account_cells(line)) for account, line in found]
     terminal.print_table(ACCOUNT_COLUMNS, rows)
     for account, line in found:
@@ -520,7 +534,7 @@ def _print_accounts(session: Session, max_age: Age | None) -> int:
             terminal.warn(f"{account.title}: {explain(line)}")
             exit_status = max(exit_status, line.exit_status)
             continue
-        failures = [f"{failure}." for failure in line.watched.failures]
+        failures = [f"{failure}." for failure in line.alerts.failures]
         if max_age is not None and line.proof.sentence is not None:
             failures.append(line.proof.sentence)
         for failure in failures:
@@ -532,27 +546,28 @@ def _print_accounts(session: Session, max_age: Age | None) -> int:
     return exit_status
 
 
-def _account_cells(line: AccountLine | ConnectorError) -> Sequence[object]:
+def _account_cells(line: AccountSummary | ConnectorError) -> Sequence[object]:
+    """Return the values of `ACCOUNT_COLUMNS` after the account's name."""
     if isinstance(line, ConnectorError):
         return (None, None, f"error: {line.code}", None, None, None, None)
     values = line.values()
     moments = [at and format_moment(at) for at in (values["proven_at"], values["last_run_at"])]
     outcome = values["last_outcome"] or ("never pulled" if line.last is None else "not finished")
-    alerts = ", ".join(each.code for each in line.watched.open)
+    alerts = ", ".join(each.code for each in line.alerts.open)
     return (*moments, outcome, values["requests"], values["limit"], values["forecast"], alerts)
 
 
-def _account_json(line: AccountLine | ConnectorError) -> dict[str, object]:
+def _account_json(line: AccountSummary | ConnectorError) -> dict[str, object]:
     if isinstance(line, ConnectorError):
         return {**dict.fromkeys(ACCOUNT_VALUES), "error": line.as_json()}
-    return {**line.values(), "error": None, **alerting.alerts_json(line.proof, line.watched)}
+    return {**line.values(), "error": None, **alerting.alerts_json(line.proof, line.alerts)}
 
 
 # -- Check -----------------------------------------------------------------------------------------
 
 
-def _check(session: Session, max_age: Age | None, *, is_for_all: bool) -> int:
-    """Print one line for each account, and return 1 if one has problems."""
+def _print_health(session: Session, max_age: Age | None, *, is_for_all: bool) -> int:
+    """Print "OK" or the problems of each account. Return 1 if an account has problems, else 0."""
     terminal, now = session.terminal, datetime.now(UTC)
     accounts = session.accounts(is_for_all=is_for_all)
     found = [(each, tuple(_problems(each, now, max_age))) for each in accounts]
@@ -565,25 +580,26 @@ def _check(session: Session, max_age: Age | None, *, is_for_all: bool) -> int:
 
 
 def _problems(account: ConfiguredAccount, now: datetime, max_age: Age | None) -> Iterator[str]:
-    """Yield the problems of an account, each as sentences."""
+    """Yield sentences on damaged files, missing receipts, old data and undelivered alerts."""
     try:
-        line = AccountLine.of(account.required(), now, max_age)
-        check_files(account.required())
-        missing = _missing_receipts(account.required())
+        line = AccountSummary.read(account.require_settings(), now, max_age)
+        check_files(account.require_settings())
+        missing = _missing_receipts(account.require_settings())
     except ConnectorError as error:
         yield explain(error)
         return
     yield from (f"{each}. {RECEIPT_MISSING_ACTION}" for each in missing)
     if line.last is not None and line.proof.sentence is not None:
         yield line.proof.sentence
-    yield from (f"{each}." for each in line.watched.failures)
+    yield from (f"{each}." for each in line.alerts.failures)
 
 
 def _missing_receipts(settings: Settings) -> list[MissingReceipt]:
-    """Return the receipts that are missing. Raises `WarehouseError` if the key is lost."""
+    """Return erasures whose receipt is missing. Raises `WarehouseError` if the key is lost."""
     with Ledger(settings.folder) as ledger:
         if not ledger.exists:
             return []
         erasures = Erasures(ledger)
-        erasures.unlisted()  # It raises for a lost key and for a receipt that cannot be read.
+        # Raises for a lost key and for a receipt that cannot be read.
+        erasures.count_missing_hashes()
         return erasures.missing_receipts()

@@ -13,9 +13,9 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from connector.errors import ConnectorError, closed
+from connector.errors import ConnectorError, end_sentence
 from connector.errors_api import Stopped
-from connector.log import UNSAFE, Form, as_line, neutralise
+from connector.log import UNSAFE, Form, escape_control_characters, json_log_line
 
 if TYPE_CHECKING:
     # rich is imported where it is used, because most calls print plain text.
@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from connector.catalog.resource import PER_PAGE_MAX
 from connector.errors import count_noun
-from connector.ledger.quota import requests_left
+from connector.ledger.quota import estimate_remaining_requests
 
 LOG_VARIABLE = "CONNECTOR_LOG"
 """Environment variable of the setting `log`, which is used before the settings are read."""
@@ -38,15 +38,19 @@ _WIDTH = 100
 
 
 def to_json(value: object, *, is_ascii: bool = False) -> str:
-    """Return JSON with control characters escaped and times in ISO 8601.
+    """Return the value as indented JSON.
 
-    With `is_ascii` all characters beyond ASCII are escaped too.
+    Dates become ISO 8601, dataclasses become objects, and other types become text. Control
+    characters are escaped; with `is_ascii` all characters beyond ASCII are escaped too.
     """
-    text = json.dumps(value, ensure_ascii=is_ascii, indent=2, default=_plain)
+    text = json.dumps(value, ensure_ascii=is_ascii, indent=2, default=_json_default)
     return UNSAFE.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
 
 
-def _plain(value: Any) -> object:
+def _json_default(value: Any) -> object:
+    """Convert a value that JSON lacks: a date to ISO 8601, a dataclass to an object, others to
+    text.
+    """
     if isinstance(value, date):
         return value.isoformat()
     if is_dataclass(value):
@@ -55,24 +59,26 @@ def _plain(value: Any) -> object:
 
 
 class ProgressMeter:
-    """Progress bar of one command; without `progress` it shows nothing."""
+    """Progress bar of one command. Shows nothing if `progress` is None."""
 
     def __init__(self, progress: Progress | None, doing: str, total: int | None) -> None:
         self._progress = progress
         if progress is not None:
-            self._task = progress.add_task(neutralise(doing), total=total)
+            self._task = progress.add_task(escape_control_characters(doing), total=total)
 
     def begin(self, doing: str, total: int | None = None) -> None:
-        """Start a phase with the bar at 0."""
+        """Restart the bar at 0 for the next phase, with this description and number of steps."""
         if self._progress is not None:
-            self._progress.reset(self._task, total=total, description=neutralise(doing))
+            self._progress.reset(
+                self._task, total=total, description=escape_control_characters(doing)
+            )
 
-    def show(
+    def update(
         self, doing: str | None = None, *, total: int | None = None, steps: int | None = None
     ) -> None:
-        """Show the current step and the total number of steps, and advance by `steps`."""
+        """Change the description or the total number of steps, and advance by `steps`."""
         if self._progress is not None:
-            description = None if doing is None else neutralise(doing)
+            description = None if doing is None else escape_control_characters(doing)
             self._progress.update(self._task, description=description, total=total, advance=steps)
 
 
@@ -107,17 +113,18 @@ class Terminal:
         self.failure: ConnectorError | None = None
         self._environ = environ
         self._out, self._err = out, err
-        self.has_watcher = _is_watched(err, environ) and not is_quiet
-        self._has_rich_tables = _is_watched(out, environ)
+        self.has_watcher = _is_interactive(err, environ) and not is_quiet
+        self._has_rich_tables = _is_interactive(out, environ)
 
     @property
     def columns(self) -> int:
         """Width of the terminal in characters; 100 in a pipe."""
         if not self._has_rich_tables:
             return _WIDTH
-        return self._console(self._out).width
+        return self._create_console(self._out).width
 
-    def _console(self, stream: TextIO, width: int | None = None) -> Console:
+    def _create_console(self, stream: TextIO, width: int | None = None) -> Console:
+        """Return a rich console; `width` in characters. Default: the terminal's width."""
         from rich.console import Console  # noqa: PLC0415
 
         return Console(
@@ -146,7 +153,7 @@ class Terminal:
         """
         if self.is_json or self.is_quiet:
             return
-        cells = [[neutralise(_cell(value)) for value in row] for row in rows]
+        cells = [[escape_control_characters(_cell_text(value)) for value in row] for row in rows]
         if self._has_rich_tables:
             self._draw_table(columns, cells)
         else:
@@ -163,10 +170,10 @@ class Terminal:
         from rich.table import Table  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
-        console = self._console(self._out)
+        console = self._create_console(self._out)
         # A column is as wide as its widest cell, with a blank on each side.
         widths = [max(map(cell_len, each)) + 2 for each in zip(columns, *cells, strict=True)]
-        for part in _parts(widths, console.width):
+        for part in _split_columns(widths, console.width):
             # Few lines and no frame, which leaves the most room for cells.
             table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
             for number in part:
@@ -180,43 +187,45 @@ class Terminal:
     def print_line(self, text: str = "") -> None:
         """Print one line of data on standard output; with `is_json` print nothing."""
         if not (self.is_json or self.is_quiet):
-            self._write(self._out, f"{neutralise(text)}\n")
+            self._write(self._out, f"{escape_control_characters(text)}\n")
 
     # -- Standard error ----------------------------------------------------------------------------
 
     def say(self, text: str, **more: object) -> None:
-        """Print one line on standard error; `more` are fields of it in the JSON form."""
+        """Print one line on standard error, unless `is_quiet`. `more` are additional fields of a
+        JSON line.
+        """
         text = self.name_places(text)
         if self.is_quiet:
             return
         if self.form == "json":
-            self._log_line("info", text, **more)
+            self._write_json_line("info", text, **more)
         else:
-            self._write(self._err, f"{neutralise(text)}\n")
+            self._write(self._err, f"{escape_control_characters(text)}\n")
 
     def warn(self, text: str, **more: object) -> None:
-        """Print one line of warning on standard error, with a full stop at its end."""
-        text = closed(self.name_places(text))
+        """Print a warning on standard error. `more` are additional fields of a JSON line."""
+        text = end_sentence(self.name_places(text))
         if self.form == "json":
-            self._log_line("warning", text, **more)
+            self._write_json_line("warning", text, **more)
         else:
-            self._style_line("Warning:", "yellow", text)
+            self._write_styled_line("Warning:", "yellow", text)
 
-    def relay(self, account: str, line: str) -> None:
-        """Print a line that the process of an account printed on standard error."""
+    def print_child_line(self, account: str, line: str) -> None:
+        """Print a line from standard error of an account's process, with the account's name."""
         if self.form != "json":
-            self._write(self._err, f"{account}: {neutralise(line)}\n")
+            self._write(self._err, f"{account}: {escape_control_characters(line)}\n")
         elif line.startswith("{"):
-            self._write(self._err, f"{neutralise(line)}\n")
+            self._write(self._err, f"{escape_control_characters(line)}\n")
         else:
-            self._log_line("error", line, account=account)
+            self._write_json_line("error", line, account=account)
 
-    def log(self, text: str) -> None:
-        """Print a formatted log record."""
+    def print_log_record(self, text: str) -> None:
+        """Print a formatted log record on standard error."""
         for line in (text,) if self.form == "json" else text.splitlines():
-            self._write(self._err, f"{neutralise(line)}\n")
+            self._write(self._err, f"{escape_control_characters(line)}\n")
 
-    def fail(self, error: ConnectorError) -> int:
+    def print_failure(self, error: ConnectorError) -> int:
         """Print the error and its action, and return its exit status.
 
         With `is_json` the error is also printed as an object on standard output.
@@ -227,28 +236,28 @@ class Terminal:
         self.print_object({"error": values})
         if self.form == "json":
             del values["message"]
-            self._log_line("error", str(error), **values)
+            self._write_json_line("error", str(error), **values)
         else:
-            self._style_line("Error:", "red", f"{error} [{error.code}]")
-            self._write(self._err, f"  {neutralise(action)}\n")
+            self._write_styled_line("Error:", "red", f"{error} [{error.code}]")
+            self._write(self._err, f"  {escape_control_characters(action)}\n")
         return error.exit_status
 
-    def end(
+    def print_errors(
         self,
         error: ConnectorError | None,
         *,
         unpublished: ConnectorError | None = None,
         unshared: ConnectorError | None = None,
     ) -> None:
-        """Print the error that ended a command, and why its data is not published or shared.
+        """Print the error that ended a command, and errors of publishing.
 
-        With `is_json` the report's object contains the error, so no second object is printed.
+        With `is_json` the report's object contains these errors, so no second object is printed.
         """
         self.failure = error
         if isinstance(error, Stopped):
             self.warn(_explain_error(error))
         elif error is not None and not self.is_json:
-            self.fail(error)
+            self.print_failure(error)
         if unpublished is not None and unpublished is not error:
             self.warn(_explain_error(unpublished))
         if unshared is not None:
@@ -269,25 +278,27 @@ class Terminal:
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
             progress.TimeElapsedColumn(),
-            console=self._console(self._err),
+            console=self._create_console(self._err),
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
         ) as bars:
             yield ProgressMeter(bars, doing, total)
 
-    def _log_line(self, level: str, text: str, **more: object) -> None:
-        line = as_line(level, "connector.cli", text, self.fields | more, datetime.now(UTC))
+    def _write_json_line(self, level: str, text: str, **more: object) -> None:
+        """Write a log line as JSON on standard error, with the account, the run and `more`."""
+        line = json_log_line(level, "connector.cli", text, self.fields | more, datetime.now(UTC))
         self._write(self._err, f"{line}\n")
 
-    def _style_line(self, mark: str, style: str, text: str) -> None:
+    def _write_styled_line(self, prefix: str, style: str, text: str) -> None:
+        """Write "PREFIX TEXT" on standard error, with a coloured prefix on a terminal."""
         if not self.has_watcher:
-            self._write(self._err, f"{mark} {neutralise(text)}\n")
+            self._write(self._err, f"{prefix} {escape_control_characters(text)}\n")
             return
         from rich.text import Text  # noqa: PLC0415
 
-        line = Text.assemble((mark, style), " ", neutralise(text))
-        self._console(self._err).print(line, soft_wrap=True)
+        line = Text.assemble((prefix, style), " ", escape_control_characters(text))
+        self._create_console(self._err).print(line, soft_wrap=True)
 
     @staticmethod
     def _write(stream: TextIO, text: str) -> None:
@@ -301,7 +312,8 @@ def _explain_error(error: ConnectorError) -> str:
     return f"{str(error).rstrip().removesuffix('.')}. {error.action}"
 
 
-def _is_watched(stream: TextIO, environ: Mapping[str, str]) -> bool:
+def _is_interactive(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Return True if rich can draw tables and bars: a Unicode terminal with control sequences."""
     # rich needs a terminal with control sequences and Unicode.
     return stream.isatty() and _is_unicode(stream) and environ.get("TERM") != "dumb"
 
@@ -311,7 +323,8 @@ def _is_unicode(stream: TextIO) -> bool:
     return (stream.encoding or "utf-8").lower().startswith("utf")
 
 
-def _cell(value: object) -> str:
+def _cell_text(value: object) -> str:
+    """Return the text of a table cell: "-" if empty, "yes" or "no" for booleans."""
     if value is None or value == "":
         return _EMPTY
     if isinstance(value, bool):
@@ -319,11 +332,11 @@ def _cell(value: object) -> str:
     return str(value)
 
 
-def _parts(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Yield the numbers of the columns of each part; the first column is in every part."""
+def _split_columns(widths: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Yield the column numbers of each table that fits in the width; column 0 is in every table."""
     part = [0]
     for number in range(1, len(widths)):
-        if len(part) > 1 and sum(widths[each] + 1 for each in (*part, number)) > room:
+        if len(part) > 1 and sum(widths[each] + 1 for each in (*part, number)) > width:
             yield part
             part = [0]
         part.append(number)
@@ -331,11 +344,12 @@ def _parts(widths: Sequence[int], room: int) -> Iterator[list[int]]:
 
 
 def _is_number(cell: str) -> bool:
+    """Return True if the cell is empty or contains only digits, commas and a decimal point."""
     return not cell or cell.replace(",", "").replace(".", "", 1).isdigit()
 
 
 def shorten(value: object, letters_max: int) -> str:
-    """Return a value as text of at most `letters_max` characters."""
+    """Return a value as text of at most `letters_max` characters; None is "(empty)"."""
     text = "(empty)" if value is None else str(value)
     return text if len(text) <= letters_max else text[: letters_max - 1] + "…"
 
@@ -349,17 +363,17 @@ def describe_cost(requests: int, seconds: float) -> str:
     return f"{count_noun(requests, 'request')} in {seconds:,.1f} s"
 
 
-def describe_age(time: timedelta) -> str:
+def describe_age(age: timedelta) -> str:
     """Return a length of time in its largest unit, as in "3 h"."""
-    seconds = max(0.0, time.total_seconds())
+    seconds = max(0.0, age.total_seconds())
     for unit_seconds, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= unit_seconds:
             return f"{seconds / unit_seconds:.0f} {unit}"
     return f"{seconds:.0f} s"
 
 
-class Unread(NamedTuple):
-    """Records of a resource that wait to be read, and all its records."""
+class UnreadCounts(NamedTuple):
+    """Number of a resource's pending and live records, and True if its first load is complete."""
 
     pending: int
     live: int
@@ -385,18 +399,26 @@ class Backlog:
     is_known: bool
 
     @classmethod
-    def of(
+    def of_resources(
         cls,
-        waiting: Collection[Unread],
+        waiting: Collection[UnreadCounts],
         *,
         month_limit: int | None,
         is_known: bool,
         per_minute: float | None = None,
     ) -> Backlog | None:
-        """Return the backlog of several resources; None if no resource waits."""
+        """Estimate the requests for these resources; None if the collection is empty."""
         if not waiting:
             return None
-        requests = sum(requests_left(**each._asdict(), per_page=PER_PAGE_MAX) for each in waiting)
+        requests = sum(
+            estimate_remaining_requests(
+                pending_records=each.pending,
+                live_records=each.live,
+                is_loaded=each.is_loaded,
+                per_page=PER_PAGE_MAX,
+            )
+            for each in waiting
+        )
         share = requests / month_limit if month_limit else None
         records = sum(each.pending for each in waiting)
         return cls(records, requests, per_minute, share, is_known)

@@ -12,7 +12,7 @@ from connector.cli import options
 from connector.cli.push import CHANGE_MARGIN, OUTCOMES, print_counts
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
-from connector.errors import Misused, closed, count_noun
+from connector.errors import Misused, count_noun, end_sentence
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
 from connector.pushes.batch import BatchReport, Decision, DeclaredRecord
@@ -45,7 +45,7 @@ _UNDONE_TEXT_MAX = 40
 @click.argument("batch")
 @options.apply_option("Undo the push. Default: preview only.")
 @options.budget
-@options.ask_anyway
+@options.ignore_quota
 def undo(session: Session, *, batch: str, **given: Any) -> int:
     """Undo a push, except for records that changed since.
 
@@ -68,7 +68,7 @@ def undo(session: Session, *, batch: str, **given: Any) -> int:
 
 
 def _print_undone(terminal: Terminal, report: UndoReport) -> None:
-    """Print the counts, the first rows and a closing sentence."""
+    """Print the number of rows by outcome, the first changes, problems and a closing sentence."""
     print_counts(terminal, report.counts)
     well = [each for each in report.rows if each.outcome in GOOD and each.outcome != "nothing"]
     troubled = [each for each in report.rows if each.outcome not in GOOD]
@@ -80,7 +80,9 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
                 if each not in _UNDONE_WIDE or terminal.columns >= _UNDONE_WIDE_FROM
             ]
             width = min(_UNDONE_TEXT_MAX, max(12, (terminal.columns - CHANGE_MARGIN - 14) // 2))
-            lines = [line for row in some[:UNDONE_SHOWN_MAX] for line in _undone_lines(row, width)]
+            lines = [
+                line for row in some[:UNDONE_SHOWN_MAX] for line in _undone_table_rows(row, width)
+            ]
             terminal.print_line()
             terminal.print_table(names, [[line[name] for name in names] for line in lines])
         if len(some) > UNDONE_SHOWN_MAX:
@@ -95,12 +97,12 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
             f"{answers} of the API could not be saved in the local copy. Run 'connector "
             f"sweep' to read the records."
         )
-    terminal.end(report.error, unpublished=report.unpublished)
-    terminal.say(_undone_closing(report))
+    terminal.print_errors(report.error, unpublished=report.unpublished)
+    terminal.say(_closing_sentence(report))
 
 
-def _undone_lines(row: UndoneRow, width: int) -> Iterator[dict[str, object]]:
-    """Yield a line for each field of a row, or one line if it has no fields."""
+def _undone_table_rows(row: UndoneRow, width: int) -> Iterator[dict[str, object]]:
+    """Yield a table row for each field of a pushed row, or one if the row has no fields."""
     head = [row.number, row.operation, OUTCOMES.get(row.outcome, row.outcome)]
     values: list[list[object]] = [
         [shorten(name, 20), shorten(now, width), shorten(then, width)]
@@ -116,7 +118,7 @@ def _undone_lines(row: UndoneRow, width: int) -> Iterator[dict[str, object]]:
         yield dict(zip(UNDONE_COLUMNS, [*head, *line, row.record_id], strict=True))
 
 
-def _undone_closing(report: UndoReport) -> str:
+def _closing_sentence(report: UndoReport) -> str:
     cost = describe_cost(report.requests, report.seconds)
     if report.error is not None:
         return f"The undo of {report.batch} is {report.outcome} ({cost}); run it again to continue."
@@ -195,7 +197,7 @@ def resolve(
                 action="Run 'connector resolve' to list the unconfirmed rows, then give"
                 " their batch.",
             )
-        return _print_in_doubt(session.terminal, settings)
+        return _print_unconfirmed(session.terminal, settings)
     if len(decisions) != 1 or (record is not None and len(rows) != 1):
         raise Misused(
             f"{count_noun(len(decisions), 'decision')} on {count_noun(len(rows), 'row')} given",
@@ -203,22 +205,26 @@ def resolve(
         )
     if not rows:
         with Ledger(settings.folder) as ledger:
-            rows = tuple(each.number for each in Journal(ledger).in_doubt() if each.batch == batch)
+            rows = tuple(
+                each.number for each in Journal(ledger).unconfirmed_rows() if each.batch == batch
+            )
     from connector.pushes.batch import resolve as run_resolve  # noqa: PLC0415
 
     # Without a wait for late answers, which would show no progress.
     report = asyncio.run(run_resolve(settings, batch, rows, decisions[0], sleep=None))
-    _print_settled(session.terminal, report, rows)
+    _print_resolved(session.terminal, report, rows)
     return report.exit_status
 
 
-def _print_in_doubt(terminal: Terminal, settings: Settings) -> int:
+def _print_unconfirmed(terminal: Terminal, settings: Settings) -> int:
     """Print the unconfirmed rows. Return 3 if there are any, because they need a decision."""
     with Ledger(settings.folder) as ledger:
         journal = Journal(ledger)
-        held = journal.in_doubt()
+        held = journal.unconfirmed_rows()
         files = {each.batch: each.file for each in journal.batches()}
-        pending = {key: journal.row(key) for key in [(each.batch, each.number) for each in held]}
+        pending = {
+            key: journal.row_with_task(key) for key in [(each.batch, each.number) for each in held]
+        }
     rows = []
     for each in held:
         row = pending[each.batch, each.number]
@@ -231,12 +237,13 @@ def _print_in_doubt(terminal: Terminal, settings: Settings) -> int:
     terminal.print_table(IN_DOUBT_HEADINGS, rows)
     for each in held:
         for problem in each.problems:
-            terminal.say(f"{each.batch}, row {each.number}: {closed(problem.message)}")
+            terminal.say(f"{each.batch}, row {each.number}: {end_sentence(problem.message)}")
     terminal.say(f"{count_noun(len(held), 'row')} unconfirmed.")
     return 3 if held else 0
 
 
-def _print_settled(terminal: Terminal, report: BatchReport, numbers: Collection[int]) -> None:
+def _print_resolved(terminal: Terminal, report: BatchReport, numbers: Collection[int]) -> None:
+    """Print the outcome of each of these rows."""
     settled = [each for each in report.rows if each.number in numbers]
     outcomes = {str(each.number): each.outcome for each in settled}
     terminal.print_object({**report.as_json(), "settled": outcomes})
@@ -245,4 +252,4 @@ def _print_settled(terminal: Terminal, report: BatchReport, numbers: Collection[
     for each in settled:
         for problem in each.problems:
             terminal.warn(f"row {each.number}: {problem.message}")
-    terminal.end(report.error, unpublished=report.unpublished)
+    terminal.print_errors(report.error, unpublished=report.unpublished)

@@ -30,7 +30,7 @@ from connector.client.rate_limiter import (
     RateLimiter,
     Ticket,
     Wait,
-    seconds_to,
+    seconds_until,
 )
 from connector.client.request import (
     Observer,
@@ -44,11 +44,11 @@ from connector.client.request import (
 )
 from connector.client.response import Response, rate_headers, retry_after, served_at
 from connector.client.response_parsing import (
-    error_of,
     read_deleted,
     read_list,
     read_record,
     read_written,
+    response_error,
 )
 from connector.errors import Misused, SettingsError
 from connector.errors_api import (
@@ -59,8 +59,8 @@ from connector.errors_api import (
     Unreachable,
     UnreadableAnswer,
 )
-from connector.settings.credentials import read_key
-from connector.settings.values import read_address
+from connector.settings.credentials import parse_key
+from connector.settings.values import parse_address
 
 # -- Endpoint -------------------------------------------------------------------------------------
 # Operations of a resource: list, get, create, update, delete, convert.
@@ -79,17 +79,19 @@ class Sender(Protocol):
     """Sends requests and returns successful answers."""
 
     async def send(self, request: Request) -> Response:
-        """Send one request; every failure is raised."""
+        """Send one request and return its successful answer. Raises an error for every other
+        answer.
+        """
 
     async def read(self, request: Request, reader: Callable[[Request, Response], T]) -> T:
-        """Send a read and return what `reader` makes of its answer; repeat an unreadable one."""
+        """Send a read and return the result of `reader`. Repeats an unreadable read."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult(Generic[R_co]):
-    """Answer to a create, update or convert: the record echoed, and the message.
+    """Record in the answer to a create, update or convert, and the API's message.
 
-    An echo can show fewer fields than a detail (API 4.7); convert adds other fields (API 4.6).
+    The record can have fewer fields than a detail (API 4.7); convert adds other fields (API 4.6).
     """
 
     record: R_co
@@ -137,9 +139,10 @@ class RecordEndpoint(Generic[R]):
             search=search,
             filters=filters,
         )
-        return await self._sender.read(request, self._page)
+        return await self._sender.read(request, self._parse_page)
 
-    def _page(self, request: Request, answer: Response) -> Page[R]:
+    def _parse_page(self, request: Request, answer: Response) -> Page[R]:
+        """Return the page of a list answer. Raises the error of a failed answer."""
         listed = read_list(request, answer)
         moment = served_at(answer)
         return Page(
@@ -180,29 +183,33 @@ class RecordEndpoint(Generic[R]):
     async def get(self, id: str) -> R:
         """Return the record with all its fields. Raises `NotFound`."""
         request = build_get_request(self._resource, id, self._parent)
-        return await self._sender.read(request, self._detail)
+        return await self._sender.read(request, self._parse_detail)
 
-    def _detail(self, request: Request, answer: Response) -> R:
+    def _parse_detail(self, request: Request, answer: Response) -> R:
+        """Return the record of a detail answer. Raises the error of a failed answer."""
         return self._record(read_record(request, answer), served_at=served_at(answer))
 
     async def create(self, fields: Mapping[str, Any]) -> WriteResult[R]:
         """Create a record. Raises `ValidationFailed` with messages by field."""
-        return await self._write(build_create_request(self._resource, fields, self._parent))
+        return await self._send_write(build_create_request(self._resource, fields, self._parent))
 
     async def update(self, id: str, fields: Mapping[str, Any]) -> WriteResult[R]:
         """Change the fields that are given, and no others. Raises `ValidationFailed`."""
-        return await self._write(build_update_request(self._resource, id, fields, self._parent))
+        return await self._send_write(
+            build_update_request(self._resource, id, fields, self._parent)
+        )
 
     async def delete(self, id: str) -> str | None:
-        """Delete the record; the API's message, if it gave one (API 4.8)."""
+        """Delete the record, and return the API's message, if any (API 4.8)."""
         request = build_delete_request(self._resource, id, self._parent)
         return read_deleted(request, await self._sender.send(request))
 
     async def convert(self, id: str) -> WriteResult[R]:
         """Convert a lead into an active customer (API 4.6). It cannot be undone."""
-        return await self._write(build_convert_request(self._resource, id))
+        return await self._send_write(build_convert_request(self._resource, id))
 
-    async def _write(self, request: Request) -> WriteResult[R]:
+    async def _send_write(self, request: Request) -> WriteResult[R]:
+        """Send a create, update or convert, and return the record that the API echoed."""
         answer = await self._sender.send(request)
         raw, message = read_written(request, answer)
         return WriteResult(self._record(raw, served_at=served_at(answer)), message)
@@ -292,22 +299,24 @@ class Limits:
 
 
 class RequestMeter(Protocol):
-    """Counts the month's requests, each before it leaves."""
+    """Counts the month's requests, each before it is sent."""
 
-    async def reserve(self, request: Request) -> None:
-        """Count an attempt, which leaves once this returns; if it raises, nothing is sent."""
+    async def count_attempt(self, request: Request) -> None:
+        """Count one attempt before it is sent. An error raised here stops the request."""
 
     def record_response(self, status: int, served_at: datetime | None) -> None:
-        """Note an answer; `served_at` is the server's clock, None if it gave no time."""
+        """Record an answer; `served_at` is the server's time, None if the answer has none."""
 
     def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
-        """Return the error for a spent monthly quota, which resets at a Unix time."""
+        """Return the error for a used-up monthly quota; `resets_at` is a Unix time, None if
+        unknown.
+        """
 
 
 class NullRequestMeter:
     """Meter that does not count the month's requests."""
 
-    async def reserve(self, request: Request) -> None:
+    async def count_attempt(self, request: Request) -> None:
         """Do nothing."""
 
     def record_response(self, status: int, served_at: datetime | None) -> None:
@@ -315,13 +324,13 @@ class NullRequestMeter:
 
     def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
         """Return an error without the month's count."""
-        message = f"{request.path_of} was not sent: the monthly quota is used up"
-        return QuotaSpent(message, resets_at=_shown(resets_at))
+        message = f"{request.method_and_path} was not sent: the monthly quota is used up"
+        return QuotaSpent(message, resets_at=_format_unix_time(resets_at))
 
 
 @dataclass(slots=True)
 class _Attempts:
-    """Number of attempts at one request so far, and start of the first one."""
+    """Number of attempts at one request so far, and clock time of the first one."""
 
     count: int = 0
     begun_at: float = 0.0
@@ -373,14 +382,14 @@ class Client:
     ) -> None:
         secret = api_key if isinstance(api_key, SecretStr) else SecretStr(api_key)
         del api_key  # A report that shows local variables must not show the key.
-        self.base_url = _address(base_url)
+        self.base_url = _validate_address(base_url)
         self.limiter = limiter or RateLimiter(reserve=reserve)
         self.limits = limits or Limits()
         self.rate: RateHeaders | None = None
         """Rate headers of the last answer that had any (API 8.3); None before that."""
         self._connections = HttpSession(
             self.base_url,
-            _key(secret),
+            _validate_key(secret),
             count=connections,
             deadline_seconds=self.limits.deadline_seconds,
             body_bytes_max=self.limits.body_bytes_max,
@@ -428,9 +437,9 @@ class Client:
         return await self._send_with_retries(request, lambda _, answer: answer)
 
     async def read(self, request: Request, reader: Callable[[Request, Response], T]) -> T:
-        """Send a read and return what `reader` makes of its answer.
+        """Send a read and return `reader(request, answer)`.
 
-        An answer that `reader` finds unreadable is requested again, as after a 502.
+        If `reader` raises `UnreadableAnswer`, the request is repeated, as after a 502.
         """
         assert request.is_read, request
         return await self._send_with_retries(request, reader)
@@ -438,16 +447,17 @@ class Client:
     async def _send_with_retries(
         self, request: Request, reader: Callable[[Request, Response], T]
     ) -> T:
+        """Send the request and return the result of `reader`. Raises the last attempt's error."""
         attempts = _Attempts()
         while True:
             try:
-                return reader(request, await self._attempt(request, attempts))
+                return reader(request, await self._send_attempt(request, attempts))
             except (TryAgain, UnreadableAnswer) as error:
                 seconds = self._seconds_to_repeat(request, attempts, error)
                 spent = self._clock() - attempts.begun_at
                 if seconds is None or spent + seconds >= self.limits.retry_seconds_max:
                     raise
-            self._observer.on_hold(seconds, "retry")
+            self._observer.on_wait_start(seconds, "retry")
             await self._sleep(seconds)
 
     def _seconds_to_repeat(
@@ -470,13 +480,16 @@ class Client:
             return None
         return max(backoff, requested or 0.0)
 
-    async def _attempt(self, request: Request, attempts: _Attempts) -> Response:
+    async def _send_attempt(self, request: Request, attempts: _Attempts) -> Response:
+        """Send the request once, as soon as the limits permit. Raises the error of an unsuccessful
+        answer.
+        """
         async with self._slots:
             ticket = await self._wait_for_permission(request, attempts)
             answer: Response | None = None
             has_left = False
             try:
-                await self._meter.reserve(request)
+                await self._meter.count_attempt(request)
                 sent_at = self._clock()
                 # Time spent waiting before the first attempt does not count against a second one.
                 attempts.begun_at = sent_at if attempts.count == 0 else attempts.begun_at
@@ -495,19 +508,21 @@ class Client:
                 self._return_ticket(ticket, answer, has_left)
         if not 200 <= answer.status < 300:
             reset_in_seconds = self.limiter.resets_in(self._clock())
-            error = error_of(
+            error = response_error(
                 request, answer, base_url=self.base_url, reset_in_seconds=reset_in_seconds
             )
             if isinstance(error, ServerFailed):
                 moment, now = served_at(answer), self._clock()
                 server_now = None if moment is None else moment.timestamp()
-                requested = seconds_to(retry_after(answer), now - sent_at, server_now)
+                requested = seconds_until(retry_after(answer), now - sent_at, server_now)
                 error.retry_after_seconds = requested
             raise error
         return replace(answer, seconds=self._clock() - sent_at)
 
     def _return_ticket(self, ticket: Ticket, answer: Response | None, has_left: bool) -> None:
-        """Give the ticket back to the rate limiter, with the figures of the answer."""
+        """End the ticket with the answer's rate headers; `has_left` is True if the server may have
+        counted it.
+        """
         now = self._clock()
         if answer is None:
             fate = self.limiter.record_lost if has_left else self.limiter.record_unsent
@@ -538,15 +553,17 @@ class Client:
                 case Wait(seconds, reason):
                     since = self._clock() - attempts.begun_at if attempts.count else 0.0
                     if since + (seconds or 0.0) > self.limits.retry_seconds_max:
-                        raise RateLimited(request.path_of, reset_in_seconds=seconds, is_sent=False)
-                    await self._wait(seconds, reason)
+                        raise RateLimited(
+                            request.method_and_path, reset_in_seconds=seconds, is_sent=False
+                        )
+                    await self._wait_for_response(seconds, reason)
 
-    async def _wait(self, seconds: float | None, reason: str) -> None:
-        """Wait for so long, or until an answer: then the limiter may permit more."""
+    async def _wait_for_response(self, seconds: float | None, reason: str) -> None:
+        """Wait this many seconds, or until any request is answered; None: only for an answer."""
         if not self._waiting:
             self._waiting_since = self._clock()
         self._waiting += 1
-        self._observer.on_hold(seconds or 0.0, reason)
+        self._observer.on_wait_start(seconds or 0.0, reason)
         waits: set[asyncio.Future[Any]] = {asyncio.ensure_future(self._answered.wait())}
         if seconds is not None:
             waits.add(asyncio.ensure_future(self._sleep(seconds)))
@@ -562,7 +579,7 @@ class Client:
                 self._observer.on_wait_end(self._clock() - self._waiting_since, reason)
 
 
-def _shown(moment: float | None) -> str | None:
+def _format_unix_time(moment: float | None) -> str | None:
     """Format a Unix time as ISO 8601; None if it is not a valid date."""
     try:
         return None if moment is None else datetime.fromtimestamp(moment, UTC).isoformat()
@@ -570,15 +587,17 @@ def _shown(moment: float | None) -> str | None:
         return None
 
 
-def _address(base_url: str) -> str:
+def _validate_address(base_url: str) -> str:
+    """Return the normalised address. Raises `SettingsError`."""
     try:
-        return read_address(base_url)
+        return parse_address(base_url)
     except ValueError as error:
         raise SettingsError(f"the base address must be {error}") from None
 
 
-def _key(secret: SecretStr) -> SecretStr:
+def _validate_key(secret: SecretStr) -> SecretStr:
+    """Return the key. Raises `SettingsError` if it is not valid in a header."""
     try:
-        return SecretStr(read_key(secret.get_secret_value()))
+        return SecretStr(parse_key(secret.get_secret_value()))
     except ValueError as error:
         raise SettingsError(f"the API key {error}") from None

@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from yarl import URL
 
 from connector.client.request import Request
-from connector.client.response import BodyDecoder, Response, parse
+from connector.client.response import BodyDecoder, Response, parse_json
 from connector.client.response_parsing import doubt_error
 from connector.errors import ConnectorError, Misused, SettingsError
 from connector.errors_api import (
@@ -33,7 +33,7 @@ from connector.errors_api import (
     Unreachable,
     UnreadableAnswer,
 )
-from connector.log import MASK, forms
+from connector.log import MASK, encoded_forms
 
 # -- Transport ------------------------------------------------------------------------------------
 # Transport over aiohttp, for a third of the processor time of httpx, with the errors of httpx.
@@ -56,7 +56,7 @@ _HEADERS_MAX = 1_000
 
 
 class SendState:
-    """Departure of a request: before it has begun, nothing was sent for certain."""
+    """`has_begun` is False as long as certainly no part of the request was sent."""
 
     has_begun: bool = False
 
@@ -80,15 +80,15 @@ class Transport:
         *,
         headers: Mapping[str, str],
         body: bytes | None,
-        departure: SendState,
+        send_state: SendState,
     ) -> StreamedResponse:
         """Send one request, and return the answer before its body is read.
 
-        Marks `departure` when the first byte may leave.
+        Sets `send_state.has_begun` when the first byte may have been sent.
         """
         if self._session is None:
-            self._session = self._opened()
-        with _errors_of_httpx():
+            self._session = self._create_session()
+        with _convert_errors():
             response = await self._session.request(
                 method,
                 URL(url, encoded=True),
@@ -97,7 +97,7 @@ class Transport:
                 allow_redirects=False,
                 # What is not encrypted never goes through a proxy, which would see the key.
                 proxy=self._proxy if url.startswith("https:") else None,
-                trace_request_ctx=departure,
+                trace_request_ctx=send_state,
             )
         return StreamedResponse(response)
 
@@ -106,10 +106,10 @@ class Transport:
         if self._session is not None:
             await self._session.close()
 
-    def _opened(self) -> aiohttp.ClientSession:
-        """Return a session of the running event loop."""
+    def _create_session(self) -> aiohttp.ClientSession:
+        """Return a session for the running event loop."""
         tracing = aiohttp.TraceConfig()
-        tracing.on_request_headers_sent.append(_note_departure)
+        tracing.on_request_headers_sent.append(_mark_sent)
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=self._count, ssl=self._trust, keepalive_timeout=IDLE_SECONDS_MAX
@@ -144,7 +144,7 @@ class StreamedResponse:
 
     async def parts(self) -> AsyncIterator[bytes]:
         """Yield the body as it is received."""
-        with _errors_of_httpx():
+        with _convert_errors():
             async for part in self._response.content.iter_chunked(_PART_BYTES):
                 yield part
 
@@ -155,25 +155,26 @@ class StreamedResponse:
         self._response.release()
 
 
-async def _note_departure(
+async def _mark_sent(
     session: aiohttp.ClientSession,
     context: SimpleNamespace,
     sent: aiohttp.TraceRequestHeadersSentParams,
 ) -> None:
+    """Set `has_begun` of the request's `SendState`."""
     context.trace_request_ctx.has_begun = True
 
 
 async def _send_once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Send the request; by itself aiohttp would send some twice, and count one."""
-    with _errors_of_httpx():
+    """Send the request exactly once. Without this middleware, aiohttp repeats some requests."""
+    with _convert_errors():
         return await handler(request)
 
 
 @contextmanager
-def _errors_of_httpx() -> Iterator[None]:
-    """Raise the errors of aiohttp as those of httpx that say the same."""
+def _convert_errors() -> Iterator[None]:
+    """Raise errors of aiohttp as the corresponding errors of httpx."""
     try:
         yield
     except (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError) as error:
@@ -234,42 +235,48 @@ class HttpSession:
         self._deadline_seconds, self._body_bytes_max = deadline_seconds, body_bytes_max
         self._is_closed = False
         self._address = str(httpx.URL(base_url)).rstrip("/")
-        self._transport = Transport(count=count, trust=_trust(ca_file), proxy=proxy)
+        self._transport = Transport(count=count, trust=_create_ssl_context(ca_file), proxy=proxy)
 
     async def aclose(self) -> None:
-        """Close them. They cannot be used again."""
+        """Close the connections. A closed session cannot be used again."""
         self._is_closed = True
         await self._transport.aclose()
 
     async def exchange(self, request: Request) -> Response:
         """Send the request once and return the answer, with any status.
 
-        Raises `Unreachable` or `Misused` where nothing was sent. Where no whole answer came, a read
-        raises `NoAnswer` or `NotTheApi`, and a write `InDoubt`.
+        Raises `Unreachable` or `Misused` if nothing was sent. If no complete answer came, a read
+        raises `NoAnswer` or `NotTheApi`, and a write raises `InDoubt`.
         """
         if self._is_closed:
-            raise Misused(f"{request.path_of} was not sent: the client is closed")
-        departure = SendState()
+            raise Misused(f"{request.method_and_path} was not sent: the client is closed")
+        send_state = SendState()
         try:
             async with asyncio.timeout(self._deadline_seconds):
-                return await self._stream(request, departure)
+                return await self._send_and_read(request, send_state)
         except httpx.LocalProtocolError as error:
-            raise Misused(f"{request.path_of} cannot be sent: {self._reason(error, '')}") from None
+            raise Misused(
+                f"{request.method_and_path} cannot be sent: {self._describe_error(error, '')}"
+            ) from None
         except httpx.ProxyError as error:
             # No tunnel was made, so that the request itself was never sent.
-            reason = f"the proxy refused: {self._reason(error, '')}"
-            raise self._unreachable(reason) from None
+            reason = f"the proxy refused: {self._describe_error(error, '')}"
+            raise self._unreachable_error(reason) from None
         except (httpx.HTTPError, TimeoutError) as error:
-            if not departure.has_begun:
-                raise self._unreachable(self._reason(error, "no connection")) from None
-            raise _lost(request, self._reason(error, "no complete answer")) from None
+            if not send_state.has_begun:
+                raise self._unreachable_error(
+                    self._describe_error(error, "no connection")
+                ) from None
+            raise _lost_answer_error(
+                request, self._describe_error(error, "no complete answer")
+            ) from None
         except NotTheApi as error:
             if request.is_read:
                 raise
             raise doubt_error(request, error) from None
 
-    async def _stream(self, request: Request, departure: SendState) -> Response:
-        """Send, and read the answer no further than the cap."""
+    async def _send_and_read(self, request: Request, send_state: SendState) -> Response:
+        """Send the request and read the answer. Raises `AnswerTooLarge` beyond the limits."""
         # The characters of a path need no escapes (see `build_list_request`).
         query = f"?{urlencode(request.query)}" if request.query else ""
         response = await self._transport.send(
@@ -277,34 +284,37 @@ class HttpSession:
             f"{self._address}{request.path}{query}",
             headers=_HEADERS | self._bearer.header(),
             body=request.body,
-            departure=departure,
+            send_state=send_state,
         )
         try:
             if response.header_count > HEADERS_MAX:
                 raise AnswerTooLarge(
-                    request.path_of, f"answered with more than {HEADERS_MAX} headers"
+                    request.method_and_path, f"answered with more than {HEADERS_MAX} headers"
                 )
             headers = response.headers()
             encoding = headers.get("content-encoding", "")
-            body = await self._body(request, encoding, response.parts())
+            body = await self._read_body(request, encoding, response.parts())
         finally:
             response.close()
         return self._bearer.without_key(Response(response.status, headers, body))
 
-    async def _body(self, request: Request, encoding: str, parts: AsyncIterator[bytes]) -> bytes:
+    async def _read_body(
+        self, request: Request, encoding: str, parts: AsyncIterator[bytes]
+    ) -> bytes:
+        """Read and decompress the body. Raises `AnswerTooLarge` and `UnreadableAnswer`."""
         try:
             body = BodyDecoder(encoding, self._body_bytes_max)
             async for part in parts:
                 body.add(part)
-            return body.whole()
+            return body.finish()
         except OverflowError:
             raise AnswerTooLarge(
-                request.path_of, f"answered with more than {self._body_bytes_max} bytes"
+                request.method_and_path, f"answered with more than {self._body_bytes_max} bytes"
             ) from None
         except ValueError as error:
-            raise UnreadableAnswer(request.path_of, f"answered with {error}") from None
+            raise UnreadableAnswer(request.method_and_path, f"answered with {error}") from None
 
-    def _unreachable(self, reason: str) -> Unreachable:
+    def _unreachable_error(self, reason: str) -> Unreachable:
         message = f"{self._base_url} cannot be reached: {reason}"
         if "CERTIFICATE_VERIFY_FAILED" not in reason:
             return Unreachable(message)
@@ -314,21 +324,22 @@ class HttpSession:
             "authority, set CONNECTOR_CA_FILE to its certificate file.",
         )
 
-    def _reason(self, error: Exception, missing: str) -> str:
-        """Describe the error in a few words: what was missing in time, its text, or its name."""
+    def _describe_error(self, error: Exception, missing: str) -> str:
+        """Return the error in a few words; `missing` names what timed out."""
         if isinstance(error, TimeoutError | httpx.TimeoutException):
             return f"{missing} in time, of {self._deadline_seconds:g} s"
-        return self._bearer.hide(str(error)) or type(error).__name__
+        return self._bearer.mask(str(error)) or type(error).__name__
 
 
-def _lost(request: Request, reason: str) -> ConnectorError:
+def _lost_answer_error(request: Request, reason: str) -> ConnectorError:
+    """Return `NoAnswer` for a read, `InDoubt` for a write."""
     if request.is_read:
-        return NoAnswer(request.path_of, reason)
-    return InDoubt(request.path_of, reason)
+        return NoAnswer(request.method_and_path, reason)
+    return InDoubt(request.method_and_path, reason)
 
 
 class _Bearer:
-    """Authorization header with the API key (API 5.1). No error or log contains it."""
+    """API key as an Authorization header (API 5.1). No error or log contains the key."""
 
     def __init__(self, key: SecretStr) -> None:
         self._key = key
@@ -337,29 +348,32 @@ class _Bearer:
         """Return the header with the key."""
         return {"Authorization": f"Bearer {self._key.get_secret_value()}"}
 
-    def hide(self, text: str) -> str:
-        """Remove the key from the text in all of its forms."""
-        for form in forms(self._key.get_secret_value()):
+    def mask(self, text: str) -> str:
+        """Replace the key in the text, in each of its encoded encoded_forms."""
+        for form in encoded_forms(self._key.get_secret_value()):
             text = text.replace(form, MASK)
         return text
 
     def without_key(self, answer: Response) -> Response:
-        """Return the answer without the key: an error may quote it, and errors are shown."""
+        """Return the answer with the key masked if it is an error, because errors are printed."""
         if 200 <= answer.status < 300:
             return answer
-        headers = {name: self.hide(value) for name, value in answer.headers.items()}
+        headers = {name: self.mask(value) for name, value in answer.headers.items()}
         try:
             # Written again, so that no escape hides the key. Text that is not JSON is never shown.
-            body = self.hide(json.dumps(parse(answer.body))).encode()
+            body = self.mask(json.dumps(parse_json(answer.body))).encode()
         except ValueError:
             body = answer.body
         return Response(answer.status, headers, body)
 
 
-def _trust(ca_file: Path | None) -> ssl.SSLContext:
-    """Return a context that trusts the usual certificate authorities, and the file's."""
+def _create_ssl_context(ca_file: Path | None) -> ssl.SSLContext:
+    """Return a context that trusts the default certificate authorities and those in the file.
+
+    Raises `SettingsError` if the file cannot be read.
+    """
     if ca_file is None:
-        return _usual_trust()
+        return _default_ssl_context()
     context = httpx.create_ssl_context(trust_env=False)
     try:
         context.load_verify_locations(cafile=ca_file)
@@ -369,6 +383,6 @@ def _trust(ca_file: Path | None) -> ssl.SSLContext:
 
 
 @cache
-def _usual_trust() -> ssl.SSLContext:
-    """Usual certificate authorities, read once because reading them is slow."""
+def _default_ssl_context() -> ssl.SSLContext:
+    """Return a context with the default certificate authorities; cached because loading is slow."""
     return httpx.create_ssl_context(trust_env=False)

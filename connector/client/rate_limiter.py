@@ -70,7 +70,7 @@ OWN_SECONDS = 180.0
 
 @dataclass(frozen=True, slots=True)
 class RateHeaders:
-    """The figures of one response (API 8.3); each is None if missing or unreadable.
+    """Rate limit headers of one answer (API 8.3); each is None if missing or invalid.
 
     `reset` and `retry_after` are as sent: a Unix timestamp, or seconds from now.
     """
@@ -83,7 +83,7 @@ class RateHeaders:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Permission for one request, to be given back when the request has ended."""
+    """Permission to send one request. The caller reports its end to the rate limiter."""
 
     sent_at: float
 
@@ -109,9 +109,9 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class QuotaExhausted:
-    """The month is exhausted until `resets_at`, in Unix time, if that is known.
+    """The monthly quota is used up until `resets_at`, a Unix time; None if that is unknown.
 
-    Once that time has passed, `acquire` lets a probe through again; without it, never.
+    After that time, `acquire` permits one request again; without it, never.
     """
 
     resets_at: float | None
@@ -119,10 +119,11 @@ class QuotaExhausted:
 
 @dataclass(slots=True)
 class Window:
-    """Window that began at `opened_at`, as far as its responses have shown it.
+    """Window that began at `opened_at`, and the figures that responses reported for it.
 
-    Until a response has (`is_known`), `remaining` is what the window before left: a reset only
-    adds. `is_late` says that a figure does not include the request it answers, as on some servers.
+    Until a response reported a figure (`is_known`), `remaining` is the rest of the window before,
+    because a reset only increases it. `is_late` is True if the server's figures do not include the
+    request that they answer.
     """
 
     opened_at: float
@@ -134,8 +135,12 @@ class Window:
     responses_without_figures: int = 0
     is_probe_out: bool = False
 
-    def learn(self, remaining: int, limit: int | None, ends_at: float, reset: float | None) -> None:
-        """Learn the figures of a response; `reset` identifies the server's window, if it can."""
+    def update(
+        self, remaining: int, limit: int | None, ends_at: float, reset: float | None
+    ) -> None:
+        """Apply the figures of a response; `reset` identifies the server's window, None if it
+        cannot.
+        """
         remaining = max(0, remaining)
         if self.remaining is None or not self.is_known:
             self.is_known, self.is_late = True, remaining == limit
@@ -151,10 +156,10 @@ class Window:
 
 
 class Backoff:
-    """Backoff of all requests after a 429 (API 7.2, 8.4).
+    """Wait of all requests after a 429 (API 7.2, 8.4).
 
-    No request leaves before `ends_at`. After it one request may be in flight, and with each
-    response one more. If only 429s come for a whole window, the month is spent (API 8.2).
+    No request is sent before `ends_at`. Then one request may be in flight, and one more with each
+    response. If only 429s come for a whole window, the monthly quota is used up (API 8.2).
     """
 
     def __init__(self) -> None:
@@ -167,28 +172,28 @@ class Backoff:
         self._refusals = 0
 
     def is_full(self, in_flight: int) -> bool:
-        """Return True if a recent 429 allows no more than these in flight."""
+        """Return True if, after a recent 429, this number of requests in flight is the maximum."""
         return self.in_flight_max < RAMP_MAX and in_flight >= self.in_flight_max
 
-    def stop(self, ends_at: float, month_resets_at: float | None) -> None:
-        """Send no request until `ends_at`, because the month is used up.
+    def stop_for_month(self, ends_at: float, month_resets_at: float | None) -> None:
+        """Send no request until `ends_at`, because the monthly quota is used up.
 
         `month_resets_at` is the time of the reset, if the API returned it.
         """
         self.ends_at, self.in_flight_max = ends_at, 1
         self.is_month_spent, self.month_resets_at = True, month_resets_at
 
-    def reopen(self) -> None:
-        """Forget the spent month, which is over."""
+    def clear_month(self) -> None:
+        """Permit requests again after the quota was used up."""
         self.is_month_spent, self.month_resets_at = False, None
         self._first_at, self._refusals = None, 0
 
-    def refuse(
+    def record_refusal(
         self, now: float, sent_at: float, seconds: float | None, freed_seconds: float, jitter: float
     ) -> None:
-        """Note a 429 whose reset is `seconds` away; None if it has none.
+        """Record a 429 whose reset is `seconds` away; None if it has none.
 
-        In `freed_seconds` the oldest of our requests leaves the last minute.
+        In `freed_seconds` the oldest of our requests will be more than a minute old.
         """
         self.in_flight_max = 1
         # Requests that were under way together are refused together, which is one refusal.
@@ -199,35 +204,36 @@ class Backoff:
         if self._first_at is None:
             self._first_at = now
         elif sent_at - self._first_at >= WINDOW_SECONDS:
-            self.stop(math.inf, None)
+            self.stop_for_month(math.inf, None)
             return
         self._refusals += not is_echo
         if seconds is None:
-            wait = max(_next_backoff(self._refusals - 1), freed_seconds)
+            wait = max(_backoff_seconds(self._refusals - 1), freed_seconds)
         else:
             wait = max(0.0, seconds) + RESOLUTION_SECONDS
             # Refused again after the wait that the server requested: it is too short.
-            wait = wait if self._refusals < 2 else max(wait, _next_backoff(self._refusals - 2))
+            wait = wait if self._refusals < 2 else max(wait, _backoff_seconds(self._refusals - 2))
         self.ends_at = max(self.ends_at, now + wait + jitter * JITTER_SECONDS_MAX)
 
-    def admit(self, sent_at: float) -> None:
-        """Note that a request which left at `sent_at` was answered, and not with a 429."""
+    def record_success(self, sent_at: float) -> None:
+        """Record an answer other than 429 to a request that was sent at `sent_at`."""
         if sent_at >= self._last_at and not self.is_month_spent:
             self._first_at, self._refusals = None, 0
             self.in_flight_max = min(self.in_flight_max + 1, RAMP_MAX)
 
 
-def _next_backoff(times: int) -> float:
-    return min(BACKOFF_SECONDS_MIN * 2.0 ** min(times, 2), WINDOW_SECONDS)
+def _backoff_seconds(earlier_refusals: int) -> float:
+    """Return the wait in seconds after this number of earlier 429s without a reset."""
+    return min(BACKOFF_SECONDS_MIN * 2.0 ** min(earlier_refusals, 2), WINDOW_SECONDS)
 
 
 class RateLimiter:
     """Rate limiter of one API key, shared by all requests of a process.
 
-    Each ticket is given back exactly once: to `record_response`, `record_refusal`, `record_lost` or
-    `record_unsent`; a cancelled
-    request is `lost`. `reserve` requests of each window are left for other users of the key; the
-    probe ignores that.
+    The end of each ticket is reported exactly once: to `record_response`, `record_refusal`,
+    `record_lost` (also a cancelled request) or `record_unsent`. Times are seconds of a monotonic
+    clock. `reserve` requests of each window are left for other users of the key, except by the
+    probe.
     """
 
     def __init__(self, *, reserve: int = 0) -> None:
@@ -251,7 +257,7 @@ class RateLimiter:
 
     @property
     def remaining(self) -> int | None:
-        """Lowest `Remaining` of the current window; None before the first."""
+        """Lowest `Remaining` of the current window; None before the first response."""
         return self._window.remaining
 
     def resets_in(self, now: float) -> float | None:
@@ -260,14 +266,14 @@ class RateLimiter:
         return max(0.0, ends_at - now) if math.isfinite(ends_at) else None
 
     def acquire(self, now: float) -> Go | Wait | QuotaExhausted:
-        """Return whether one more request may leave now. `Go` counts it as sent."""
+        """Permit one more request now, or return the wait. `Go` counts it as in flight."""
         if self._backoff.is_month_spent:
             if now < self._backoff.ends_at:
                 return QuotaExhausted(self._backoff.month_resets_at)
-            self._backoff.reopen()
+            self._backoff.clear_month()
         if now >= self._window.ends_at:
             self._window = Window(now, self._window.remaining)
-        if (wait := self._wait(now)) is not None:
+        if (wait := self._required_wait(now)) is not None:
             return wait
         self._in_flight += 1
         self._window.is_probe_out |= not self._window.is_known
@@ -276,9 +282,9 @@ class RateLimiter:
     def record_response(
         self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None
     ) -> None:
-        """Note a response other than a 429; `server_now` is its `Date` as a Unix time."""
-        sent_at = self._end(now, ticket)
-        self._backoff.admit(sent_at)
+        """Record an answer other than a 429; `server_now` is its `Date` as a Unix time."""
+        sent_at = self._record_end(now, ticket)
+        self._backoff.record_success(sent_at)
         window = self._window
         if sent_at < window.opened_at:
             # Its figures are of the window before, but this one may have counted the request.
@@ -292,27 +298,27 @@ class RateLimiter:
             return
         while self._uncounted and self._uncounted[0] <= sent_at:
             self._uncounted.popleft()
-        window.learn(rate.remaining, self._limit, *_end_of_window(now, sent_at, rate, server_now))
+        window.update(rate.remaining, self._limit, *_end_of_window(now, sent_at, rate, server_now))
         self._detect_other_clients(now, sent_at, rate.remaining)
 
     def record_refusal(
         self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None, jitter: float
     ) -> None:
-        """Note a 429; `jitter` is a random number in [0, 1)."""
+        """Record a 429; `jitter` is a random number in [0, 1)."""
         assert 0 <= jitter < 1, jitter
-        sent_at = self._take_back(now, ticket)
+        sent_at = self._release_ticket(now, ticket)
         window, backoff = self._window, self._backoff
         ends = [
             (seconds, moment)
             for moment in (rate.reset, rate.retry_after)
-            if (seconds := seconds_to(moment, now - sent_at, server_now)) is not None
+            if (seconds := seconds_until(moment, now - sent_at, server_now)) is not None
         ]
         # No request may leave before either of them, so the later one counts.
         seconds, moment = max(ends, default=(None, None))
         if seconds is not None and seconds > RESET_SECONDS_MAX:
             is_timestamp = moment is not None and moment >= TIMESTAMP_MIN
             resets_at = moment if is_timestamp else server_now and server_now + seconds
-            backoff.stop(now + seconds, resets_at)
+            backoff.stop_for_month(now + seconds, resets_at)
         elif sent_at >= window.opened_at:
             if self._limit is not None:
                 # Ours alone stay below the limit, so another client used the rest.
@@ -320,7 +326,7 @@ class RateLimiter:
             if seconds is None and now >= backoff.ends_at and now < window.ends_at < math.inf:
                 # Only successes have headers on this server: the end that they showed still holds.
                 seconds = window.ends_at - now
-            backoff.refuse(now, sent_at, seconds, self._freed_at(now) - now, jitter)
+            backoff.record_refusal(now, sent_at, seconds, self._freed_at(now) - now, jitter)
         else:
             # Refused in an earlier window, which says nothing about this one.
             return
@@ -328,24 +334,24 @@ class RateLimiter:
         window.ends_at = backoff.ends_at
 
     def record_lost(self, now: float, ticket: Ticket) -> None:
-        """Note a request without a response, which the server may have counted."""
-        self._end(now, ticket)
+        """Record the end of a request without a response, which the server may have counted."""
+        self._record_end(now, ticket)
         self._uncounted.append(now)
 
     def record_unsent(self, now: float, ticket: Ticket) -> None:
-        """Note a request that never left, so that the server did not count it."""
-        self._take_back(now, ticket)
+        """Record that a request was not sent, so that the server did not count it."""
+        self._release_ticket(now, ticket)
 
-    def _end(self, now: float, ticket: Ticket) -> float:
-        """End a request that the server may have counted."""
+    def _record_end(self, now: float, ticket: Ticket) -> float:
+        """Record the end of a request that the server may have counted; return when it was sent."""
         self._own.append(now)
         if self._own[0] < now - 2 * OWN_SECONDS:
             # Many are removed together, so that it costs little on average.
             del self._own[: bisect_right(self._own, now - OWN_SECONDS)]
-        return self._take_back(now, ticket)
+        return self._release_ticket(now, ticket)
 
-    def _take_back(self, now: float, ticket: Ticket) -> float:
-        """Count the request as ended and return when it left."""
+    def _release_ticket(self, now: float, ticket: Ticket) -> float:
+        """Subtract the request from those in flight, and return the time when it was sent."""
         sent_at = ticket.sent_at
         assert sent_at <= now, f"sent at {sent_at}, after {now}"
         assert self._in_flight > 0, "more requests ended than were sent"
@@ -354,57 +360,61 @@ class RateLimiter:
             self._window.is_probe_out = False
         return sent_at
 
-    def _first_of_minute(self, now: float) -> int:
-        """Index of the first own request that ended in the minute before `now`."""
+    def _first_index_of_minute(self, now: float) -> int:
+        """Return the index in `_own` of the first request that ended in the minute before `now`."""
         return bisect_right(self._own, now - WINDOW_SECONDS - SLACK_SECONDS)
 
     def _freed_at(self, now: float, count: int = 1) -> float:
-        """Time when `count` own requests leave the last minute; `-inf` without any."""
-        first = self._first_of_minute(now)
+        """Return the time when `count` own requests are older than a minute; `-inf` without any."""
+        first = self._first_index_of_minute(now)
         if count < 1 or first == len(self._own):
             return -math.inf
         last = min(first + count, len(self._own)) - 1
         return self._own[last] + WINDOW_SECONDS + SLACK_SECONDS
 
     def _detect_other_clients(self, now: float, sent_at: float, remaining: int) -> None:
-        """Notice another client: more is used than ours of a whole minute explain."""
+        """Assume another client for some minutes if the server counted more requests than ours."""
         self._first_response_at = min(self._first_response_at, now)
         # A process before this one may have sent requests of the first minute.
         if self._limit is None or sent_at < self._first_response_at + WINDOW_SECONDS:
             return
         # Whatever of ours was under way when the figure was made may be included in it.
-        ours = len(self._own) - self._first_of_minute(sent_at) + self._in_flight
+        ours = len(self._own) - self._first_index_of_minute(sent_at) + self._in_flight
         if self._limit - remaining > ours:
             self._shared_until = now + SHARED_SECONDS
 
-    def _left(self) -> int | None:
-        """Return the lowest figure, less the requests that it may not include."""
+    def _left_by_headers(self) -> int | None:
+        """Return the lowest `Remaining`, less requests that it may not include; None if unknown."""
         if self._window.remaining is None:
             return None
         uncounted = len(self._uncounted) + self._in_flight + self._window.is_late
         return self._window.remaining - uncounted
 
-    def _room(self, now: float) -> int | None:
-        """Return the limit less our last minute; None if unknown, or if others use the key."""
+    def _left_by_own_count(self, now: float) -> int | None:
+        """Return the limit less our requests of the last minute; None if others may use the key."""
         is_unsure = now < self._first_response_at + WINDOW_SECONDS or now < self._shared_until
         return None if self._limit is None or is_unsure else self._own_room(now, self._limit)
 
     def _own_room(self, now: float, limit: int) -> int:
-        """Return the limit less our last minute."""
-        ours = len(self._own) - self._first_of_minute(now)
+        """Return the limit less our requests of the last minute and those in flight."""
+        ours = len(self._own) - self._first_index_of_minute(now)
         return limit - ours - self._in_flight
 
-    def _room_at(self, now: float) -> float:
-        """Time when our own last minute has room for one more; `inf` if that is unknown."""
+    def _own_room_at(self, now: float) -> float:
+        """Return the time when our own count permits one more request; `inf` if unknown."""
         if self._limit is None:
             return math.inf
         return self._freed_at(now, 1 + self._reserve - self._own_room(now, self._limit))
 
-    def _wait(self, now: float) -> Wait | None:
-        """Return the wait before the next request, or None if it may be sent now."""
+    def _required_wait(self, now: float) -> Wait | None:
+        """Return the wait before the next request; None if it may be sent now."""
         if now < self._backoff.ends_at:
-            return _wait(self._backoff.ends_at - now, "backoff")
-        free = [each for each in (self._left(), self._room(now)) if each is not None]
+            return _create_wait(self._backoff.ends_at - now, "backoff")
+        free = [
+            each
+            for each in (self._left_by_headers(), self._left_by_own_count(now))
+            if each is not None
+        ]
         if max(free, default=0) - self._reserve < 1:
             wait = self._wait_for_end(now) if self._window.is_known else self._wait_for_probe(now)
             if wait is not None:
@@ -412,34 +422,37 @@ class RateLimiter:
         return Wait(None, "ramp") if self._backoff.is_full(self._in_flight) else None
 
     def _wait_for_end(self, now: float) -> Wait:
-        """Wait until the window's end, or until our own last minute has room."""
-        room_at = math.inf if self._room(now) is None else self._room_at(now)
-        return _wait(min(self._window.ends_at, room_at) - now, "window")
+        """Return the wait until the window ends, or until our own count permits a request."""
+        room_at = math.inf if self._left_by_own_count(now) is None else self._own_room_at(now)
+        return _create_wait(min(self._window.ends_at, room_at) - now, "window")
 
     def _wait_for_probe(self, now: float) -> Wait | None:
-        """Wait before a probe, which may leave although nothing is known to be left."""
-        if self._window.responses_without_figures >= PROBES_WITHOUT_FIGURES_MAX:
-            room_at = self._room_at(now)
-            return _wait(room_at - now, "window") if now < room_at < math.inf else None
-        if self._window.is_probe_out:
-            return Wait(None, "probe")
-        if (self._left() or 0) < 0:
+        """Return the wait before a probe, a request without known figures; None: send it now."""
+        if self._window.responses_without_figures < PROBES_WITHOUT_FIGURES_MAX:
+            if self._window.is_probe_out:
+                return Wait(None, "probe")
+            if (self._left_by_headers() or 0) >= 0:
+                return None
             # Requests of the window before may have used what the reset added.
             if self._in_flight > 0:
                 return Wait(None, "probe")
-            room_at = self._room_at(now)
-            return _wait(room_at - now, "window") if now < room_at < math.inf else None
-        return None
+        room_at = self._own_room_at(now)
+        return _create_wait(room_at - now, "window") if now < room_at < math.inf else None
 
 
-def _wait(seconds: float, reason: str) -> Wait:
+def _create_wait(seconds: float, reason: str) -> Wait:
+    """Return the wait in seconds, limited to the allowed range."""
     return Wait(min(max(seconds, WAIT_SECONDS_MIN), RESET_SECONDS_MAX), reason)
 
 
-def seconds_to(
+def seconds_until(
     moment: float | None, round_trip_seconds: float, server_now: float | None
 ) -> float | None:
-    """Return the seconds from a response to a time in it; None if that is not credible."""
+    """Return the seconds from a response to a time in its headers; None if that is not credible.
+
+    `moment` is a Unix time or seconds from now; a response may be older than its `Date` by its
+    round trip.
+    """
     if moment is None or not math.isfinite(moment):
         return None
     origin = 0.0 if moment < TIMESTAMP_MIN else server_now
@@ -454,8 +467,10 @@ def seconds_to(
 def _end_of_window(
     now: float, sent_at: float, rate: RateHeaders, server_now: float | None
 ) -> tuple[float, float | None]:
-    """Latest end of the window by a response, and the `Reset` if it identifies the window."""
-    seconds = seconds_to(rate.reset, now - sent_at, server_now)
+    """Return the latest end of the window by a response, and its `Reset` if it identifies the
+    window.
+    """
+    seconds = seconds_until(rate.reset, now - sent_at, server_now)
     is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
     if seconds is None:
         is_name, seconds = is_timestamp and server_now is None, WINDOW_SECONDS

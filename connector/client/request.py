@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from connector.catalog.field import Filter
 from connector.catalog.resource import PER_PAGE_MAX, Declaration, Operation, Order
-from connector.client.response import as_body
+from connector.client.response import encode_body
 from connector.errors import Misused, UnknownName, UnusableId
 from connector.settings.values import API_PATH
 
@@ -32,10 +32,10 @@ _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, ready to be sent; `resource` and `operation` say what it is for.
+    """One request, ready to be sent; `scope` is the scope that the API key needs.
 
-    `record_id` is the id of the requested record, None for a list and a create.
-    Its repr shows neither the query nor the body: both can hold personal data.
+    `record_id` is the id of the requested record, None for a list and a create. The repr contains
+    neither the query nor the body, because both can contain personal data.
     """
 
     resource: str
@@ -48,13 +48,13 @@ class Request:
     record_id: str | None = None
 
     @property
-    def path_of(self) -> str:
-        """The request as errors name it: without its query, which can hold personal data."""
+    def method_and_path(self) -> str:
+        """Method and path for error messages, without the query, which can be personal."""
         return f"{self.method} {self.path}"
 
     @property
     def is_read(self) -> bool:
-        """Whether it changes nothing, so that it may be repeated."""
+        """True if the request changes nothing, so that it can be repeated."""
         return self.method == "GET"
 
 
@@ -69,10 +69,10 @@ def build_list_request(
     search: str | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> Request:
-    """Request for a page of a list (API 4.1); `per_page` is 1 to 100.
+    """Return the request for a page of a list (API 4.1); `per_page` is 1 to 100.
 
-    Raises `UnknownName` for a sort, an order or a filter that the list does not take, and
-    `Misused` for a value that cannot be one.
+    Raises `UnknownName` for a sort, an order or a filter that the list does not have, and `Misused`
+    for an invalid value.
     """
     if page < 1:
         raise Misused(f"page is {page}", action="Use a page from 1.")
@@ -80,10 +80,13 @@ def build_list_request(
         raise Misused(f"per_page is {per_page}", action=f"Use 1 to {PER_PAGE_MAX}.")
     query = {"page": str(page), "per_page": str(per_page)}
     if sort is not None:
-        query |= {"sort": _one_of(resource, "sort", sort, resource.sortable), "order": "desc"}
+        query |= {
+            "sort": _require_allowed(resource, "sort", sort, resource.sortable),
+            "order": "desc",
+        }
     if order is not None:
         orders = get_args(Order) if resource.sortable else ()
-        query["order"] = _one_of(resource, "order", order, orders)
+        query["order"] = _require_allowed(resource, "order", order, orders)
     if search is not None:
         if not resource.searchable:
             raise UnknownName(f"parameter of {resource.name}", "search", query)
@@ -92,51 +95,52 @@ def build_list_request(
     for name, value in (filters or {}).items():
         if name not in known:
             raise UnknownName(f"filter of {resource.name}", name, known or query)
-        query[name] = _filter_text(resource, known[name], value)
-    return _request(resource, "list", parent, query=query)
+        query[name] = _filter_value(resource, known[name], value)
+    return _build_request(resource, "list", parent, query=query)
 
 
 def build_get_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
-    """Request for a record's detail."""
-    return _request(resource, "get", parent, id=id)
+    """Return the request for a record's detail."""
+    return _build_request(resource, "get", parent, id=id)
 
 
 def build_create_request(
     resource: Declaration, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
-    """Request to create. Raises `UnknownName` for a field that a create does not take."""
-    _check_names(resource, "create", fields)
-    return _request(resource, "create", parent, body=as_body(fields))
+    """Return a create request. Raises `UnknownName` for a field that a create does not accept."""
+    _check_field_names(resource, "create", fields)
+    return _build_request(resource, "create", parent, body=encode_body(fields))
 
 
 def build_update_request(
     resource: Declaration, id: str, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
-    """Request to update the given fields alone. Raises as `build_create_request`."""
-    _check_names(resource, "update", fields)
-    return _request(resource, "update", parent, id=id, body=as_body(fields))
+    """Return a request that updates only these fields. Raises as `build_create_request`."""
+    _check_field_names(resource, "update", fields)
+    return _build_request(resource, "update", parent, id=id, body=encode_body(fields))
 
 
 def build_delete_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
-    """Request to delete a record."""
-    return _request(resource, "delete", parent, id=id)
+    """Return the request to delete a record."""
+    return _build_request(resource, "delete", parent, id=id)
 
 
 def build_convert_request(resource: Declaration, id: str) -> Request:
-    """Request to convert a lead (API 4.6); it has no body."""
-    return _request(resource, "convert", None, id=id)
+    """Return the request to convert a lead (API 4.6); it has no body."""
+    return _build_request(resource, "convert", None, id=id)
 
 
-def _check_names(
+def _check_field_names(
     resource: Declaration, operation: Literal["create", "update"], fields: Mapping[str, Any]
 ) -> None:
+    """Raise `UnknownName` for a field that the operation does not accept."""
     taken = {field.name for field, _ in resource.body_fields(operation)}
     for name in fields:
         if taken and name not in taken:
             raise UnknownName(f"field that {operation} of {resource.name} takes", name, taken)
 
 
-def _request(
+def _build_request(
     resource: Declaration,
     operation: Operation,
     parent: str | None,
@@ -145,15 +149,16 @@ def _request(
     query: Mapping[str, str] | None = None,
     body: bytes | None = None,
 ) -> Request:
+    """Return a request of the declared operation. Raises `UnknownName` and `UnusableId`."""
     if operation not in resource.operations:
         raise UnknownName(
             f"possible operation of {resource.name}", operation, sorted(resource.operations)
         )
     path = resource.path
     if resource.parent is not None:
-        path = path.replace("{type}", _segment(parent, f"slug or id of {resource.parent}"))
+        path = path.replace("{type}", _path_segment(parent, f"slug or id of {resource.parent}"))
     if operation not in ("list", "create"):
-        path += "/" + _segment(id, f"id of a {resource.singular}")
+        path += "/" + _path_segment(id, f"id of a {resource.singular}")
     if operation == "convert":
         path += "/convert"
     method = _METHODS[operation]
@@ -163,15 +168,15 @@ def _request(
 
 
 def check_ids(resource: Declaration, ids: Iterable[str]) -> None:
-    """Raise `UnusableId` for an id of the resource that no path can contain."""
+    """Raise `UnusableId` if an id contains characters that are not allowed in a path."""
     for each in ids:
-        _segment(each, f"id of a {resource.singular}")
+        _path_segment(each, f"id of a {resource.singular}")
 
 
-def _segment(value: object, what: str) -> str:
-    """Segment of a path. Refuses one that could lead to another address.
+def _path_segment(value: object, what: str) -> str:
+    """Return the value if it is safe in a path. Raises `UnusableId`; `what` names the value.
 
-    The error does not show the value: a person may have put an email in the place of an id.
+    The error does not contain the value, because the user may have entered an email address.
     """
     if not value:
         fault = "is missing"
@@ -187,8 +192,12 @@ def _segment(value: object, what: str) -> str:
     raise UnusableId(f"the {what} {fault}")
 
 
-def _one_of(resource: Declaration, parameter: str, value: str, allowed: tuple[str, ...]) -> str:
-    """Return the value if it is allowed; without allowed values the parameter is unknown."""
+def _require_allowed(
+    resource: Declaration, parameter: str, value: str, allowed: tuple[str, ...]
+) -> str:
+    """Return the value if it is allowed. Raises `UnknownName`, also if the list has no such
+    parameter.
+    """
     if not allowed:
         raise UnknownName(f"parameter of {resource.name}", parameter, ("page", "per_page"))
     if value not in allowed:
@@ -196,8 +205,10 @@ def _one_of(resource: Declaration, parameter: str, value: str, allowed: tuple[st
     return value
 
 
-def _filter_text(resource: Declaration, filter: Filter, value: object) -> str:
-    """Return a filter's value for the query. Refuses an empty value, which would filter nothing."""
+def _filter_value(resource: Declaration, filter: Filter, value: object) -> str:
+    """Return a filter's value as text. Raises `Misused` for an empty value, which would filter
+    nothing.
+    """
     if isinstance(value, date) and not isinstance(value, datetime):
         value = value.isoformat()
     if not isinstance(value, str) or not value:
@@ -206,7 +217,7 @@ def _filter_text(resource: Declaration, filter: Filter, value: object) -> str:
             f"{'an empty text' if value == '' else f'a value of the type {type(value).__name__}'}",
             action="Give it a text or a date, or leave the filter out.",
         )
-    return _one_of(resource, filter.name, value, filter.values) if filter.values else value
+    return _require_allowed(resource, filter.name, value, filter.values) if filter.values else value
 
 
 class Observer:
@@ -219,10 +230,10 @@ class Observer:
         """Called before each attempt; an error raised here stops it."""
 
     def on_response(self, request: Request, status: int | None, seconds: float) -> None:
-        """Called after each attempt with its status, or with None if no answer came."""
+        """Called after each attempt with the status, None if no answer came, and its duration."""
 
-    def on_hold(self, seconds: float, why: str) -> None:
-        """Called before a request waits to be sent or repeated."""
+    def on_wait_start(self, seconds: float, why: str) -> None:
+        """Called before a request waits; `why` is "retry" or the reason of the rate limiter."""
 
     def on_wait_end(self, seconds: float, why: str) -> None:
-        """Called when the wait of one or more requests is over."""
+        """Called with the duration when no request waits any more."""

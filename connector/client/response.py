@@ -16,17 +16,17 @@ from typing import Any
 from connector.catalog.field import MARK, is_redacted
 from connector.client.rate_limiter import RateHeaders
 from connector.errors import Misused
-from connector.log import shortened
+from connector.log import shorten_name
 
 _NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Answer: status, headers under names in lower case, and the whole body.
+    """Answer: status, headers by names in lower case, and the complete body.
 
-    `seconds` is the round trip of the attempt that got it. Its repr shows the status alone: a body
-    can hold personal data.
+    `seconds` is the duration of the attempt. The repr contains only the status, because a body can
+    contain personal data.
     """
 
     status: int
@@ -36,33 +36,37 @@ class Response:
 
 
 def rate_headers(answer: Response) -> RateHeaders:
-    """Rate limit headers (API 8.3); a part that is missing or garbage is None."""
+    """Return the rate limit headers (API 8.3); a missing or invalid header is None."""
     return RateHeaders(
-        limit=whole_number(answer.headers.get("x-ratelimit-limit")),
-        remaining=whole_number(answer.headers.get("x-ratelimit-remaining")),
-        reset=_number(answer.headers.get("x-ratelimit-reset")),
+        limit=parse_count(answer.headers.get("x-ratelimit-limit")),
+        remaining=parse_count(answer.headers.get("x-ratelimit-remaining")),
+        reset=_parse_number(answer.headers.get("x-ratelimit-reset")),
         retry_after=retry_after(answer),
     )
 
 
 def retry_after(answer: Response) -> float | None:
-    """`Retry-After`, in seconds or as a Unix time; None if missing or garbage."""
-    seconds, moment = _number(answer.headers.get("retry-after")), _moment(answer, "retry-after")
+    """Return `Retry-After` in seconds or as a Unix time; None if missing or invalid."""
+    seconds, moment = (
+        _parse_number(answer.headers.get("retry-after")),
+        _parse_header_time(answer, "retry-after"),
+    )
     return moment.timestamp() if moment is not None else seconds
 
 
 def served_at(answer: Response) -> datetime | None:
     """Return the server's time from `Date`; None if it is missing or unreadable."""
-    return _moment(answer, "date")
+    return _parse_header_time(answer, "date")
 
 
-def _moment(answer: Response, header: str) -> datetime | None:
-    return _parsed_moment(answer.headers.get(header, ""))
+def _parse_header_time(answer: Response, header: str) -> datetime | None:
+    """Return the time in a header; None if it is missing or invalid."""
+    return _parse_http_date(answer.headers.get(header, ""))
 
 
 @lru_cache(maxsize=8)
-def _parsed_moment(text: str) -> datetime | None:
-    """Return the timestamp of a header; cached because answers of one second share it."""
+def _parse_http_date(text: str) -> datetime | None:
+    """Parse a date in HTTP format; None if invalid. Cached: answers of one second share it."""
     try:
         moment = parsedate_to_datetime(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -74,15 +78,16 @@ COUNT_MAX = 10**15
 """The largest number that counts anything; a larger one is garbage."""
 
 
-def whole_number(value: Any) -> int | None:
-    """Count: a whole number from 0, in JSON or as text; None for anything else."""
-    number = _number(value)
+def parse_count(value: Any) -> int | None:
+    """Parse a whole number from 0 to `COUNT_MAX`, a JSON number or text; None for anything else."""
+    number = _parse_number(value)
     if number is None or not 0 <= number <= COUNT_MAX:
         return None
     return int(number) if number == int(number) else None
 
 
-def _number(value: Any) -> float | None:
+def _parse_number(value: Any) -> float | None:
+    """Parse a finite number, a JSON number or text; None for anything else."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -104,14 +109,15 @@ DEPTH_MAX = 64
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-def as_body(fields: Mapping[str, Any]) -> bytes:
-    """JSON body, with dates and datetimes as the API writes them (API, conventions).
+def encode_body(fields: Mapping[str, Any]) -> bytes:
+    """Return the fields as JSON, with dates and datetimes in the API's format (API, conventions).
 
     Raises `Misused` for a value that JSON does not have, for a datetime without a time zone, and
-    for a value that an erasure has redacted. The error names the type or the field, and no value.
+    for a value that an erasure has redacted. The error contains the type or the field, but no
+    value.
     """
     try:
-        text = json.dumps(dict(fields), default=_as_json, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(dict(fields), default=_date_as_json, ensure_ascii=False, allow_nan=False)
         body = text.encode()
     except TypeError as error:
         reason = str(error)
@@ -120,7 +126,7 @@ def as_body(fields: Mapping[str, Any]) -> bytes:
     except (ValueError, RecursionError):
         reason = "a number that is not finite, or values nested in a circle"
     else:
-        _check_whole(fields, text)
+        _refuse_redacted(fields, text)
         return body
     raise Misused(
         f"{reason} cannot be sent as JSON",
@@ -128,8 +134,8 @@ def as_body(fields: Mapping[str, Any]) -> bytes:
     )
 
 
-def _check_whole(fields: Mapping[str, Any], text: str) -> None:
-    """Refuse a body whose JSON text contains the mark of an erasure."""
+def _refuse_redacted(fields: Mapping[str, Any], text: str) -> None:
+    """Raise `Misused` if the JSON text contains the mark of an erasure."""
     if not is_redacted(text):
         return
     names = [name for name, value in fields.items() if is_redacted({name: value})]
@@ -139,7 +145,8 @@ def _check_whole(fields: Mapping[str, Any], text: str) -> None:
     )
 
 
-def _as_json(value: object) -> str:
+def _date_as_json(value: object) -> str:
+    """Return a date or a datetime in the API's format. Raises `TypeError` for other values."""
     if isinstance(value, datetime):
         if value.utcoffset() is None:
             raise TypeError("a datetime without a time zone")
@@ -149,11 +156,11 @@ def _as_json(value: object) -> str:
     raise TypeError(f"a value of the type {type(value).__name__}")
 
 
-def parse(body: bytes) -> Any:
-    """Body as JSON. Where an object repeats a key, the last value counts.
+def parse_json(body: bytes) -> Any:
+    """Parse the body of an answer. If an object repeats a key, the last value is used.
 
-    Raises `ValueError`, whose text says what is wrong: it is not JSON, is nested too deeply, or has
-    a number that no column can hold; the text names the field of the number, and its record.
+    Raises `ValueError` if the body is not JSON, is nested too deeply, or has a number that no
+    column can store. The text of the error names the field and the record.
     """
     if body.lstrip()[:1] == b"<":
         raise ValueError("a page of HTML or XML instead of JSON")
@@ -161,8 +168,8 @@ def parse(body: bytes) -> Any:
     try:
         document = json.loads(
             body,
-            parse_constant=lambda text: _unusable(text, unusable),
-            parse_float=lambda text: _finite(text, unusable),
+            parse_constant=lambda text: _mark_unusable(text, unusable),
+            parse_float=lambda text: _parse_float(text, unusable),
         )
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
@@ -172,7 +179,7 @@ def parse(body: bytes) -> Any:
     if body.count(b"{") + body.count(b"[") > DEPTH_MAX and not _is_shallow(document):
         raise ValueError(_TOO_DEEP)
     if unusable:
-        raise ValueError(_describe_place(unusable[0], document))
+        raise ValueError(_describe_unusable(unusable[0], document))
     return document
 
 
@@ -199,29 +206,31 @@ class _UnusableNumber:
     text: str
 
 
-def _unusable(text: str, unusable: list[_UnusableNumber]) -> Any:
-    unusable.append(_UnusableNumber(shortened(text)))
+def _mark_unusable(text: str, unusable: list[_UnusableNumber]) -> Any:
+    """Add the number to the list, and return an object that replaces it in the document."""
+    unusable.append(_UnusableNumber(shorten_name(text)))
     return unusable[-1]
 
 
-def _finite(text: str, unusable: list[_UnusableNumber]) -> Any:
+def _parse_float(text: str, unusable: list[_UnusableNumber]) -> Any:
+    """Parse a number; if it is not finite, add it to the list as `_mark_unusable` does."""
     number = float(text)
-    return number if math.isfinite(number) else _unusable(text, unusable)
+    return number if math.isfinite(number) else _mark_unusable(text, unusable)
 
 
-def _describe_place(number: _UnusableNumber, document: Any) -> str:
-    """Return the number with the field and the record in which the document has it."""
+def _describe_unusable(number: _UnusableNumber, document: Any) -> str:
+    """Return the number, its field and its record's id, searched in the document."""
     level: list[tuple[Any, str | None, Any]] = [(document, None, None)]
     while level:
         below: list[tuple[Any, str | None, Any]] = []
         for value, name, id in level:
             if value is number:
                 in_field = "" if name is None else f" in {name!r}"
-                of_record = f" of the record {shortened(id)}" if isinstance(id, str) else ""
+                of_record = f" of the record {shorten_name(id)}" if isinstance(id, str) else ""
                 return f"the number {number.text}{in_field}{of_record}, which no column can hold"
             if isinstance(value, dict):
                 inner = value.get("id", id)
-                below += ((each, shortened(key), inner) for key, each in value.items())
+                below += ((each, shorten_name(key), inner) for key, each in value.items())
             elif isinstance(value, list):
                 below += ((each, name, id) for each in value)
         level = below
@@ -230,10 +239,10 @@ def _describe_place(number: _UnusableNumber, document: Any) -> str:
 
 
 class BodyDecoder:
-    """Body unpacked as it arrives; at most `bytes_max` are in memory.
+    """Decompresses a body part by part; at most `bytes_max` are in memory.
 
-    `encoding` is the answer's `Content-Encoding`. Raises `ValueError` for any but gzip, the only
-    one that requests accept.
+    `encoding` is the answer's `Content-Encoding`. Raises `ValueError` for any compression but gzip,
+    the only one that requests accept.
     """
 
     def __init__(self, encoding: str, bytes_max: int) -> None:
@@ -245,7 +254,9 @@ class BodyDecoder:
         self._size = 0
 
     def add(self, part: bytes) -> None:
-        """Add a part. Raises `OverflowError` beyond the cap, `ValueError` for bad gzip."""
+        """Add a part. Raises `OverflowError` beyond `bytes_max`, and `ValueError` for damaged gzip
+        data.
+        """
         if self._packed is not None:
             try:
                 # One byte more than may be held is enough to know: a bomb is never unpacked.
@@ -257,8 +268,8 @@ class BodyDecoder:
             raise OverflowError
         self._parts.append(part)
 
-    def whole(self) -> bytes:
-        """Return the body. Raises `ValueError` if a gzip ended too early."""
+    def finish(self) -> bytes:
+        """Return the complete body. Raises `ValueError` if the gzip data is incomplete."""
         if self._packed is not None and self._parts and not self._packed.eof:
             raise ValueError("incomplete gzip data")
         return b"".join(self._parts)

@@ -17,9 +17,9 @@ from urllib.parse import urljoin, urlsplit
 
 from connector.catalog import declaration
 from connector.catalog.resource import PER_PAGE_MAX
-from connector.client.answer_fit import misfit_of_create, misfit_of_id
+from connector.client.answer_fit import create_mismatch, misfit_of_id
 from connector.client.request import Request
-from connector.client.response import Response, parse, served_at, whole_number
+from connector.client.response import Response, parse_count, parse_json, served_at
 from connector.errors import ConnectorError
 from connector.errors_api import (
     Answered,
@@ -36,7 +36,7 @@ from connector.errors_api import (
     UnreadableAnswer,
     ValidationFailed,
 )
-from connector.log import neutralise
+from connector.log import escape_control_characters
 
 WORDS_CHARACTERS_MAX = 500
 """Characters that are kept of one message of the API."""
@@ -54,49 +54,50 @@ OF_NO_FIELD = ""
 _EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
 
 
-def error_of(
+def response_error(
     request: Request, answer: Response, *, base_url: str = "", reset_in_seconds: float | None = None
 ) -> ConnectorError:
-    """Error of an answer that is not a success (API 7).
+    """Return the error for an answer that is not a success (API 7).
 
-    `base_url` is the address of the account: a redirect is compared with it.
+    A redirect is compared with `base_url`, the address of the account.
 
     For a write, only a 429, or a documented refusal with the API's own JSON body (API 7), proves
-    that nothing was applied. After any other answer its fate is unknown: `InDoubt`.
+    that nothing was applied. For any other answer, the error is `InDoubt`.
     """
     if answer.status == 429:
-        return RateLimited(request.path_of, reset_in_seconds=reset_in_seconds)
+        return RateLimited(request.method_and_path, reset_in_seconds=reset_in_seconds)
     error_body = _api_error_body(answer)
-    error = _error_of(request, answer, error_body or {}, base_url)
+    error = _status_error(request, answer, error_body or {}, base_url)
     if request.is_read or (answer.status in REFUSALS and error_body is not None):
         return error
     return doubt_error(request, error)
 
 
 def doubt_error(request: Request, error: Answered | NotTheApi) -> InDoubt:
-    """Error of a write whose fate is unknown after this answer, which is the reason."""
-    return InDoubt(request.path_of, error.reason, error.answer)
+    """Return the error for a write that may or may not have been applied; `error` is the reason."""
+    return InDoubt(request.method_and_path, error.reason, error.answer)
 
 
 def message_text(value: Any) -> str:
-    """Return a message of the API as text in any form; a very long one is cut.
+    """Return a message of the API, a text or other JSON, as text of at most 500 characters.
 
-    Control characters are made visible, since it goes to terminals, logs, reports and Dagster.
+    Control characters are made visible, because the text is printed, logged and shown in Dagster.
     """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return neutralise(text[:WORDS_CHARACTERS_MAX])
+    return escape_control_characters(text[:WORDS_CHARACTERS_MAX])
 
 
-def _error_of(
+def _status_error(
     request: Request, answer: Response, error_body: Mapping[str, Any], base_url: str
 ) -> Answered | NotTheApi:
-    where, status = request.path_of, answer.status
+    """Return the error for the answer's status and the texts of the API's error body."""
+    where, status = request.method_and_path, answer.status
     if 300 <= status < 400:
-        target, here = _target(answer), base_url + request.path
+        target, here = _redirect_target(answer), base_url + request.path
         is_slash = urljoin(here, target) == f"{here}/"
         slash = "redirected_to_slash" if is_slash else None
         return Redirected(where, status=status, target=target, code=slash)
-    code, message = (_text(error_body.get(name)) for name in ("error", "message"))
+    code, message = (_mask_emails(error_body.get(name)) for name in ("error", "message"))
     texts = {"api_code": code, "api_message": message or code}
     errors: Mapping[int, Callable[[], Answered]] = {
         400: lambda: InvalidRequest(where, status=status, **texts),
@@ -110,7 +111,7 @@ def _error_of(
             **texts,
         ),
         422: lambda: ValidationFailed(
-            where, status=status, errors=_by_field(error_body.get("errors")), **texts
+            where, status=status, errors=_messages_by_field(error_body.get("errors")), **texts
         ),
     }
     if status in errors:
@@ -120,21 +121,21 @@ def _error_of(
 
 
 def _api_error_body(answer: Response) -> dict[str, Any] | None:
-    """Body of the API's own errors (API 7); None if the answer is not the API's."""
+    """Return the JSON object of an error answer (API 7); None if the body is no JSON object."""
     try:
-        error_body = parse(answer.body)
+        error_body = parse_json(answer.body)
     except ValueError:
         return None
     return error_body if isinstance(error_body, dict) else None
 
 
-def _text(value: Any) -> str | None:
-    """Return a text of the API without the email addresses that it may quote."""
+def _mask_emails(value: Any) -> str | None:
+    """Return a text of the API without email addresses; None if the value is no text."""
     return _EMAIL.sub("(an email)", message_text(value)) if isinstance(value, str) else None
 
 
-def _by_field(errors: Any) -> dict[str, tuple[str, ...]]:
-    """Return the messages by field as the API sent them (API 7.1); other forms are kept."""
+def _messages_by_field(errors: Any) -> dict[str, tuple[str, ...]]:
+    """Return the messages by field (API 7.1); messages of no field have the key `OF_NO_FIELD`."""
     by_field = errors if isinstance(errors, dict) else {OF_NO_FIELD: errors}
     return {
         message_text(name): tuple(
@@ -145,8 +146,8 @@ def _by_field(errors: Any) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _target(answer: Response) -> str:
-    """Target of a redirect, without user name, password, query and fragment."""
+def _redirect_target(answer: Response) -> str:
+    """Return the target of a redirect, without user name, password, query and fragment."""
     try:
         location = urlsplit(answer.headers.get("location", ""))
     except ValueError:
@@ -162,7 +163,7 @@ def _target(answer: Response) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListResponse:
-    """A list's items as received, and its pagination (API 4.1)."""
+    """Items of a list as received, and its pagination (API 4.1)."""
 
     items: tuple[dict[str, Any], ...] = field(repr=False)
     page: int
@@ -174,24 +175,26 @@ class ListResponse:
 def read_list(request: Request, answer: Response) -> ListResponse:
     """Return the items and pagination of a list. Raises the error of a failed answer.
 
-    Behaviour past the last page is "not shown" (API 4.1); a server that serves its last page once
-    more gives an empty page here, since those items are not this page's.
+    The API does not document pages after the last (API 4.1). If a server repeats its last page
+    there, the result has no items, because they belong to another page.
     """
-    document = _document(request, answer, expected=(200,))
+    document = _parse_success(request, answer, expected=(200,))
     items, pagination = document.get("data"), document.get("pagination")
     if not isinstance(items, list) or not all(_has_id(item) for item in items):
-        raise UnreadableAnswer(request.path_of, "answered without a list of records in 'data'")
+        raise UnreadableAnswer(
+            request.method_and_path, "answered without a list of records in 'data'"
+        )
     if not isinstance(pagination, dict):
-        raise UnreadableAnswer(request.path_of, "answered without 'pagination'")
+        raise UnreadableAnswer(request.method_and_path, "answered without 'pagination'")
     numbers = {}
     for name in ("page", "per_page", "total", "total_pages"):
-        value = whole_number(pagination.get(name))
+        value = parse_count(pagination.get(name))
         if value is None:
-            raise UnreadableAnswer(request.path_of, f"answered without a readable {name!r}")
+            raise UnreadableAnswer(request.method_and_path, f"answered without a readable {name!r}")
         numbers[name] = value
     if len(items) > numbers["per_page"] or numbers["per_page"] > PER_PAGE_MAX:
         raise UnreadableAnswer(
-            request.path_of,
+            request.method_and_path,
             f"answered with {len(items)} records and 'per_page' {numbers['per_page']}; the API"
             f" serves at most {PER_PAGE_MAX}",
         )
@@ -201,7 +204,7 @@ def read_list(request: Request, answer: Response) -> ListResponse:
     if numbers["per_page"] >= 1 and max(1, numbers["total_pages"]) == page < requested:
         return ListResponse((), **{**numbers, "page": requested})
     raise UnreadableAnswer(
-        request.path_of,
+        request.method_and_path,
         f"answered with page {page} of {numbers['total_pages']}, {numbers['per_page']} per page,"
         f" and page {requested} was requested",
     )
@@ -210,79 +213,84 @@ def read_list(request: Request, answer: Response) -> ListResponse:
 def read_record(request: Request, answer: Response) -> dict[str, Any]:
     """Return the record in `data` of a detail. Raises the error of a failed answer.
 
-    A record of another id than the requested one is unreadable.
+    Raises `UnreadableAnswer` if the record's id is not the requested one.
     """
-    return _record(request, answer, _document(request, answer, expected=(200,)))
+    return _extract_record(request, answer, _parse_success(request, answer, expected=(200,)))
 
 
 def read_written(request: Request, answer: Response) -> tuple[dict[str, Any], str | None]:
     """Return the record and the message of a create, update or convert.
 
-    A success that cannot be read, or whose record does not fit the request
-    (`client/answer_fit.py`), raises `InDoubt`: the write may have happened.
+    Raises `InDoubt` for a success that cannot be read or whose record does not fit the request
+    (`client/answer_fit.py`), because the write may have happened.
     """
     try:
-        document = _document(request, answer, expected=(200, 201))
-        return _record(request, answer, document), _message(document)
+        document = _parse_success(request, answer, expected=(200, 201))
+        return _extract_record(request, answer, document), _extract_message(document)
     except NotTheApi as error:
         raise doubt_error(request, error) from error
 
 
 def read_deleted(request: Request, answer: Response) -> str | None:
-    """Message of a delete's answer: of a body, or none for a 204 (API 4.8).
+    """Return the message of a delete's answer; None for a 204 (API 4.8).
 
-    A body that shows another record raises `InDoubt`.
+    Raises `InDoubt` if the body contains another record.
     """
     if answer.status == 204:
         return None
     try:
-        document = _document(request, answer, expected=(200,))
+        document = _parse_success(request, answer, expected=(200,))
         if document.get("data") is not None:
-            _record(request, answer, document)
-        return _message(document)
+            _extract_record(request, answer, document)
+        return _extract_message(document)
     except NotTheApi as error:
         raise doubt_error(request, error) from error
 
 
-def _document(request: Request, answer: Response, expected: tuple[int, ...]) -> dict[str, Any]:
+def _parse_success(request: Request, answer: Response, expected: tuple[int, ...]) -> dict[str, Any]:
+    """Return the JSON object of an answer with an expected status. Raises the error of other
+    answers.
+    """
     if answer.status not in expected:
         if 200 <= answer.status < 300:
             raise UnreadableAnswer(
-                request.path_of,
+                request.method_and_path,
                 f"answered {answer.status}",
                 ", a success that the API does not document",
             )
-        raise error_of(request, answer)
+        raise response_error(request, answer)
     try:
-        document = parse(answer.body)
+        document = parse_json(answer.body)
     except ValueError as error:
-        raise UnreadableAnswer(request.path_of, f"answered with {error}") from None
+        raise UnreadableAnswer(request.method_and_path, f"answered with {error}") from None
     if not isinstance(document, dict):
-        raise UnreadableAnswer(request.path_of, "answered with JSON that is not an object")
+        raise UnreadableAnswer(request.method_and_path, "answered with JSON that is not an object")
     return document
 
 
-def _record(request: Request, answer: Response, document: dict[str, Any]) -> dict[str, Any]:
+def _extract_record(request: Request, answer: Response, document: dict[str, Any]) -> dict[str, Any]:
+    """Return the record in `data`. Raises `UnreadableAnswer` if it cannot answer the request."""
     record = document.get("data")
     if not isinstance(record, dict) or not _has_id(record):
-        raise UnreadableAnswer(request.path_of, "answered without a record in 'data'")
+        raise UnreadableAnswer(request.method_and_path, "answered without a record in 'data'")
     if (reason := _describe_mismatch(request, answer, record)) is not None:
         is_same_word = str(request.record_id).casefold() == record["id"].casefold()
         action = f"Write the id as the API does: {record['id']}" if is_same_word else None
-        raise UnreadableAnswer(request.path_of, f"answered with {reason}", action=action)
+        raise UnreadableAnswer(request.method_and_path, f"answered with {reason}", action=action)
     return record
 
 
 def _describe_mismatch(request: Request, answer: Response, record: Mapping[str, Any]) -> str | None:
+    """Return why the record cannot answer the request; None if it can."""
     if request.record_id is not None:
         return misfit_of_id(request.record_id, record)
     moment = served_at(answer)
     sent_at = None if moment is None else moment - timedelta(seconds=answer.seconds)
     sent = json.loads(request.body or b"{}")
-    return misfit_of_create(declaration(request.resource), sent, record, sent_at)
+    return create_mismatch(declaration(request.resource), sent, record, sent_at)
 
 
-def _message(document: dict[str, Any]) -> str | None:
+def _extract_message(document: dict[str, Any]) -> str | None:
     message = document.get("message")
     return message_text(message) if isinstance(message, str) else None
 

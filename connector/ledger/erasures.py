@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import WarehouseBusy
-from connector.ledger.journal_persons import JournalMatches, reduce_journal
+from connector.ledger.journal_persons import JournalMatches, find_or_redact_person
 from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.ledger import Ledger
 from connector.ledger.person import Person
@@ -26,7 +26,7 @@ from connector.ledger.receipts import (
     add_missing_hashes,
     missing_hashes,
     missing_receipts,
-    note_release,
+    record_release,
 )
 from connector.ledger.sqlite_file import columns_of, insert, read_records, reader_of, values_of
 
@@ -36,7 +36,7 @@ _text = reader_of(str)
 
 
 @dataclass(frozen=True, slots=True)
-class OpenErasure:
+class UnfinishedErasure:
     """Erasure that has not ended: its people, and what was found of them."""
 
     erasure: str
@@ -54,9 +54,9 @@ class Erasures:
     def find_person(self, person: Person) -> JournalMatches:
         """Find a person in the journal of pushes. Changes nothing."""
         with self._ledger.reading() as connection:
-            return reduce_journal(connection, person, None)
+            return find_or_redact_person(connection, person, None)
 
-    def begin(
+    def begin_erasure(
         self,
         erasure: str,
         persons: Sequence[Person],
@@ -103,9 +103,9 @@ class Erasures:
         journal = JournalWriter(self._ledger, None, now=lambda: at)
         with journal.writing() as change:
             for person in persons:
-                reduce_journal(change.connection, person, journal)
+                find_or_redact_person(change.connection, person, journal)
 
-    def open_erasures(self) -> tuple[OpenErasure, ...]:
+    def unfinished_erasures(self) -> tuple[UnfinishedErasure, ...]:
         """Return the erasures that have not ended, the oldest first."""
         query = (
             "SELECT erasure, begun_at, who AS persons, found FROM erasures WHERE ended_at IS NULL"
@@ -116,9 +116,11 @@ class Erasures:
             return tuple(map(Person.from_json, json.loads(who)))
 
         with self._ledger.reading() as connection:
-            return tuple(read_records(connection, OpenErasure, query, (), {"persons": persons}))
+            return tuple(
+                read_records(connection, UnfinishedErasure, query, (), {"persons": persons})
+            )
 
-    def end(self, erasure: str, at: datetime) -> None:
+    def end_erasure(self, erasure: str, at: datetime) -> None:
         """Record that the erasure has ended, and forget its people."""
         with self._ledger.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
@@ -133,7 +135,7 @@ class Erasures:
             rows = connection.execute("SELECT token, person FROM suppressed")
             return {_text(token): _text(person) for token, person in rows}
 
-    def all_listed(self) -> Iterator[tuple[ListedHash, str]]:
+    def listed_hashes(self) -> Iterator[tuple[ListedHash, str]]:
         """Return every entry of the list."""
         with self._ledger.reading() as connection:
             rows = [
@@ -142,7 +144,7 @@ class Erasures:
             ]
         return ((ListedHash(kind, token), person) for kind, token, person in rows)
 
-    def relist_hashes(self, hashes: Iterable[tuple[ListedHash, str]], at: datetime) -> int:
+    def restore_hashes(self, hashes: Iterable[tuple[ListedHash, str]], at: datetime) -> int:
         """Add missing hashes to the list again, and return their number."""
         added = 0
         with self._ledger.writing() as connection:
@@ -154,7 +156,7 @@ class Erasures:
                 ).rowcount
         return added
 
-    def relist_receipts(self, *others: Path) -> int:
+    def restore_hashes_from_receipts(self, *others: Path) -> int:
         """Add hashes to the list that receipts have and the list lacks, and return their number.
 
         Reads the receipts of the account's folder and of `others`. Raises `WarehouseError`.
@@ -162,7 +164,7 @@ class Erasures:
         with self._ledger.writing() as connection:
             return add_missing_hashes(connection, self._ledger.path.parent, *others)
 
-    def unlisted(self) -> int:
+    def count_missing_hashes(self) -> int:
         """Count the hashes of receipts that the list lacks. Raises `WarehouseError`."""
         with self._ledger.reading() as connection:
             return len(missing_hashes(connection, self._ledger.path.parent))
@@ -172,14 +174,14 @@ class Erasures:
         with self._ledger.reading() as connection:
             return missing_receipts(connection, self._ledger.path.parent)
 
-    def relisted(self) -> tuple[tuple[datetime, int], ...]:
+    def restored_hash_counts(self) -> tuple[tuple[datetime, int], ...]:
         """Return when hashes of receipts were missing on the list, and how many."""
         with self._ledger.reading() as connection:
             rows = connection.execute("SELECT at, hashes FROM relisted ORDER BY at").fetchall()
             whole = reader_of(int)
             return tuple((datetime.fromisoformat(at), whole(hashes)) for at, hashes in rows)
 
-    def release(self, tokens: Iterable[str]) -> int:
+    def release_people(self, tokens: Iterable[str]) -> int:
         """Remove the people with these hashes from the list, and return the number of their hashes.
 
         The release is first recorded next to the receipts, so that a list that is restored from the
@@ -198,7 +200,7 @@ class Erasures:
                 )
             }
             if released:
-                note_release(connection, folder, released)
+                record_release(connection, folder, released)
             connection.executemany(
                 "DELETE FROM suppressed WHERE token = ?", [(each,) for each in released]
             )
@@ -266,29 +268,29 @@ class Backups:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def note(self, backup: Backup) -> None:
+    def record_backup(self, backup: Backup) -> None:
         """Record a backup. A file that is overwritten has one entry."""
         with self._ledger.writing() as connection:
             connection.execute("DELETE FROM backups WHERE file = ?", (str(backup.file),))
             insert(connection, "backups", values_of(backup))
 
-    def delete_entries(self, files: Iterable[Path]) -> None:
+    def delete_backup_records(self, files: Iterable[Path]) -> None:
         """Delete the entries of removed backup files."""
         with self._ledger.writing() as connection:
             connection.executemany("DELETE FROM backups WHERE file = ?", [(str(f),) for f in files])
 
-    def last(self) -> Backup | None:
+    def latest_backup(self) -> Backup | None:
         """Return the latest backup; None if there is none."""
         query = "SELECT made_at, file, bytes FROM backups ORDER BY made_at DESC LIMIT 1"
         with self._ledger.reading() as connection:
             return next(iter(read_records(connection, Backup, query)), None)
 
-    def note_restore(self, restore: Restore) -> None:
+    def record_restore(self, restore: Restore) -> None:
         """Record a restore."""
         with self._ledger.writing() as connection:
             insert(connection, "restores", values_of(restore))
 
-    def last_restore(self, *, is_ledger_older: bool | None = None) -> Restore | None:
+    def latest_restore(self, *, is_ledger_older: bool | None = None) -> Restore | None:
         """Return the last restore: of all, or of those with or without the backup's ledger."""
         query = (
             f"SELECT {columns_of(Restore)} FROM restores WHERE is_ledger_older = ?1 OR ?1 IS NULL"
@@ -296,12 +298,12 @@ class Backups:
         )
         with self._ledger.reading() as connection:
             found = read_records(
-                connection, Restore, query, (is_ledger_older,), {"proven": _proven}
+                connection, Restore, query, (is_ledger_older,), {"proven": _parse_proven}
             )
         return next(iter(found), None)
 
 
-def _proven(text: str) -> dict[str, datetime | None]:
+def _parse_proven(text: str) -> dict[str, datetime | None]:
     return {
         name: None if each is None else datetime.fromisoformat(each)
         for name, each in json.loads(text).items()

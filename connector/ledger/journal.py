@@ -23,8 +23,8 @@ from connector.ledger.journal_records import (
     BatchAction,
     BatchRecord,
     BeforeImage,
-    Changes,
     EarlierWrite,
+    JournalChanges,
     PendingCount,
     PendingRow,
     PushHealth,
@@ -36,7 +36,7 @@ from connector.ledger.journal_records import (
 )
 from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_schema import OPEN
-from connector.ledger.push_plan import Problem, PushPolicy, from_json
+from connector.ledger.push_plan import Problem, PushPolicy, task_from_json
 from connector.ledger.push_states import (
     FOR_A_PERSON,
     IN_DOUBT,
@@ -57,14 +57,14 @@ BATCHES_READ = 20
 T = TypeVar("T")
 
 
-def sql_list(values: Iterable[str]) -> str:
+def quoted_sql_list(values: Iterable[str]) -> str:
     """Return values of our own as a list in SQL."""
     return ", ".join(f"'{value}'" for value in sorted(values))
 
 
 _whole, _text = reader_of(int), reader_of(str)
 
-_UNFINISHED_ROWS = f"(task IS NOT NULL AND state IN ({sql_list(UNFINISHED)}))"
+_UNFINISHED_ROWS = f"(task IS NOT NULL AND state IN ({quoted_sql_list(UNFINISHED)}))"
 _FOLLOWED_ROWS = """
     batch <> ? AND (batch, number) IN
         (SELECT same_batch, same_number FROM push_rows WHERE batch = ? AND state = 'follows')
@@ -105,25 +105,27 @@ class Journal:
 
     def batch(self, batch: str) -> BatchRecord:
         """One batch. Raises `UnknownName`."""
-        found = self._batches("batch = ?", (batch,))
+        found = self._select_batches("batch = ?", (batch,))
         if not found:
             raise UnknownName("batch", batch, [each.batch for each in self.batches()])
         return found[0]
 
     def batches(self) -> tuple[BatchRecord, ...]:
         """All batches, the latest first."""
-        return self._batches("1")
+        return self._select_batches("1")
 
     def rows_to_push(self, batch: str) -> Iterator[PendingRow]:
         """Unfinished rows of the batch, and of earlier batches that its rows follow."""
-        yield from self._pending_rows(f"{_UNFINISHED_ROWS} AND {_FOLLOWED_ROWS}", (batch, batch))
-        for portion in self._portions("push_rows", _UNFINISHED_ROWS, batch=batch):
-            yield from self._pending_rows(f"{_UNFINISHED_ROWS} AND {_PORTION}", portion)
+        yield from self._select_rows_with_tasks(
+            f"{_UNFINISHED_ROWS} AND {_FOLLOWED_ROWS}", (batch, batch)
+        )
+        for portion in self._row_ranges("push_rows", _UNFINISHED_ROWS, batch=batch):
+            yield from self._select_rows_with_tasks(f"{_UNFINISHED_ROWS} AND {_PORTION}", portion)
 
     def rows(self, batch: str) -> Iterator[RowRecord]:
         """The rows of a batch with their outcomes and problems, by number."""
-        for portion in self._portions("push_rows", "1", batch=batch):
-            yield from self._rows(_PORTION, portion)
+        for portion in self._row_ranges("push_rows", "1", batch=batch):
+            yield from self._select_rows(_PORTION, portion)
 
     def count_pending(self, batch: str) -> PendingCount:
         """Count the rows that `rows_to_push` gives, and name the open ones."""
@@ -136,27 +138,27 @@ class Journal:
             ).fetchall()
             return PendingCount(rows, frozenset(keys))
 
-    def row(self, key: RowKey) -> PendingRow | None:
+    def row_with_task(self, key: RowKey) -> PendingRow | None:
         """One row with its task and state; None if it has no task."""
-        return next(iter(self._pending_rows(_ONE_ROW, key)), None)
+        return next(iter(self._select_rows_with_tasks(_ONE_ROW, key)), None)
 
     def row_record(self, key: RowKey) -> RowRecord | None:
         """One row with its outcome; None if there is no such row."""
-        return next(iter(self._rows(_ONE_ROW, key)), None)
+        return next(iter(self._select_rows(_ONE_ROW, key)), None)
 
-    def in_doubt(self) -> tuple[RowRecord, ...]:
+    def unconfirmed_rows(self) -> tuple[RowRecord, ...]:
         """Unconfirmed rows of all batches, without rows that are being sent."""
-        return self._rows(f"mine.state IN ({sql_list(IN_DOUBT - {'intent'})})")
+        return self._select_rows(f"mine.state IN ({quoted_sql_list(IN_DOUBT - {'intent'})})")
 
     def attempts(self, batch: str) -> tuple[AttemptRecord, ...]:
         """The attempts of a batch's rows."""
-        return self._attempts("batch = ?", (batch,))
+        return self._select_attempts("batch = ?", (batch,))
 
     def before_images(self, batch: str) -> tuple[BeforeImage, ...]:
         """The records that a batch's rows changed, as they were before."""
-        return self._before_images("batch = ?", (batch,))
+        return self._select_before_images("batch = ?", (batch,))
 
-    def changes_since(self, change: int) -> Generator[Changes]:
+    def changes_since(self, since: int) -> Generator[JournalChanges]:
         """Everything that changed since a number, 0 for all, in parts, batches first.
 
         All is of one moment: the ledger is locked until the parts are read. A number that this
@@ -166,18 +168,18 @@ class Journal:
             connection.execute("BEGIN")
             try:
                 ((last,),) = connection.execute("SELECT last FROM push_changes").fetchall()
-                since = change if change <= _whole(last) else 0
-                yield Changes(last, batches=self._batches("change > ?", (since,)))
-                for portion in self._portions("push_rows", _CHANGED_ROWS, (since, since)):
+                since = since if since <= _whole(last) else 0
+                yield JournalChanges(last, batches=self._select_batches("change > ?", (since,)))
+                for portion in self._row_ranges("push_rows", _CHANGED_ROWS, (since, since)):
                     where, given = f"{_CHANGED_ROWS} AND {_PORTION}", (since, since, *portion)
-                    yield Changes(last, rows=self._rows(where, given))
+                    yield JournalChanges(last, rows=self._select_rows(where, given))
                 where = f"{_CHANGED} AND {_PORTION}"
-                for portion in self._portions("push_attempts", _CHANGED, (since,)):
-                    attempts = self._attempts(where, (since, *portion))
-                    yield Changes(last, attempts=attempts)
-                for portion in self._portions("push_before", _CHANGED, (since,)):
-                    images = self._before_images(where, (since, *portion))
-                    yield Changes(last, before_images=images)
+                for portion in self._row_ranges("push_attempts", _CHANGED, (since,)):
+                    attempts = self._select_attempts(where, (since, *portion))
+                    yield JournalChanges(last, attempts=attempts)
+                for portion in self._row_ranges("push_before", _CHANGED, (since,)):
+                    images = self._select_before_images(where, (since, *portion))
+                    yield JournalChanges(last, before_images=images)
             finally:
                 connection.execute("COMMIT")
 
@@ -187,7 +189,7 @@ class Journal:
 
     # -- Comparing with other rows ----------------------------------------------------------------
 
-    def has_rows_of(self, resource: str, digest: str | None = None) -> bool:
+    def has_batch(self, resource: str, digest: str | None = None) -> bool:
         """Whether any row of the resource, or of that file, was ever planned."""
         with self._ledger.reading() as connection:
             found = connection.execute(
@@ -197,7 +199,7 @@ class Journal:
             ).fetchone()
         return found is not None
 
-    def note_preview(self, digest: str, resource: str, at: datetime) -> None:
+    def record_preview(self, digest: str, resource: str, at: datetime) -> None:
         """Record that a person saw at this time what the file would change."""
         with self._ledger.writing() as connection:
             connection.execute(
@@ -213,12 +215,12 @@ class Journal:
             ).fetchone()
             return None if found is None else datetime.fromisoformat(found[0])
 
-    def earlier_pushes(self, fingerprints: Iterable[str]) -> dict[str, RowRecord]:
+    def find_earlier_rows(self, fingerprints: Iterable[str]) -> dict[str, RowRecord]:
         """Rows that have applied these writes, or have them open, by fingerprint."""
         found: dict[str, RowRecord] = {}
         with self._ledger.reading():
-            for print_, row in self.earlier_writes(fingerprints).items():
-                (found[print_],) = self._rows(_ONE_ROW, row.key)
+            for print_, row in self.find_earlier_writes(fingerprints).items():
+                (found[print_],) = self._select_rows(_ONE_ROW, row.key)
         return found
 
     def undone_updates(self, record_id: str) -> tuple[tuple[str, str], ...]:
@@ -233,7 +235,7 @@ class Journal:
             ).fetchall()
             return tuple((_text(before), _text(after)) for before, after in rows if before)
 
-    def open_subjects(self) -> dict[str, RowKey]:
+    def open_rows_by_subject(self) -> dict[str, RowKey]:
         """Return the subjects with an open or unconfirmed write."""
         with self._ledger.reading() as connection:
             rows = connection.execute(
@@ -243,7 +245,7 @@ class Journal:
                 _text(subject): (_text(batch), _whole(number)) for subject, batch, number in rows
             }
 
-    def claimed_records(self, key: RowKey, ids: tuple[str, ...]) -> frozenset[str]:
+    def records_of_others(self, key: RowKey, ids: tuple[str, ...]) -> frozenset[str]:
         """Records that were landed before the row's batch, or that another row made."""
         with self._ledger.reading() as connection:
             ((landed,),) = connection.execute(
@@ -258,7 +260,7 @@ class Journal:
             )
             return frozenset(id for (id,) in made) | (frozenset(json.loads(landed)) & set(ids))
 
-    def open_creates(self, key: RowKey) -> tuple[Mapping[str, Any], ...]:
+    def other_open_creates(self, key: RowKey) -> tuple[Mapping[str, Any], ...]:
         """Return the bodies of other open creates of the row's resource and parent."""
         with self._ledger.reading() as connection:
             rows = connection.execute(
@@ -266,7 +268,7 @@ class Journal:
                 f" AND (batch = ? AND number = ? OR {OPEN})",
                 key,
             ).fetchall()
-            tasks = {(batch, number): from_json(task) for batch, number, task in rows}
+            tasks = {(batch, number): task_from_json(task) for batch, number, task in rows}
             mine = tasks.pop(key)
             return tuple(
                 task.fields
@@ -274,8 +276,8 @@ class Journal:
                 if (task.resource, task.parent) == (mine.resource, mine.parent)
             )
 
-    def earlier_writes(
-        self, fingerprints: Iterable[str], *, outside: str | None = None
+    def find_earlier_writes(
+        self, fingerprints: Iterable[str], *, exclude_batch: str | None = None
     ) -> dict[str, EarlierWrite]:
         """The rows that applied these writes last, or have them open, by fingerprint.
 
@@ -283,7 +285,7 @@ class Journal:
         turn out as sent, or whose record another row has changed since, is worth sending again.
         """
         found: dict[str, EarlierWrite] = {}
-        rows = self._select(
+        rows = self._read_records(
             EarlierWrite,
             "SELECT fingerprint, json_array(batch, number) AS key, operation, state, record_id,"
             f" {OPEN} AS is_open, change FROM push_rows"
@@ -291,17 +293,17 @@ class Journal:
             f" AND undone_at IS NULL AND batch IS NOT ?"
             f" AND (state IN ('applied', 'not_applied') OR {OPEN})"
             " ORDER BY state IN ('applied', 'not_applied'), change DESC",
-            (json.dumps(list(fingerprints)), outside),
-            {"key": _parse_key},
+            (json.dumps(list(fingerprints)), exclude_batch),
+            {"key": _row_key_from_json},
         )
         for row in rows:
             is_update = row.operation == "update" and not row.is_open
-            if is_update and (row.state != "applied" or self._is_outdated(row)):
+            if is_update and (row.state != "applied" or self._was_changed_later(row)):
                 continue
             found.setdefault(row.fingerprint, row)
         return found
 
-    def _is_outdated(self, row: EarlierWrite) -> bool:
+    def _was_changed_later(self, row: EarlierWrite) -> bool:
         """Whether another row has changed the record after that."""
         with self._ledger.reading() as connection:
             later = connection.execute(
@@ -316,31 +318,32 @@ class Journal:
     def push_health(self) -> PushHealth:
         """The last pushes and the unconfirmed rows, without contents and names of files."""
         with self._ledger.reading():
-            runs = self._select(
+            runs = self._read_records(
                 PushRun,
                 "SELECT batch, resource, begun_at, ended_at, outcome, error_code, message,"
                 " (SELECT count(*) FROM push_rows WHERE push_rows.batch = latest.batch"
-                f" AND undone_at IS NULL AND state IN ({sql_list(REFUSED)})) AS refused"
+                f" AND undone_at IS NULL AND state IN ({quoted_sql_list(REFUSED)})) AS refused"
                 " FROM (SELECT *, coalesce(ended_at, begun_at) AS last_at, row_number() OVER"
                 " (PARTITION BY resource ORDER BY coalesce(ended_at, begun_at) DESC, rowid DESC)"
                 " AS place FROM push_batches) AS latest"
                 " WHERE place <= ? ORDER BY last_at DESC, batch DESC",
                 (BATCHES_READ,),
             )
-            held, open = map(self._unknown_rows, (FOR_A_PERSON, IN_DOUBT - FOR_A_PERSON))
+            held, open = map(self._count_rows_in, (FOR_A_PERSON, IN_DOUBT - FOR_A_PERSON))
             return PushHealth(runs, held, open)
 
-    def _unknown_rows(self, states: frozenset[State]) -> UnknownRows | None:
+    def _count_rows_in(self, states: frozenset[State]) -> UnknownRows | None:
         with self._ledger.reading() as connection:
             ((rows, since),) = connection.execute(
-                f"SELECT count(*), min(moved_at) FROM push_rows WHERE state IN ({sql_list(states)})"
+                "SELECT count(*), min(moved_at) FROM push_rows"
+                f" WHERE state IN ({quoted_sql_list(states)})"
             ).fetchall()
             return UnknownRows(int(rows), datetime.fromisoformat(since)) if rows else None
 
     # -- Queries ----------------------------------------------------------------------------------
     # Each reads those rows of its table, called `mine`, that a condition selects.
 
-    def _select(
+    def _read_records(
         self,
         kind: type[T],
         query: str,
@@ -350,16 +353,18 @@ class Journal:
         with self._ledger.reading() as connection:
             return tuple(read_records(connection, kind, query, parameters, readers))
 
-    def _batches(self, where: str, parameters: Iterable[Any] = ()) -> tuple[BatchRecord, ...]:
+    def _select_batches(
+        self, where: str, parameters: Iterable[Any] = ()
+    ) -> tuple[BatchRecord, ...]:
         query = (
             f"SELECT {columns_of(BatchRecord)} FROM {_BATCHES} WHERE {where}"
             " ORDER BY begun_at DESC, batch DESC"
         )
-        return self._select(BatchRecord, query, parameters, {"terms": _parse_policy})
+        return self._read_records(BatchRecord, query, parameters, {"terms": _policy_from_json})
 
-    def _rows(self, where: str, parameters: Iterable[Any] = ()) -> tuple[RowRecord, ...]:
+    def _select_rows(self, where: str, parameters: Iterable[Any] = ()) -> tuple[RowRecord, ...]:
         """The rows with their problems. A row that follows has those of the other one."""
-        return self._select(
+        return self._read_records(
             RowRecord,
             f"SELECT {_ROW_COLUMNS}, CASE mine.state WHEN 'follows' THEN other.record_id"
             " ELSE mine.record_id END AS record_id, CASE mine.state WHEN 'follows'"
@@ -376,28 +381,32 @@ class Journal:
             " AND other.number = mine.same_number"
             f" WHERE {where} ORDER BY mine.batch, mine.number",
             parameters,
-            {"outcome": _parse_outcome, "problems": _parse_problems},
+            {"outcome": _outcome_from_json, "problems": _problems_from_json},
         )
 
-    def _attempts(self, where: str, parameters: Iterable[Any]) -> tuple[AttemptRecord, ...]:
+    def _select_attempts(self, where: str, parameters: Iterable[Any]) -> tuple[AttemptRecord, ...]:
         query = (
             f"SELECT {columns_of(AttemptRecord)} FROM push_attempts AS mine WHERE {where}"
             " ORDER BY batch, number, attempt"
         )
-        return self._select(AttemptRecord, query, parameters, {"body": _parse_body})
+        return self._read_records(AttemptRecord, query, parameters, {"body": _checked_json_text})
 
-    def _before_images(self, where: str, parameters: Iterable[Any]) -> tuple[BeforeImage, ...]:
+    def _select_before_images(
+        self, where: str, parameters: Iterable[Any]
+    ) -> tuple[BeforeImage, ...]:
         query = (
             f"SELECT {columns_of(BeforeImage)} FROM push_before AS mine WHERE {where}"
             " ORDER BY batch, number, step"
         )
-        return self._select(BeforeImage, query, parameters)
+        return self._read_records(BeforeImage, query, parameters)
 
-    def _pending_rows(self, where: str, parameters: Iterable[Any]) -> tuple[PendingRow, ...]:
+    def _select_rows_with_tasks(
+        self, where: str, parameters: Iterable[Any]
+    ) -> tuple[PendingRow, ...]:
         """Rows with a task, with the attempts and the record before of their present step."""
         step = "step = CASE mine.is_begun WHEN 0 THEN 'first' ELSE 'afterwards' END"
         of_row = f"batch = mine.batch AND number = mine.number AND {step}"
-        return self._select(
+        return self._read_records(
             PendingRow,
             "SELECT json_array(batch, number) AS key, task, subject, code, json_object("
             "'state', state, 'is_begun', is_begun, 'is_in_doubt', is_in_doubt,"
@@ -408,10 +417,10 @@ class Journal:
             f" (SELECT * FROM push_attempts WHERE {of_row} ORDER BY attempt)))) AS status"
             f" FROM push_rows AS mine WHERE task IS NOT NULL AND {where} ORDER BY batch, number",
             parameters,
-            {"key": _parse_key, "task": from_json, "status": _parse_status},
+            {"key": _row_key_from_json, "task": task_from_json, "status": _row_status_from_json},
         )
 
-    def _portions(
+    def _row_ranges(
         self, table: str, where: str, parameters: tuple[Any, ...] = (), *, batch: str | None = None
     ) -> Iterator[tuple[str, int, int]]:
         """Portions of a table, or of one batch in it.
@@ -430,11 +439,11 @@ class Journal:
             )
         for (name,) in batches:
             number = -1
-            while (last := self._portion_end(table, (name, number), where, parameters)) is not None:
+            while (last := self._range_end(table, (name, number), where, parameters)) is not None:
                 yield name, number, last
                 number = last
 
-    def _portion_end(
+    def _range_end(
         self, table: str, after: RowKey, where: str, parameters: tuple[Any, ...]
     ) -> int | None:
         """The last number of the portion after a number; None at the end."""
@@ -448,16 +457,16 @@ class Journal:
             return None if last is None else _whole(last)
 
 
-def policy_text(terms: PushPolicy) -> str:
+def policy_to_json(policy: PushPolicy) -> str:
     """Return the policy as it is stored."""
-    return json.dumps(asdict(terms), sort_keys=True)
+    return json.dumps(asdict(policy), sort_keys=True)
 
 
-def _parse_policy(text: str) -> PushPolicy:
+def _policy_from_json(text: str) -> PushPolicy:
     return PushPolicy(**json.loads(text))
 
 
-def _parse_outcome(text: str) -> RowOutcome:
+def _outcome_from_json(text: str) -> RowOutcome:
     is_follower, state, operation, is_begun, is_in_doubt = json.loads(text)
     is_known = state in get_args(State) and state != "follows"
     if not is_known or (state == "applied" and operation not in get_args(Operation)):
@@ -466,21 +475,21 @@ def _parse_outcome(text: str) -> RowOutcome:
     return outcome_of_follower(outcome) if is_follower else outcome
 
 
-def _parse_problems(text: str) -> tuple[Problem, ...]:
+def _problems_from_json(text: str) -> tuple[Problem, ...]:
     return tuple(Problem(**each) for each in json.loads(text))
 
 
-def _parse_body(body: bytes) -> str:
+def _checked_json_text(body: bytes) -> str:
     json.loads(body)
     return body.decode("utf-8")
 
 
-def _parse_key(text: str) -> RowKey:
+def _row_key_from_json(text: str) -> RowKey:
     batch, number = json.loads(text)
     return _text(batch), _whole(number)
 
 
-def _parse_status(text: str) -> RowStatus:
+def _row_status_from_json(text: str) -> RowStatus:
     found = json.loads(text)
     flags: dict[str, Any] = {
         name: bool(found.pop(name)) for name in ("is_begun", "is_in_doubt", "is_altered")
@@ -493,7 +502,7 @@ def _parse_status(text: str) -> RowStatus:
     return RowStatus(**found, **flags, attempts=attempts)
 
 
-def has_open_rows(folder: Path) -> bool:
+def has_rows_to_look_up(folder: Path) -> bool:
     """Return True if the folder's ledger has rows that a run can still settle.
 
     Raises a `WarehouseError`.

@@ -23,7 +23,13 @@ from connector.catalog.resource import Declaration
 from connector.ledger.journal_records import RowKey, Transition
 from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.ledger_schema import OPEN
-from connector.ledger.person import Mention, Person, find_mentions, owned_groups, with_marks
+from connector.ledger.person import (
+    Mention,
+    Person,
+    find_mentions,
+    groups_describing,
+    mark_removed_fields,
+)
 from connector.ledger.push_plan import Problem
 
 _TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
@@ -61,12 +67,12 @@ class JournalMatches:
     mentions: set[Mention] = field(default_factory=set)
 
 
-Part = tuple[str, str | int]
+PartKey = tuple[str, str | int]
 """Place of a record or body of a row: its table, and its key there."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _JournalRow:
     """One row with all of its records and bodies."""
 
     key: RowKey
@@ -76,9 +82,9 @@ class _Row:
     is_planned: bool
     record_id: str | None
     task: dict[str, Any] | None
-    parts: Mapping[Part, Any]
+    parts: Mapping[PartKey, Any]
 
-    def mappings(self) -> Iterator[Mapping[str, Any]]:
+    def records_and_bodies(self) -> Iterator[Mapping[str, Any]]:
         """Yield every record and body of the row."""
         if self.task is not None:
             joined: dict[str, Any] = {}
@@ -90,34 +96,34 @@ class _Row:
             if table != "push_rows" and isinstance(values, Mapping):
                 yield values
 
-    def groups(self, person: Person) -> tuple[DataSubject, ...]:
+    def groups_describing(self, person: Person) -> tuple[DataSubject, ...]:
         """Return the groups of fields that describe the person."""
         found: dict[DataSubject, None] = {}
-        for values in self.mappings():
+        for values in self.records_and_bodies():
             asked = {"id": self.record_id, **values}
-            found |= dict.fromkeys(owned_groups(self.declaration.name, asked, person))
+            found |= dict.fromkeys(groups_describing(self.declaration.name, asked, person))
         return tuple(found)
 
-    def reduced(self, groups: tuple[DataSubject, ...], person: Person) -> dict[Part, Any]:
+    def redacted_parts(self, groups: tuple[DataSubject, ...], person: Person) -> dict[PartKey, Any]:
         """Return the parts that an erasure changes, as they are after it."""
         left = {
-            part: with_marks(self.declaration, values, person, groups)
+            part: mark_removed_fields(self.declaration, values, person, groups)
             for part, values in self.parts.items()
             if isinstance(values, Mapping)
         }
         return {part: values for part, values in left.items() if values != self.parts[part]}
 
 
-def reduce_journal(
+def find_or_redact_person(
     connection: sqlite3.Connection, person: Person, journal: JournalWriter | None
 ) -> JournalMatches:
     """Find the person in the journal, and with a `journal` to write to also remove the person."""
     found = JournalMatches()
-    for row in _rows(connection):
-        _reduce_row(row, person, journal, found)
+    for row in _read_rows(connection):
+        _find_or_redact_in_row(row, person, journal, found)
     names = dict(connection.execute("SELECT batch, file FROM push_batches").fetchall())
     for table in _TEXTS:
-        _remove_texts(connection, table, person, journal, found)
+        _find_or_redact_in_texts(connection, table, person, journal, found)
     found.files = {batch: names[batch] for batch in found.batches}
     return found
 
@@ -127,14 +133,14 @@ def journal_contents(connection: sqlite3.Connection) -> Iterator[tuple[str, dict
 
     Removed values and nulls are left out.
     """
-    for row in _rows(connection):
-        for values in row.mappings():
+    for row in _read_rows(connection):
+        for values in row.records_and_bodies():
             left = {name: each for name, each in values.items() if each not in (None, MARK)}
             yield row.declaration.name, {"id": row.record_id, **left}
 
 
-def _rows(connection: sqlite3.Connection) -> Iterator[_Row]:
-    kept: dict[RowKey, dict[Part, Any]] = {}
+def _read_rows(connection: sqlite3.Connection) -> Iterator[_JournalRow]:
+    kept: dict[RowKey, dict[PartKey, Any]] = {}
     for table, batch, number, which, text in connection.execute(
         "SELECT 'push_attempts', batch, number, attempt, body FROM push_attempts"
         " WHERE body IS NOT NULL"
@@ -147,18 +153,18 @@ def _rows(connection: sqlite3.Connection) -> Iterator[_Row]:
     ).fetchall()
     for batch, number, resource, operation, is_open, is_planned, record_id, text in rows:
         key, task = (batch, number), None if text is None else json.loads(text)
-        parts: dict[Part, Any] = kept.get(key, {})
+        parts: dict[PartKey, Any] = kept.get(key, {})
         if task is not None:
             parts = {**{("push_rows", name): task[name] for name in _TASK_MAPPINGS}, **parts}
         state = bool(is_open), bool(is_planned)
-        yield _Row(key, CATALOG[resource], operation, *state, record_id, task, parts)
+        yield _JournalRow(key, CATALOG[resource], operation, *state, record_id, task, parts)
 
 
-def _reduce_row(
-    row: _Row, person: Person, journal: JournalWriter | None, found: JournalMatches
+def _find_or_redact_in_row(
+    row: _JournalRow, person: Person, journal: JournalWriter | None, found: JournalMatches
 ) -> None:
-    groups = row.groups(person)
-    left = row.reduced(groups, person)
+    groups = row.groups_describing(person)
+    left = row.redacted_parts(groups, person)
     for (table, _), values in {**row.parts, **left}.items():
         if isinstance(values, Mapping):
             place = "/".join(map(str, row.key))
@@ -174,11 +180,14 @@ def _reduce_row(
         if row.is_open:
             found.in_doubt.append(row.key)
     if journal is not None and (groups or left):
-        _remove_person(row, groups, left, journal)
+        _redact_row(row, groups, left, journal)
 
 
-def _remove_person(
-    row: _Row, groups: tuple[DataSubject, ...], left: Mapping[Part, Any], journal: JournalWriter
+def _redact_row(
+    row: _JournalRow,
+    groups: tuple[DataSubject, ...],
+    redacted: Mapping[PartKey, Any],
+    journal: JournalWriter,
 ) -> None:
     with journal.writing() as change:
         if row.is_planned and not row.is_open:
@@ -194,14 +203,18 @@ def _remove_person(
                 " OR field IN (SELECT value FROM json_each(?)))",
                 (change.number, *row.key, is_own, json.dumps(gone)),
             )
-        if left:
-            _write(row, left, journal, is_about=bool(groups))
+        if redacted:
+            _write_redacted_parts(row, redacted, journal, is_about=bool(groups))
 
 
-def _write(row: _Row, left: Mapping[Part, Any], journal: JournalWriter, *, is_about: bool) -> None:
+def _write_redacted_parts(
+    row: _JournalRow, redacted: Mapping[PartKey, Any], journal: JournalWriter, *, is_about: bool
+) -> None:
     values: dict[str, Any] = {}
     if row.task is not None:
-        mappings = {which: each for (table, which), each in left.items() if table == "push_rows"}
+        mappings = {
+            which: each for (table, which), each in redacted.items() if table == "push_rows"
+        }
         values["task"] = json.dumps({**row.task, **mappings})
     # In a row of another user's stays what keeps it from being sent twice. Else a hash without a
     # key can be guessed: it goes, but for that of a conversion, which is of an id, and keeps a
@@ -212,7 +225,7 @@ def _write(row: _Row, left: Mapping[Part, Any], journal: JournalWriter, *, is_ab
         values["subject"] = None
     with journal.writing() as change:
         journal.update_row(row.key, **values)
-        for (table, which), each in left.items():
+        for (table, which), each in redacted.items():
             if table in _KEPT_AS:
                 name, column, kind = _KEPT_AS[table]
                 change.connection.execute(
@@ -222,7 +235,7 @@ def _write(row: _Row, left: Mapping[Part, Any], journal: JournalWriter, *, is_ab
                 )
 
 
-def _remove_texts(
+def _find_or_redact_in_texts(
     connection: sqlite3.Connection,
     table: str,
     person: Person,

@@ -150,7 +150,7 @@ class RowRecord:
     problems: tuple[Problem, ...] = ()
 
     @property
-    def same(self) -> RowKey | None:
+    def same_row(self) -> RowKey | None:
         """The row that this one repeats or follows."""
         batch, number = self.same_batch, self.same_number
         return None if batch is None or number is None else (batch, number)
@@ -207,7 +207,7 @@ class PendingCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class JournalChanges:
     """Part of the changes since a number; `last` is the number for the next call."""
 
     last: int

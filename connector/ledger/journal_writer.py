@@ -20,7 +20,7 @@ from typing import Any
 
 from connector.client.request import Request
 from connector.errors_api import LeaseLost
-from connector.ledger.journal import Journal, policy_text, sql_list
+from connector.ledger.journal import Journal, policy_to_json, quoted_sql_list
 from connector.ledger.journal_records import (
     UNFINISHED,
     Attempt,
@@ -38,7 +38,7 @@ from connector.ledger.push_plan import (
     RowResult,
     fingerprint,
     subject_hash,
-    to_json,
+    task_to_json,
 )
 from connector.ledger.push_states import RowEvent, State, Task, next_state
 
@@ -74,7 +74,7 @@ class JournalTransaction:
     at: datetime
 
     @property
-    def moment(self) -> str:
+    def timestamp(self) -> str:
         """The time of the transaction as it is stored."""
         return self.at.isoformat()
 
@@ -135,7 +135,7 @@ class JournalWriter(Journal):
     def create_batch(
         self,
         plan: PushPlan,
-        terms: PushPolicy,
+        policy: PushPolicy,
         landed_before: Iterable[str] = (),
         people: Mapping[BatchAction, str] = _NOBODY,
     ) -> str:
@@ -146,7 +146,7 @@ class JournalWriter(Journal):
         """
         assert self._run_id is not None, "only a run can create a batch"
         with self.writing() as change:
-            batch = self._unfinished_batch(plan, terms)
+            batch = self._find_unfinished_batch(plan, policy)
             if batch is None:
                 batch = self._run_id
                 self._insert(
@@ -157,28 +157,28 @@ class JournalWriter(Journal):
                     mode=plan.mode,
                     file=plan.file,
                     digest=plan.digest,
-                    terms=policy_text(terms),
+                    terms=policy_to_json(policy),
                     landed_before=json.dumps(sorted(landed_before)),
                     run_id=batch,
-                    begun_at=change.moment,
+                    begun_at=change.timestamp,
                     requests=0,
                     seconds=0,
                 )
             else:
-                self._remove_unsent(change, batch)
+                self._delete_unsent_rows(change, batch)
             self._add_rows(change, batch, plan)
-            self._attach_run(change, batch, terms)
-            self.note_people(batch, people)
+            self._attach_run(change, batch, policy)
+            self.record_people(batch, people)
             return batch
 
-    def resume(self, batch: str) -> BatchRecord:
+    def resume_batch(self, batch: str) -> BatchRecord:
         """Attach this run to a batch. Raises `UnknownName`."""
         with self.writing() as change:
             found = self.batch(batch)
             self._attach_run(change, batch, found.terms)
             return found
 
-    def end(
+    def record_run_end(
         self,
         batch: str,
         outcome: str,
@@ -194,41 +194,44 @@ class JournalWriter(Journal):
                 "UPDATE push_batches SET ended_at = ?, outcome = ?, error_code = ?, message = ?,"
                 " requests = requests + ?, seconds = seconds + ?, change = ? WHERE batch = ?",
                 (
-                    *(change.moment, outcome, error_code, message, requests, seconds),
+                    *(change.timestamp, outcome, error_code, message, requests, seconds),
                     *(change.number, batch),
                 ),
             )
 
-    def note_people(self, batch: str, people: Mapping[BatchAction, str]) -> None:
+    def record_people(self, batch: str, people: Mapping[BatchAction, str]) -> None:
         """Record who prepared, sent or undid a batch, in place of who did so before."""
         with self.writing() as change:
             change.connection.executemany(
                 "INSERT OR REPLACE INTO push_people VALUES (?, ?, ?, ?)",
-                [(batch, action, person, change.moment) for action, person in people.items()],
+                [(batch, action, person, change.timestamp) for action, person in people.items()],
             )
             change.connection.execute(
                 "UPDATE push_batches SET change = ? WHERE batch = ?", (change.number, batch)
             )
 
-    def _unfinished_batch(self, plan: PushPlan, terms: PushPolicy) -> str | None:
+    def _find_unfinished_batch(self, plan: PushPlan, policy: PushPolicy) -> str | None:
         """The batch of this very file and policy that has rows left, or whose run was cut off."""
+        unfinished = quoted_sql_list(UNFINISHED)
         with self._ledger.reading() as connection:
             rows = connection.execute(
                 "SELECT batch FROM push_batches AS begun WHERE digest = ? AND resource = ?"
                 " AND mode = ? AND terms = ? AND (ended_at IS NULL OR EXISTS (SELECT 1 FROM"
-                f" push_rows WHERE batch = begun.batch AND state IN ({sql_list(UNFINISHED)})))"
+                f" push_rows WHERE batch = begun.batch AND state IN ({unfinished})))"
                 " ORDER BY begun_at DESC, rowid DESC",
-                (plan.digest, plan.resource, plan.mode, policy_text(terms)),
+                (plan.digest, plan.resource, plan.mode, policy_to_json(policy)),
             ).fetchall()
-            return next((batch for (batch,) in rows if _has_rows_of(connection, batch, plan)), None)
+            return next(
+                (batch for (batch,) in rows if _has_same_rows(connection, batch, plan)), None
+            )
 
-    def _attach_run(self, change: JournalTransaction, batch: str, terms: PushPolicy) -> None:
+    def _attach_run(self, change: JournalTransaction, batch: str, policy: PushPolicy) -> None:
         change.connection.execute(
             "UPDATE push_batches SET run_id = ?, ended_at = NULL, outcome = NULL,"
             " error_code = NULL, message = NULL, change = ? WHERE batch = ?",
             (self._run_id, change.number, batch),
         )
-        self._end_answered_rows(change, batch, terms)
+        self._end_duplicate_rows(change, batch, policy)
 
     def _add_rows(self, change: JournalTransaction, batch: str, plan: PushPlan) -> None:
         """Add the rows of the plan that the batch does not have."""
@@ -237,8 +240,13 @@ class JournalWriter(Journal):
             assert task.resource == plan.resource, task.resource
             return (
                 *(batch, task.number, task.operation, fingerprint(task), subject_hash(task)),
-                *(next_state("read", "undertaken"), task.record_id, change.moment, change.number),
-                to_json(task),
+                *(
+                    next_state("read", "undertaken"),
+                    task.record_id,
+                    change.timestamp,
+                    change.number,
+                ),
+                task_to_json(task),
             )
 
         change.connection.executemany(
@@ -249,13 +257,13 @@ class JournalWriter(Journal):
             map(columns, plan.tasks),
         )
         for result in plan.unsent:
-            self._add_unsent(change, batch, result)
+            self._add_unsent_row(change, batch, result)
         ((rows,),) = change.connection.execute(
             "SELECT count(*) FROM push_rows WHERE batch = ?", (batch,)
         )
-        assert rows == plan.rows, "a row has two plans"
+        assert rows == plan.row_count, "a row has two plans"
 
-    def _add_unsent(self, change: JournalTransaction, batch: str, result: RowResult) -> None:
+    def _add_unsent_row(self, change: JournalTransaction, batch: str, result: RowResult) -> None:
         """Record a row that is not to be sent, and why."""
         state = next_state("read", _UNSENT_EVENTS[result.outcome])
         assert state == result.outcome, result
@@ -270,12 +278,12 @@ class JournalWriter(Journal):
             is_in_doubt=False,
             is_altered=False,
             record_id=result.record_id,
-            moved_at=change.moment,
+            moved_at=change.timestamp,
         )
         if is_added:
-            self._set_problems(change, (batch, result.number), result.problems)
+            self._replace_problems(change, (batch, result.number), result.problems)
 
-    def _remove_unsent(self, change: JournalTransaction, batch: str) -> None:
+    def _delete_unsent_rows(self, change: JournalTransaction, batch: str) -> None:
         """Remove the batch's rows for which no attempt was recorded."""
         untried = (
             "batch = ?1 AND state = 'planned' AND number NOT IN"
@@ -288,7 +296,9 @@ class JournalWriter(Journal):
         )
         change.connection.execute(f"DELETE FROM push_rows WHERE {untried}", (batch,))
 
-    def _end_answered_rows(self, change: JournalTransaction, batch: str, terms: PushPolicy) -> None:
+    def _end_duplicate_rows(
+        self, change: JournalTransaction, batch: str, policy: PushPolicy
+    ) -> None:
         """End planned rows whose write was applied, or is open, in another row."""
         repeated = change.connection.execute(
             "SELECT number, earlier FROM (SELECT number, is_unsent, first_value(number)"
@@ -302,21 +312,21 @@ class JournalWriter(Journal):
         for number, earlier in repeated:
             problem = Problem("same_row", f"row {earlier} of the file has the same values")
             move = Transition("repeated", "same_row", (problem,))
-            self.record_transition((batch, number), move, same=(batch, earlier))
+            self.record_transition((batch, number), move, same_row=(batch, earlier))
         last = -1
-        while unsent := self._unsent_after(batch, last):
-            for print_, other in self.earlier_writes(unsent, outside=batch).items():
-                if (ended := _transition_for_duplicate(other, terms)) is not None:
-                    self.record_transition((batch, unsent[print_]), ended, same=other.key)
+        while unsent := self._next_unsent_rows(batch, last):
+            for print_, other in self.find_earlier_writes(unsent, exclude_batch=batch).items():
+                if (ended := _transition_for_duplicate(other, policy)) is not None:
+                    self.record_transition((batch, unsent[print_]), ended, same_row=other.key)
             last = max(unsent.values())
 
-    def _unsent_after(self, batch: str, number: int) -> dict[str, int]:
+    def _next_unsent_rows(self, batch: str, after: int) -> dict[str, int]:
         """The next rows after a number that were never sent, by fingerprint."""
         with self._ledger.reading() as connection:
             rows = connection.execute(
                 "SELECT fingerprint, number FROM push_rows WHERE batch = ? AND number > ?"
                 f" AND fingerprint IS NOT NULL AND {_UNSENT} ORDER BY number LIMIT ?",
-                (batch, number, VALUES_AT_ONCE),
+                (batch, after, VALUES_AT_ONCE),
             )
             return dict(rows.fetchall())
 
@@ -332,7 +342,7 @@ class JournalWriter(Journal):
     ) -> Attempt:
         """Record an attempt, before a byte of it leaves."""
         with self.writing() as change:
-            state, is_begun = self._state(key)
+            state, is_begun = self._read_state(key)
             ((last,),) = change.connection.execute(
                 "SELECT coalesce(max(attempt), 0) FROM push_attempts"
                 " WHERE batch = ? AND number = ?",
@@ -351,54 +361,70 @@ class JournalWriter(Journal):
                 method=request.method,
                 path=request.path,
                 body=request.body,
-                intended_at=change.moment,
+                intended_at=change.timestamp,
                 sent_after=sent_after.isoformat(),
             )
             if before is not None:
-                self._note_before(change, key, attempt.step, before)
+                self._add_before_image(change, key, attempt.step, before)
             state = next_state(state, "intended")
-            self.update_row(key, state=state, code="in_doubt", moved_at=change.moment)
+            self.update_row(key, state=state, code="in_doubt", moved_at=change.timestamp)
             return attempt
 
     def record_transition(
-        self, key: RowKey, what: Transition, *, same: RowKey | None = None
+        self, key: RowKey, transition: Transition, *, same_row: RowKey | None = None
     ) -> State:
         """Record a transition, and return the new state.
 
         Args:
             key: The row.
-            what: The transition.
-            same: Row that this one repeats or follows.
+            transition: The transition.
+            same_row: Row that this one repeats or follows.
         """
         with self.writing() as change:
-            state, is_begun = self._state(key)
-            to = next_state(state, what.event)
-            known: dict[str, Any] = {"record_id": what.record_id, "updated_at": what.updated_at}
-            if what.event == "altered" or any(p.code == "values_differ" for p in what.problems):
+            state, is_begun = self._read_state(key)
+            to = next_state(state, transition.event)
+            known: dict[str, Any] = {
+                "record_id": transition.record_id,
+                "updated_at": transition.updated_at,
+            }
+            if transition.event == "altered" or any(
+                p.code == "values_differ" for p in transition.problems
+            ):
                 known["is_altered"] = True
             self.update_row(
                 key,
                 state=to,
-                code=what.code,
-                is_begun=is_begun or what.event == "begun",
-                same_batch=same and same[0],
-                same_number=same and same[1],
-                moved_at=change.moment,
+                code=transition.code,
+                is_begun=is_begun or transition.event == "begun",
+                same_batch=same_row and same_row[0],
+                same_number=same_row and same_row[1],
+                moved_at=change.timestamp,
                 **{name: value for name, value in known.items() if value is not None},
-                **({"is_in_doubt": _DOUBTS[what.event]} if what.event in _DOUBTS else {}),
+                **(
+                    {"is_in_doubt": _DOUBTS[transition.event]}
+                    if transition.event in _DOUBTS
+                    else {}
+                ),
             )
-            if what.fate is not None:
+            if transition.fate is not None:
                 change.connection.execute(
                     "UPDATE push_attempts"
                     " SET ended_at = ?, fate = ?, reason = ?, answer = ?, change = ?"
                     " WHERE batch = ? AND number = ? AND ended_at IS NULL",
-                    (change.moment, what.fate, what.reason, what.answer, change.number, *key),
+                    (
+                        change.timestamp,
+                        transition.fate,
+                        transition.reason,
+                        transition.answer,
+                        change.number,
+                        *key,
+                    ),
                 )
-            if what.before is not None:
-                self._note_before(change, key, "afterwards", what.before)
-            replaces = to == "applied" or what.event in ("begun", "resent", "looked_again")
-            if what.problems or replaces:
-                self._set_problems(change, key, what.problems)
+            if transition.before is not None:
+                self._add_before_image(change, key, "afterwards", transition.before)
+            replaces = to == "applied" or transition.event in ("begun", "resent", "looked_again")
+            if transition.problems or replaces:
+                self._replace_problems(change, key, transition.problems)
             return to
 
     def mark_interrupted_rows(self) -> int:
@@ -414,23 +440,24 @@ class JournalWriter(Journal):
                 )
             return len(keys)
 
-    def mark_blocked(self, key: RowKey, what: Transition, same: RowKey) -> None:
+    def mark_blocked(self, key: RowKey, transition: Transition, blocked_by: RowKey) -> None:
         """Note on a planned row that another row for the same record is open."""
         with self.writing() as change:
-            self.update_row(key, code=what.code, same_batch=same[0], same_number=same[1])
-            self._set_problems(change, key, what.problems)
+            self.update_row(
+                key, code=transition.code, same_batch=blocked_by[0], same_number=blocked_by[1]
+            )
+            self._replace_problems(change, key, transition.problems)
 
-    def mark_undone(self, rows: Mapping[RowKey, str | None]) -> None:
+    def mark_undone(self, updated_at_by_row: Mapping[RowKey, str | None]) -> None:
         """Mark rows as undone, so that the same rows may be pushed again.
 
-        Args:
-            rows: The record's `updated_at` since the undo, for each row, if no one else changed
-                the record between the row and its undo.
+        The value of a row is its record's `updated_at` after the undo; None if another user changed
+        the record between the row and its undo.
         """
         with self.writing() as change:
-            for key, left_at in rows.items():
+            for key, left_at in updated_at_by_row.items():
                 known = {} if left_at is None else {"updated_at": left_at}
-                self.update_row(key, undone_at=change.moment, **known)
+                self.update_row(key, undone_at=change.timestamp, **known)
 
     def update_row(self, key: RowKey, **values: Any) -> None:
         """Set columns of a row."""
@@ -441,7 +468,7 @@ class JournalWriter(Journal):
                 (*values.values(), change.number, *key),
             )
 
-    def _set_problems(
+    def _replace_problems(
         self, change: JournalTransaction, key: RowKey, problems: Iterable[Problem]
     ) -> None:
         marks = ", ".join("?" for _ in _PROBLEM_COLUMNS)
@@ -452,7 +479,7 @@ class JournalWriter(Journal):
             [(*key, place, *astuple(each), change.number) for place, each in enumerate(problems)],
         )
 
-    def _note_before(
+    def _add_before_image(
         self, change: JournalTransaction, key: RowKey, step: str, record: Mapping[str, Any]
     ) -> None:
         text = json.dumps(dict(record))
@@ -463,7 +490,7 @@ class JournalWriter(Journal):
             number=key[1],
             step=step,
             record=text,
-            noted_at=change.moment,
+            noted_at=change.timestamp,
         )
 
     def _insert(self, change: JournalTransaction, table: str, **values: Any) -> bool:
@@ -476,7 +503,7 @@ class JournalWriter(Journal):
         )
         return cursor.rowcount > 0
 
-    def _state(self, key: RowKey) -> tuple[State, bool]:
+    def _read_state(self, key: RowKey) -> tuple[State, bool]:
         with self._ledger.reading() as connection:
             found = connection.execute(
                 "SELECT state, is_begun FROM push_rows WHERE batch = ? AND number = ?", key
@@ -485,12 +512,12 @@ class JournalWriter(Journal):
         return found[0], bool(found[1])
 
 
-def _has_rows_of(connection: sqlite3.Connection, batch: str, plan: PushPlan) -> bool:
+def _has_same_rows(connection: sqlite3.Connection, batch: str, plan: PushPlan) -> bool:
     """Whether the batch has just the rows that the plan has, by their numbers."""
     ((rows,),) = connection.execute("SELECT count(*) FROM push_rows WHERE batch = ?", (batch,))
-    if rows != plan.rows:
+    if rows != plan.row_count:
         return False
-    numbers = iter(plan.numbers)
+    numbers = iter(plan.row_numbers)
     while some := list(islice(numbers, VALUES_AT_ONCE)):
         ((found,),) = connection.execute(
             "SELECT count(*) FROM push_rows WHERE batch = ?"
@@ -502,12 +529,12 @@ def _has_rows_of(connection: sqlite3.Connection, batch: str, plan: PushPlan) -> 
     return True
 
 
-def _transition_for_duplicate(other: EarlierWrite, terms: PushPolicy) -> Transition | None:
+def _transition_for_duplicate(earlier: EarlierWrite, policy: PushPolicy) -> Transition | None:
     """The end of a row whose write another row has; None if it is to be sent."""
-    if other.is_open:
+    if earlier.is_open:
         return Transition("written_elsewhere", "taken_over")
-    if terms.again and other.operation != "convert":
+    if policy.resend and earlier.operation != "convert":
         return None
-    if other.state == "not_applied":
+    if earlier.state == "not_applied":
         return Transition("written_elsewhere", "already_pushed")
-    return Transition("up_to_date", "already_pushed", record_id=other.record_id)
+    return Transition("up_to_date", "already_pushed", record_id=earlier.record_id)

@@ -24,19 +24,19 @@ from connector.ledger.quota import (
     Allowance,
     MonthUse,
     RequestUse,
+    billing_period,
     block_size,
-    day_of,
     describe_used_up_month,
     forecast,
     format_moment,
-    period_of,
     usual_requests,
+    utc_day,
 )
 from connector.ledger.sqlite_file import (
     columns_of,
-    connect,
+    connect_to_ledger,
+    convert_sqlite_errors,
     insert,
-    naming_errors,
     read_records,
     reader_of,
     transaction,
@@ -158,12 +158,12 @@ class Lease:
     expires_at: datetime
     requests: int
 
-    def is_over(self, now: datetime) -> bool:
+    def can_be_taken(self, now: datetime) -> bool:
         """Whether another run may take the lease."""
         return now >= self.expires_at or self.owner.is_dead
 
 
-def held_leases(connection: sqlite3.Connection) -> tuple[Lease, ...]:
+def read_leases(connection: sqlite3.Connection) -> tuple[Lease, ...]:
     """Return every lease that was not released, including expired ones."""
 
     def owner(name: str) -> LeaseOwner:
@@ -216,7 +216,7 @@ def allowance_of(settings: Settings) -> Allowance:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RequestBlock:
     """Requests that are counted before they are sent; `day` is the server's, in UTC."""
 
     id: int
@@ -243,17 +243,17 @@ class ServerState:
 
 @dataclass(frozen=True, slots=True)
 class RequestSpender:
-    """Run that spends requests. `asks_anyway`: even if the month is reported as used up."""
+    """Run that spends requests. `ignores_quota`: even if the month is reported as used up."""
 
     run_id: str
     command: str
     allowance: Allowance
     keeps_reserve: bool = True
-    asks_anyway: bool = False
+    ignores_quota: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class RunSettlement:
+class BlockUsage:
     """Use of a block of requests by a run.
 
     Attributes:
@@ -263,7 +263,7 @@ class RunSettlement:
         is_month_open: Whether the API answered a request, so that the month is not used up.
     """
 
-    block: Block | None = None
+    block: RequestBlock | None = None
     used: Mapping[str, int] = field(default_factory=dict)
     server: ServerState | None = None
     exhaustion: QuotaExhaustion | None = None
@@ -335,7 +335,7 @@ class Ledger:
             connection.execute("DELETE FROM identity")
             insert(connection, "identity", {"only": 1, **values_of(identity)})
 
-    def continue_changes(self, last: int) -> None:
+    def continue_change_numbers(self, last: int) -> None:
         """Continue the numbers of the journal's changes after `last`, that of an earlier ledger."""
         with self.writing() as connection:
             connection.execute("UPDATE push_changes SET last = max(last, ?)", (last,))
@@ -346,8 +346,8 @@ class Ledger:
         """Give the owner the lease. Raises `LeaseHeld`, with the present owner."""
         lease = Lease(name, owner, now, now + timedelta(seconds=LEASE_SECONDS), 0)
         with self.writing() as connection:
-            for held in held_leases(connection):
-                if held.name == name and not held.is_over(now):
+            for held in read_leases(connection):
+                if held.name == name and not held.can_be_taken(now):
                     raise LeaseHeld(
                         f"another {name} is running: {describe_owner(held.owner)},"
                         f" since {format_moment(held.since)}"
@@ -381,7 +381,7 @@ class Ledger:
     def leases(self) -> tuple[Lease, ...]:
         """Return every lease that was not released, including those of interrupted runs."""
         with self.reading() as connection:
-            return held_leases(connection)
+            return read_leases(connection)
 
     # -- requests ---------------------------------------------------------------------------------
 
@@ -392,66 +392,61 @@ class Ledger:
         today: date,
         *,
         requests_max: int | None,
-        before: RunSettlement,
-    ) -> Block:
+        last_usage: BlockUsage,
+    ) -> RequestBlock:
         """Record the use of a run's last block, and count the next, of at most `requests_max`
         requests.
 
         Raises `QuotaSpent`, with the end of the billing cycle, if the month has none left.
         """
         with self.writing() as connection:
-            if not spender.asks_anyway:
-                _check_exhaustion(_exhaustion(connection), now, spender.allowance, today)
-            _settle(connection, spender, before)
-            month = _month(connection, spender.allowance, today)
-            room = month.room(keeps_reserve=spender.keeps_reserve)
+            if not spender.ignores_quota:
+                _check_exhaustion(_read_exhaustion(connection), now, spender.allowance, today)
+            _record_block_usage(connection, spender, last_usage)
+            month = _read_month(connection, spender.allowance, today)
+            room = month.requests_left(keeps_reserve=spender.keeps_reserve)
             if room == 0:
-                raise _quota_error(month, keeps_reserve=spender.keeps_reserve)
+                raise _quota_spent_error(month, keeps_reserve=spender.keeps_reserve)
             size = block_size(room, requests_max)
             owner = {"run_id": spender.run_id, "command": spender.command}
             number = insert(connection, "blocks", {**owner, "day": today, "requests": size})
-            return Block(number, today, size)
+            return RequestBlock(number, today, size)
 
-    def return_block(self, spender: RequestSpender, what: RunSettlement) -> None:
+    def return_block(self, spender: RequestSpender, usage: BlockUsage) -> None:
         """Record the use of a run's block, and return the rest of it."""
         with self.writing() as connection:
-            _settle(connection, spender, what)
+            _record_block_usage(connection, spender, usage)
 
     def read_month(self, allowance: Allowance, today: date) -> MonthUse:
         """Return the billing cycle of a day, with its requests."""
         with self.reading() as connection:
-            return _month(connection, allowance, today)
+            return _read_month(connection, allowance, today)
 
     def read_uses(self, since: date | None = None) -> tuple[RequestUse, ...]:
         """Return the requests by day, command and kind, oldest first; all, or those since a day."""
         with self.reading() as connection:
-            return _uses(connection, since)
+            return _read_uses(connection, since)
 
-    def count_uses(self, uses: Iterable[RequestUse]) -> None:
+    def add_uses(self, uses: Iterable[RequestUse]) -> None:
         """Add requests that another ledger has counted."""
         with self.writing() as connection:
-            _count(connection, uses)
-
-    def read_exhaustion(self) -> QuotaExhaustion | None:
-        """Return what the API said of a used-up month; None if it said nothing."""
-        with self.reading() as connection:
-            return _exhaustion(connection)
+            _add_uses(connection, uses)
 
     def read_server_state(self) -> ServerState:
         """Return the server's clock and the limit per minute by the last answers."""
         with self.reading() as connection:
-            return _server(connection)
+            return _read_server_state(connection)
 
     def status(self, allowance: Allowance, now: datetime) -> LedgerStatus:
         """Return all of this for one moment."""
         with self.reading() as connection, transaction(connection):
-            server = _server(connection)
-            today = day_of(now + timedelta(seconds=server.offset_seconds))
-            month = _month(connection, allowance, today)
+            server = _read_server_state(connection)
+            today = utc_day(now + timedelta(seconds=server.offset_seconds))
+            month = _read_month(connection, allowance, today)
             by_day: Counter[date] = Counter()
-            for use in _uses(connection, today - timedelta(days=USUAL_DAYS + 1)):
+            for use in _read_uses(connection, today - timedelta(days=USUAL_DAYS + 1)):
                 by_day[use.day] += use.requests
-            exhaustion = _exhaustion(connection)
+            exhaustion = _read_exhaustion(connection)
             return LedgerStatus(
                 month=month,
                 usual_day=usual_requests(by_day, today),
@@ -460,7 +455,7 @@ class Ledger:
                 if exhaustion is not None and now < exhaustion.until
                 else None,
                 limit_per_minute=server.limit_per_minute,
-                leases=held_leases(connection),
+                leases=read_leases(connection),
             )
 
     # -- the file ---------------------------------------------------------------------------------
@@ -468,9 +463,9 @@ class Ledger:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Return the open file, also for the journal of pushes."""
-        with self._lock, naming_errors(self.path):
+        with self._lock, convert_sqlite_errors(self.path):
             if self._connection is None:
-                self._connection = connect(self.path)
+                self._connection = connect_to_ledger(self.path)
             yield self._connection
 
     @contextmanager
@@ -483,35 +478,37 @@ class Ledger:
             yield connection
 
 
-def _settle(connection: sqlite3.Connection, spender: RequestSpender, what: RunSettlement) -> None:
-    block = what.block
+def _record_block_usage(
+    connection: sqlite3.Connection, spender: RequestSpender, usage: BlockUsage
+) -> None:
+    block = usage.block
     if block is not None:
-        assert sum(what.used.values()) <= block.requests, (what.used, block)
+        assert sum(usage.used.values()) <= block.requests, (usage.used, block)
         deleted = connection.execute("DELETE FROM blocks WHERE id = ?", (block.id,)).rowcount
         assert deleted == 1, block
-        used = what.used.items()
-        _count(
+        used = usage.used.items()
+        _add_uses(
             connection, (RequestUse(block.day, spender.command, kind, n) for kind, n in used if n)
         )
         connection.execute(
             "UPDATE leases SET requests = requests + ? WHERE run_id = ?",
-            (sum(what.used.values()), spender.run_id),
+            (sum(usage.used.values()), spender.run_id),
         )
-    if what.server is not None:
+    if usage.server is not None:
         # What the last answers did not tell stays.
         connection.execute(
             "INSERT INTO server (only, offset_seconds, limit_per_minute) VALUES (1, ?, ?)"
             " ON CONFLICT DO UPDATE SET offset_seconds = excluded.offset_seconds,"
             " limit_per_minute = coalesce(excluded.limit_per_minute, limit_per_minute)",
-            (what.server.offset_seconds, what.server.limit_per_minute),
+            (usage.server.offset_seconds, usage.server.limit_per_minute),
         )
-    if what.exhaustion is not None or what.is_month_open:
+    if usage.exhaustion is not None or usage.is_month_open:
         connection.execute("DELETE FROM exhaustion")
-    if (exhaustion := what.exhaustion) is not None:
+    if (exhaustion := usage.exhaustion) is not None:
         insert(connection, "exhaustion", {"only": 1, **values_of(exhaustion)})
 
 
-def _count(connection: sqlite3.Connection, uses: Iterable[RequestUse]) -> None:
+def _add_uses(connection: sqlite3.Connection, uses: Iterable[RequestUse]) -> None:
     connection.executemany(
         "INSERT INTO spent (day, command, kind, requests) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET requests = requests + excluded.requests",
@@ -519,9 +516,9 @@ def _count(connection: sqlite3.Connection, uses: Iterable[RequestUse]) -> None:
     )
 
 
-def _month(connection: sqlite3.Connection, allowance: Allowance, today: date) -> MonthUse:
+def _read_month(connection: sqlite3.Connection, allowance: Allowance, today: date) -> MonthUse:
     """Return the cycle with its requests, including blocks of running commands."""
-    period = period_of(today, allowance.billing_day)
+    period = billing_period(today, allowance.billing_day)
     ((used,),) = connection.execute(
         "SELECT (SELECT coalesce(sum(requests), 0) FROM spent WHERE day >= ?1 AND day < ?2)"
         " + (SELECT coalesce(sum(requests), 0) FROM blocks WHERE day >= ?1 AND day < ?2)",
@@ -530,7 +527,7 @@ def _month(connection: sqlite3.Connection, allowance: Allowance, today: date) ->
     return MonthUse(period, reader_of(int)(used), allowance.monthly_requests, allowance.reserve)
 
 
-def _uses(connection: sqlite3.Connection, since: date | None) -> tuple[RequestUse, ...]:
+def _read_uses(connection: sqlite3.Connection, since: date | None) -> tuple[RequestUse, ...]:
     query = (
         "SELECT day, command, kind, requests FROM spent WHERE day >= ?1 UNION ALL"
         " SELECT day, command, ?2, sum(requests) FROM blocks WHERE day >= ?1 GROUP BY day, command"
@@ -540,33 +537,35 @@ def _uses(connection: sqlite3.Connection, since: date | None) -> tuple[RequestUs
     return tuple(read_records(connection, RequestUse, query, given))
 
 
-def _exhaustion(connection: sqlite3.Connection) -> QuotaExhaustion | None:
+def _read_exhaustion(connection: sqlite3.Connection) -> QuotaExhaustion | None:
     query = "SELECT noted_at, until, is_told FROM exhaustion"
     return next(iter(read_records(connection, QuotaExhaustion, query)), None)
 
 
-def _server(connection: sqlite3.Connection) -> ServerState:
+def _read_server_state(connection: sqlite3.Connection) -> ServerState:
     query = "SELECT coalesce(offset_seconds, 0.0) AS offset_seconds, limit_per_minute FROM server"
     found = read_records(connection, ServerState, query)
     return next(iter(found), ServerState())
 
 
 def _check_exhaustion(
-    what: QuotaExhaustion | None, now: datetime, allowance: Allowance, today: date
+    exhaustion: QuotaExhaustion | None, now: datetime, allowance: Allowance, today: date
 ) -> None:
     """Raise `QuotaSpent` while the API's last answer on the month applies."""
-    if what is None or now >= what.until:
+    if exhaustion is None or now >= exhaustion.until:
         return
-    ends = period_of(today, allowance.billing_day).ends
-    untold = "" if what.is_told else f", without a reset date. By billing_day, it resets on {ends}"
+    ends = billing_period(today, allowance.billing_day).ends
+    untold = (
+        "" if exhaustion.is_told else f", without a reset date. By billing_day, it resets on {ends}"
+    )
     raise QuotaSpent(
-        f"the API reported at {format_moment(what.noted_at)} that the monthly quota is used "
+        f"the API reported at {format_moment(exhaustion.noted_at)} that the monthly quota is used "
         f"up{untold}. To send requests anyway, add --ignore-quota",
-        resets_at=format_moment(what.until),
+        resets_at=format_moment(exhaustion.until),
     )
 
 
-def _quota_error(month: MonthUse, *, keeps_reserve: bool) -> QuotaSpent:
+def _quota_spent_error(month: MonthUse, *, keeps_reserve: bool) -> QuotaSpent:
     """Return the error for a cycle whose requests are spent by our own count."""
     counted = month if keeps_reserve else replace(month, reserve=0)
     return QuotaSpent(describe_used_up_month(counted), resets_at=month.period.ends.isoformat())

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Self, get_args
 from urllib.parse import quote
 
-from connector.atomic_files import replacing
+from connector.atomic_files import write_atomically
 from connector.catalog import subjects_of
 from connector.catalog.field import MARK, DataSubject
 from connector.catalog.resource import Declaration, Resource
-from connector.errors import LedgerError, WarehouseError, naming_file_errors
+from connector.errors import LedgerError, WarehouseError, convert_file_errors
 from connector.settings.layers import RECEIPTS_FOLDER
 
 # -- Identifiers ----------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ _WORDS_MAX = 8
 _SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
 
 
-def normalize(kind: IdentifierKind, value: str) -> str:
+def normalize_identifier(kind: IdentifierKind, value: str) -> str:
     """Return the value in the form in which it is compared; empty if it identifies no one."""
     if kind == "phone":
         digits = re.sub(r"\D", "", value)
@@ -68,17 +68,21 @@ def normalize(kind: IdentifierKind, value: str) -> str:
     return text
 
 
-def is_in_text(text: str, knows: Callable[[IdentifierKind, str], bool]) -> bool:
+def has_known_identifier(text: str, is_known: Callable[[IdentifierKind, str], bool]) -> bool:
     """Return True if the text contains a known email address or telephone number.
 
     An address or a number that is part of a longer one, or of a code, does not count.
     """
-    if "@" in text and any(knows("email", each) for each in EMAIL.findall(text)):
+    if "@" in text and any(is_known("email", each) for each in EMAIL.findall(text)):
         return True
-    return any(knows("phone", each) for run in PHONE.findall(text) for each in _numbers(run))
+    return any(
+        is_known("phone", each)
+        for run in PHONE.findall(text)
+        for each in _possible_phone_numbers(run)
+    )
 
 
-def _numbers(run: str) -> Iterator[str]:
+def _possible_phone_numbers(run: str) -> Iterator[str]:
     """Yield the parts of a run of digits and signs that may be a telephone number."""
     words = run.split()
     for first in range(len(words)):
@@ -111,13 +115,13 @@ KEY_LOST = (
 """What to do if the key is lost."""
 
 
-def read_key(folder: Path) -> bytes | None:
+def read_suppression_key(folder: Path) -> bytes | None:
     """Return the key; None if no one was ever erased here.
 
     Raises a `WarehouseError`, also for a file without a complete key.
     """
     path = folder / KEY_FILE
-    with naming_file_errors(path):
+    with convert_file_errors(path):
         try:
             text = path.read_bytes()
         except FileNotFoundError:
@@ -132,27 +136,27 @@ def read_key(folder: Path) -> bytes | None:
     return bytes.fromhex(text.decode("ascii"))
 
 
-def fingerprint_of(key: bytes) -> str:
+def key_fingerprint(key: bytes) -> str:
     """Return a text that shows which key made a receipt, and from which no key can be found."""
     return hmac.new(key, b"fingerprint", hashlib.sha256).hexdigest()
 
 
-def make_key(folder: Path) -> bytes:
+def read_or_create_key(folder: Path) -> bytes:
     """Return the key, and create it if there is none. Raises a `WarehouseError`."""
-    key = read_key(folder)
+    key = read_suppression_key(folder)
     if key is not None:
         return key
     path = folder / KEY_FILE
-    with naming_file_errors(path), replacing(path) as file:
+    with convert_file_errors(path), write_atomically(path) as file:
         file.write(secrets.token_hex(_KEY_BYTES).encode("ascii"))
-    made = read_key(folder)
+    made = read_suppression_key(folder)
     assert made is not None, path
     return made
 
 
-def identifier_hash(key: bytes, kind: IdentifierKind, value: str) -> str:
+def hash_identifier(key: bytes, kind: IdentifierKind, value: str) -> str:
     """Return the HMAC with SHA-256 of an identifier and its kind; empty if it identifies no one."""
-    text = normalize(kind, value)
+    text = normalize_identifier(kind, value)
     return hmac.new(key, f"{kind}\0{text}".encode(), hashlib.sha256).hexdigest() if text else ""
 
 
@@ -189,24 +193,29 @@ class Person:
     profiles: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
 
-    def knows(self, kind: IdentifierKind, value: str) -> bool:
+    def has_identifier(self, kind: IdentifierKind, value: str) -> bool:
         """Return True if the identifier is the person's."""
-        known = self._known[kind]
-        return bool(known) and normalize(kind, value) in known
+        known = self._values_by_kind[kind]
+        return bool(known) and normalize_identifier(kind, value) in known
 
     def is_named_in(self, text: str) -> bool:
         """Return True if the text contains an identifier or a full name of the person."""
-        return is_in_text(text, self.knows) or (
-            self._pattern is not None and self._pattern.search(text) is not None
+        return has_known_identifier(text, self.has_identifier) or (
+            self._name_or_profile_pattern is not None
+            and self._name_or_profile_pattern.search(text) is not None
         )
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
         """Return True if a cell of a table's row is exactly an identifier of the person."""
-        return any(self.knows(kind, cell) for cell in cells for kind in self._known)
+        return any(
+            self.has_identifier(kind, cell) for cell in cells for kind in self._values_by_kind
+        )
 
     def identifiers(self) -> Iterable[tuple[IdentifierKind, str]]:
         """Identifiers to put on the list of erased people, as hashes."""
-        return ((kind, each) for kind, known in self._known.items() for each in sorted(known))
+        return (
+            (kind, each) for kind, known in self._values_by_kind.items() for each in sorted(known)
+        )
 
     def without(self, other: Person) -> Self:
         """Return the person without the other's email addresses, numbers and profiles."""
@@ -227,7 +236,7 @@ class Person:
         return cls(**{name: frozenset(values) for name, values in noted.items()})
 
     @cached_property
-    def _known(self) -> dict[IdentifierKind, frozenset[str]]:
+    def _values_by_kind(self) -> dict[IdentifierKind, frozenset[str]]:
         return {
             "id": self.ids,
             "email": self.emails,
@@ -236,12 +245,15 @@ class Person:
         }
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str] | None:
-        patterns = [*map(_whole_name, sorted(self.names)), *map(_whole_url, sorted(self.profiles))]
+    def _name_or_profile_pattern(self) -> re.Pattern[str] | None:
+        patterns = [
+            *map(_name_regex, sorted(self.names)),
+            *map(_profile_regex, sorted(self.profiles)),
+        ]
         return re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
 
 
-def _whole_name(name: str) -> str:
+def _name_regex(name: str) -> str:
     """Pattern of the name as whole words, also with the last name first."""
     words = [re.escape(each) for each in name.split()]
     forms = [r"\s+".join(words)]
@@ -251,7 +263,7 @@ def _whole_name(name: str) -> str:
     return rf"(?<!\w)(?<!\w['\u2019-])(?:{'|'.join(forms)})(?!\w)(?!-\w)(?!['\u2019](?!s\b)\w)"
 
 
-def _whole_url(profile: str) -> str:
+def _profile_regex(profile: str) -> str:
     """Pattern of the whole address of a profile."""
     return rf"(?<![\w@-])(?<!(?<!www)\.)(?<!\w/){re.escape(profile)}/?(?![-./~%?#=&@+]*\w)"
 
@@ -263,14 +275,14 @@ def _whole_url(profile: str) -> str:
 # read afterwards, so that an unchanged answer is an unchanged row.
 
 
-class PersonKey(Protocol):
+class PersonMatcher(Protocol):
     """One person, or everybody who was erased."""
 
-    def knows(self, kind: IdentifierKind, value: str) -> bool:
+    def has_identifier(self, kind: IdentifierKind, value: str) -> bool:
         """Return True if the identifier is theirs."""
 
 
-def describes(group: DataSubject, values: Mapping[str, Any], who: PersonKey) -> bool:
+def group_describes(group: DataSubject, values: Mapping[str, Any], who: PersonMatcher) -> bool:
     """Return True if an id or an email address in these fields is theirs.
 
     A telephone number is not enough: many people have one switchboard, and numbers are reassigned.
@@ -279,20 +291,22 @@ def describes(group: DataSubject, values: Mapping[str, Any], who: PersonKey) -> 
         ("id", group.ids),
         ("email", group.emails),
     )
-    return any(_is_known(kind, values.get(name), who) for kind, names in kinds for name in names)
+    return any(
+        _has_identifier(kind, values.get(name), who) for kind, names in kinds for name in names
+    )
 
 
-def owned_groups(
-    resource: str, values: Mapping[str, Any], who: PersonKey
+def groups_describing(
+    resource: str, values: Mapping[str, Any], who: PersonMatcher
 ) -> tuple[DataSubject, ...]:
     """Return the groups of a record's fields that describe the person."""
-    return tuple(group for group in subjects_of(resource) if describes(group, values, who))
+    return tuple(group for group in subjects_of(resource) if group_describes(group, values, who))
 
 
-def removed_fields(
+def fields_to_remove(
     declaration: Declaration,
     values: Mapping[str, Any],
-    who: PersonKey,
+    who: PersonMatcher,
     groups: tuple[DataSubject, ...] | None = None,
 ) -> set[str]:
     """Return the names of the fields of a record that an erasure removes.
@@ -301,37 +315,39 @@ def removed_fields(
     id or email address; in another person's contact fields, the exact telephone number and profile
     address; and every undeclared field of the person's own record.
     """
-    groups = owned_groups(declaration.name, values, who) if groups is None else groups
+    groups = groups_describing(declaration.name, values, who) if groups is None else groups
     gone = {name for group in groups for name in group.fields if name in values}
     for group in subjects_of(declaration.name):
-        if group.is_elsewhere:
-            urls = _urls(declaration, group)
-            gone |= {name for name in group.phones if _is_known("phone", values.get(name), who)}
-            gone |= {name for name in urls if _is_known("profile", values.get(name), who)}
-    if any(group.is_whole for group in groups):
+        if group.is_other_person:
+            urls = _url_fields(declaration, group)
+            gone |= {
+                name for name in group.phones if _has_identifier("phone", values.get(name), who)
+            }
+            gone |= {name for name in urls if _has_identifier("profile", values.get(name), who)}
+    if any(group.is_record for group in groups):
         gone |= values.keys() - declaration.fields.keys()
     return gone
 
 
 def without_person(
-    declaration: Declaration, values: Mapping[str, Any], who: PersonKey
+    declaration: Declaration, values: Mapping[str, Any], who: PersonMatcher
 ) -> dict[str, Any]:
     """Return a record or a body without the fields that an erasure removes."""
-    gone = removed_fields(declaration, values, who)
+    gone = fields_to_remove(declaration, values, who)
     return {name: value for name, value in values.items() if name not in gone}
 
 
-def with_marks(
+def mark_removed_fields(
     declaration: Declaration,
     values: Mapping[str, Any],
-    who: PersonKey,
+    who: PersonMatcher,
     groups: tuple[DataSubject, ...],
 ) -> dict[str, Any]:
     """Return a record with `MARK` for each declared value that an erasure removes.
 
     So a removed value differs from an empty one.
     """
-    gone = removed_fields(declaration, values, who, groups)
+    gone = fields_to_remove(declaration, values, who, groups)
     return {
         name: value if name not in gone or value is None else MARK
         for name, value in values.items()
@@ -348,13 +364,13 @@ def find_mentions(
             yield Mention(where, row, name)
 
 
-def identifiers_of(declaration: Declaration, values: Mapping[str, Any]) -> Person:
+def identifiers_in_record(declaration: Declaration, values: Mapping[str, Any]) -> Person:
     """Return the identifiers that a record has as its own, not as those of a contact."""
-    groups = [group for group in subjects_of(declaration.name) if not group.is_elsewhere]
+    groups = [group for group in subjects_of(declaration.name) if not group.is_other_person]
     elsewhere = {
         name
         for group in subjects_of(declaration.name)
-        if group.is_elsewhere
+        if group.is_other_person
         for name in group.fields
     }
     urls = [
@@ -363,9 +379,13 @@ def identifiers_of(declaration: Declaration, values: Mapping[str, Any]) -> Perso
         if each.format == "url" and each.name not in elsewhere
     ]
     return Person(
-        emails=_normals("email", values, (name for group in groups for name in group.emails)),
-        phones=_normals("phone", values, (name for group in groups for name in group.phones)),
-        profiles=_normals("profile", values, urls),
+        emails=_normalized_values(
+            "email", values, (name for group in groups for name in group.emails)
+        ),
+        phones=_normalized_values(
+            "phone", values, (name for group in groups for name in group.phones)
+        ),
+        profiles=_normalized_values("profile", values, urls),
     )
 
 
@@ -381,19 +401,21 @@ def texts_in(value: Any) -> Iterator[str]:
             yield from texts_in(each)
 
 
-def _urls(declaration: Declaration, group: DataSubject) -> list[str]:
+def _url_fields(declaration: Declaration, group: DataSubject) -> list[str]:
     return [name for name in group.fields if declaration.fields[name].format == "url"]
 
 
-def _is_known(kind: IdentifierKind, value: object, who: PersonKey) -> bool:
-    return isinstance(value, str) and who.knows(kind, value)
+def _has_identifier(kind: IdentifierKind, value: object, who: PersonMatcher) -> bool:
+    return isinstance(value, str) and who.has_identifier(kind, value)
 
 
-def _normals(
+def _normalized_values(
     kind: IdentifierKind, values: Mapping[str, Any], names: Iterable[str]
 ) -> frozenset[str]:
     shown = (values.get(name) for name in names)
-    return frozenset(normalize(kind, each) for each in shown if isinstance(each, str)) - {""}
+    return frozenset(
+        normalize_identifier(kind, each) for each in shown if isinstance(each, str)
+    ) - {""}
 
 
 # -- Suppression ----------------------------------------------------------------------------------
@@ -415,28 +437,31 @@ class SuppressionList:
     tokens: frozenset[str]
 
     @classmethod
-    def of(cls, folder: Path) -> Self | None:
+    def read_from(cls, folder: Path) -> Self | None:
         """Return the list of the account in the folder; None if it is empty.
 
         If no one was ever erased, this only looks for a file. Raises a `WarehouseError`.
         """
-        key = read_key(folder)
+        key = read_suppression_key(folder)
         if key is None:
             return None
-        tokens = _tokens(folder / _LEDGER_FILE)
+        tokens = _read_hashes(folder / _LEDGER_FILE)
         return cls(key, tokens) if tokens else None
 
-    def knows(self, kind: IdentifierKind, value: str) -> bool:
+    def has_identifier(self, kind: IdentifierKind, value: str) -> bool:
         """Return True if the identifier is an erased person's."""
-        return identifier_hash(self.key, kind, value) in self.tokens
+        return hash_identifier(self.key, kind, value) in self.tokens
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
         """Return True if a cell of a table's row has an erased person's address or number."""
-        return any(is_in_text(cell, self.knows) or self.knows("profile", cell) for cell in cells)
+        return any(
+            has_known_identifier(cell, self.has_identifier) or self.has_identifier("profile", cell)
+            for cell in cells
+        )
 
     def describes_erased(self, resource: str, values: Mapping[str, Any]) -> bool:
         """Return True if a record, or a row for one, describes an erased person."""
-        return bool(owned_groups(resource, values, self))
+        return bool(groups_describing(resource, values, self))
 
     def strip(self, record: Resource) -> Resource:
         """Return the record without data of erased people: the same object if it has none."""
@@ -451,25 +476,27 @@ class SuppressionFilter:
     """Filter by the list; `met` collects the identifiers that were found."""
 
     suppressed: SuppressionList
-    met: set[tuple[IdentifierKind, str]] = field(default_factory=set)
+    found: set[tuple[IdentifierKind, str]] = field(default_factory=set)
 
-    def knows(self, kind: IdentifierKind, value: str) -> bool:
+    def has_identifier(self, kind: IdentifierKind, value: str) -> bool:
         """Return True if the identifier is on the list."""
-        is_known = self.suppressed.knows(kind, value)
+        is_known = self.suppressed.has_identifier(kind, value)
         if is_known:
-            self.met.add((kind, normalize(kind, value)))
+            self.found.add((kind, normalize_identifier(kind, value)))
         return is_known
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
         """Return True if a cell is exactly an identifier on the list. Every cell is read."""
-        found = [self.knows(kind, cell) for cell in cells for kind in get_args(IdentifierKind)]
+        found = [
+            self.has_identifier(kind, cell) for cell in cells for kind in get_args(IdentifierKind)
+        ]
         return any(found)
 
     def as_person(self) -> Person:
         """Return one `Person` with the identifiers of all erased people found so far, to search for
         them.
         """
-        return person_of(self.met)
+        return person_of(self.found)
 
 
 def person_of(identifiers: Iterable[tuple[IdentifierKind, str]]) -> Person:
@@ -480,7 +507,7 @@ def person_of(identifiers: Iterable[tuple[IdentifierKind, str]]) -> Person:
     return Person(*map(frozenset, of.values()))
 
 
-def _tokens(path: Path) -> frozenset[str]:
+def _read_hashes(path: Path) -> frozenset[str]:
     if not path.exists():
         return frozenset()
     uri = f"file:{quote(str(path))}?mode=rw"

@@ -69,7 +69,7 @@ class Problem:
         return _THE_VALUE.sub(lambda _: f'"{self.received}"', self.message, count=1)
 
 
-def as_text(value: Any) -> str:
+def shorten(value: Any) -> str:
     """Return a value as a problem shows it."""
     return "" if value is None else str(value)[:SHOWN_CHARACTERS_MAX]
 
@@ -107,9 +107,9 @@ class PushPolicy:
         lateness_seconds: Maximum delay in seconds until a new record appears in lists.
     """
 
-    policy: DoubtPolicy = "hold"
+    unconfirmed: DoubtPolicy = "hold"
     overwrite: bool = False
-    again: bool = False
+    resend: bool = False
     marker_field: str | None = None
     settle_seconds: float = SETTLE_SECONDS_MIN
     lateness_seconds: float = LATENESS_SECONDS
@@ -133,31 +133,31 @@ class PushPlan:
     unsent: Collection[RowResult] = ()
 
     @property
-    def rows(self) -> int:
+    def row_count(self) -> int:
         """Number of rows."""
         return len(self.tasks) + len(self.unsent)
 
     @property
-    def numbers(self) -> Iterator[int]:
+    def row_numbers(self) -> Iterator[int]:
         """Numbers of the rows, those of the tasks first."""
         yield from (task.number for task in self.tasks)
         yield from (result.number for result in self.unsent)
 
 
-def settle_seconds(deadline_seconds: float) -> float:
+def settle_seconds_min(deadline_seconds: float) -> float:
     """Return the waiting time in seconds for unconfirmed rows, for a client with that deadline."""
     return max(SETTLE_DEADLINES * deadline_seconds, SETTLE_SECONDS_MIN)
 
 
-def check_marker(resource: Declaration, plan: PushPlan, terms: PushPolicy) -> None:
+def check_marker(resource: Declaration, plan: PushPlan, policy: PushPolicy) -> None:
     """Check that the marker field can hold a marker.
 
     It must be a text field that can be set on create and that the API returns, and no row may fill
     it. Raises `Misused` or `UnknownName`.
     """
-    if terms.marker_field is None:
+    if policy.marker_field is None:
         return
-    field = resource.field(terms.marker_field)
+    field = resource.field(policy.marker_field)
     is_text = field.kind is Kind.STRING and not field.values and field.format is None
     if not is_text or not field.create.accepted or field.write_only:
         raise Misused(
@@ -175,11 +175,11 @@ def check_marker(resource: Declaration, plan: PushPlan, terms: PushPolicy) -> No
         )
 
 
-def marker_of(terms: PushPolicy, digest: str, number: int) -> Mapping[str, str]:
+def marker_of(policy: PushPolicy, digest: str, number: int) -> Mapping[str, str]:
     """Return the marker of a row as part of a body; empty if the policy has no marker field."""
-    if terms.marker_field is None:
+    if policy.marker_field is None:
         return {}
-    return {terms.marker_field: f"import:{digest[:DIGEST_CHARACTERS]}:{number}"}
+    return {policy.marker_field: f"import:{digest[:DIGEST_CHARACTERS]}:{number}"}
 
 
 def fingerprint(task: Task) -> str:
@@ -188,9 +188,9 @@ def fingerprint(task: Task) -> str:
     A lead is converted only once, so that a conversion is identified by its lead alone.
     """
     if task.operation == "convert":
-        return _digest(["convert", task.resource, task.record_id])
+        return _hash_of_json(["convert", task.resource, task.record_id])
     what = [task.resource, task.operation, task.parent, task.record_id]
-    return _digest([*what, dict(task.identity), dict(task.fields), dict(task.afterwards)])
+    return _hash_of_json([*what, dict(task.identity), dict(task.fields), dict(task.afterwards)])
 
 
 def subject_hash(task: Task) -> str | None:
@@ -199,21 +199,21 @@ def subject_hash(task: Task) -> str | None:
     Rows with the same hash are sent one after another. None if the row has no identity.
     """
     if task.record_id is not None:
-        return _digest([task.resource, task.record_id])
+        return _hash_of_json([task.resource, task.record_id])
     if not task.identity:
         return None
     identity = {name: fold_identity(value) for name, value in task.identity.items()}
-    return _digest([task.resource, task.parent, identity])
+    return _hash_of_json([task.resource, task.parent, identity])
 
 
-def to_json(task: Task) -> str:
+def task_to_json(task: Task) -> str:
     """Return the task as JSON for the journal."""
     values: dict[str, Any] = {name: getattr(task, name) for name in _TASK_FIELDS}
     values |= {name: dict(values[name]) for name in _TASK_MAPPINGS}
     return json.dumps(values)
 
 
-def from_json(text: str) -> Task:
+def task_from_json(text: str) -> Task:
     """Return the task of `to_json`."""
     return Task(**json.loads(text))
 
@@ -227,7 +227,7 @@ def fold_identity(value: Any) -> Any:
     return value.strip().casefold() if isinstance(value, str) else value
 
 
-def _digest(value: Any) -> str:
+def _hash_of_json(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -274,16 +274,16 @@ class RowQueue(Generic[W]):
     def __init__(
         self,
         rows: Iterable[W],
-        open_about: Mapping[str, tuple[str, int]],
-        mine: Collection[tuple[str, int]],
+        open_by_subject: Mapping[str, tuple[str, int]],
+        own_open_rows: Collection[tuple[str, int]],
     ) -> None:
         self._rows = iter(rows)
         self._is_read = False
         self._ready: deque[W] = deque()
         self._under_way: dict[str, tuple[str, int]] = {
-            subject: key for subject, key in open_about.items() if key in mine
+            subject: key for subject, key in open_by_subject.items() if key in own_open_rows
         }
-        self._open = {s: key for s, key in open_about.items() if key not in mine}
+        self._open = {s: key for s, key in open_by_subject.items() if key not in own_open_rows}
         self._behind: dict[str, list[W]] = {}
 
     @property
@@ -291,7 +291,7 @@ class RowQueue(Generic[W]):
         """Whether no row is left, not even one that waits for another."""
         return self._is_read and not self._ready and not self._behind
 
-    def next(self) -> W | BlockedRow[W] | None:
+    def next_row(self) -> W | BlockedRow[W] | None:
         """Return the next row that can start, or a blocked one; None if no row can start now."""
         while (row := self._next_candidate()) is not None:
             if row.subject is None:

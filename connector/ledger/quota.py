@@ -38,7 +38,7 @@ Less than a day, so that a nightly run is not refused twice.
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class BillingPeriod:
     """Billing cycle: its first day, and the first day of the next one."""
 
     begins: date
@@ -74,19 +74,19 @@ class RequestUse:
 class MonthUse:
     """Requests of a cycle. `limit` is None if unknown; `reserve` is kept for people."""
 
-    period: Period
+    period: BillingPeriod
     used: int
     limit: int | None
     reserve: int
 
-    def room(self, *, keeps_reserve: bool) -> int | None:
+    def requests_left(self, *, keeps_reserve: bool) -> int | None:
         """Return the requests that may still be spent; None without a limit."""
         if self.limit is None:
             return None
         return max(0, self.limit - self.used - (self.reserve if keeps_reserve else 0))
 
 
-def day_of(moment: datetime) -> date:
+def utc_day(moment: datetime) -> date:
     """Return the day of a time, in UTC."""
     return moment.astimezone(UTC).date()
 
@@ -96,13 +96,13 @@ def midnight(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
-def period_of(day: date, billing_day: int) -> Period:
+def billing_period(day: date, billing_day: int) -> BillingPeriod:
     """Return the billing cycle of a day."""
     assert 1 <= billing_day <= 31, billing_day
-    begins = _billed(day.year, day.month, billing_day)
+    begins = _billing_date(day.year, day.month, billing_day)
     if day < begins:
-        begins = _billed(*_add_months(day, -1), billing_day)
-    return Period(begins, _billed(*_add_months(begins, 1), billing_day))
+        begins = _billing_date(*_add_months(day, -1), billing_day)
+    return BillingPeriod(begins, _billing_date(*_add_months(begins, 1), billing_day))
 
 
 def format_moment(moment: datetime) -> str:
@@ -110,11 +110,11 @@ def format_moment(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def block_size(room: int | None, budget_left: int | None) -> int:
+def block_size(month_left: int | None, budget_left: int | None) -> int:
     """Return the number of requests of a block: fewer if little is left."""
     size = BLOCK_REQUESTS_MAX
-    if room is not None:
-        size = min(size, -(-room // SHARERS))
+    if month_left is not None:
+        size = min(size, -(-month_left // SHARERS))
     return size if budget_left is None else min(size, budget_left)
 
 
@@ -127,7 +127,7 @@ def describe_used_up_month(month: MonthUse) -> str:
     )
 
 
-def blocked_until(now: datetime, told_end: datetime | None, period: Period) -> datetime:
+def blocked_until(now: datetime, reported_end: datetime | None, period: BillingPeriod) -> datetime:
     """Return the time until which no request is sent, after the API reported that the month is used
     up.
 
@@ -136,8 +136,8 @@ def blocked_until(now: datetime, told_end: datetime | None, period: Period) -> d
     sent within a day.
     """
     latest = midnight(period.ends)
-    if told_end is not None and now < told_end <= latest:
-        return told_end
+    if reported_end is not None and now < reported_end <= latest:
+        return reported_end
     return min(latest, now + timedelta(hours=RETRY_HOURS))
 
 
@@ -162,16 +162,18 @@ def forecast(month: MonthUse, by_day: Mapping[date, int], today: date) -> int | 
     return month.used + rest_of_today + usual * ((month.period.ends - today).days - 1)
 
 
-def requests_left(*, pending: int, live: int, is_loaded: bool, per_page: int) -> int:
+def estimate_remaining_requests(
+    *, pending_records: int, live_records: int, is_loaded: bool, per_page: int
+) -> int:
     """Estimate the requests that a resource still needs.
 
     One detail for each record that waits, the pages of the scan, and before it those of a first
     load's second sweep.
     """
-    return pending + (0 if is_loaded else -(-live // per_page)) + 2
+    return pending_records + (0 if is_loaded else -(-live_records // per_page)) + 2
 
 
-def _billed(year: int, month: int, billing_day: int) -> date:
+def _billing_date(year: int, month: int, billing_day: int) -> date:
     return date(year, month, min(billing_day, calendar.monthrange(year, month)[1]))
 
 

@@ -17,9 +17,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from connector.atomic_files import replacing
-from connector.errors import WarehouseError, count_noun, naming
-from connector.ledger.person import KEY_FILE, KEY_LOST, IdentifierKind, fingerprint_of, read_key
+from connector.atomic_files import write_atomically
+from connector.errors import WarehouseError, count_noun, file_error
+from connector.ledger.person import (
+    KEY_FILE,
+    KEY_LOST,
+    IdentifierKind,
+    key_fingerprint,
+    read_suppression_key,
+)
 from connector.log import new_id
 from connector.settings.layers import RECEIPTS_FOLDER
 
@@ -52,7 +58,7 @@ _LISTED = """
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ListEntry:
     """Hash of a receipt, as an entry of the list."""
 
     erasure: str
@@ -91,7 +97,7 @@ def missing_receipts(connection: sqlite3.Connection, folder: Path) -> list[Missi
     Raises `WarehouseError` for a receipt that cannot be read.
     """
     receipts = folder / RECEIPTS_FOLDER
-    kept = {each.listed.token for each in _receipted(receipts)}
+    kept = {each.listed.token for each in _read_receipts(receipts)}
     found: dict[str, list[tuple[IdentifierKind, str, str, str]]] = {}
     for erasure, *row in connection.execute(_LISTED):
         found.setdefault(erasure, []).append((row[0], row[1], row[2], row[3]))
@@ -147,11 +153,11 @@ def missing_hashes(
 
 def _check_key(folder: Path) -> None:
     """Raise `WarehouseError` if a receipt of the folder was made with another key."""
-    key = read_key(folder)
+    key = read_suppression_key(folder)
     if key is None:
         return
-    for path, receipt in _documents(folder / RECEIPTS_FOLDER, _RECEIPTS):
-        if receipt.get("key", fingerprint_of(key)) != fingerprint_of(key):
+    for path, receipt in _read_json_files(folder / RECEIPTS_FOLDER, _RECEIPTS):
+        if receipt.get("key", key_fingerprint(key)) != key_fingerprint(key):
             raise WarehouseError(
                 f"{folder / KEY_FILE} is not the key of {path}: one of the two files belongs to"
                 " another data folder, so the connector could load erased people again",
@@ -160,13 +166,13 @@ def _check_key(folder: Path) -> None:
             )
 
 
-def note_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[str]) -> None:
+def record_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[str]) -> None:
     """Record next to the receipts that these hashes are released from every erasure so far.
 
     The file survives a power cut. Raises a `WarehouseError`.
     """
     receipts = folder / RECEIPTS_FOLDER
-    erasures = {each.erasure for each in _receipted(receipts)}
+    erasures = {each.erasure for each in _read_receipts(receipts)}
     erasures |= {name for (name,) in connection.execute("SELECT erasure FROM erasures")}
     at = datetime.now(UTC)
     document = {
@@ -177,53 +183,55 @@ def note_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[
     path = receipts / f"released-{new_id(at)}.json"
     try:
         receipts.mkdir(mode=0o700, exist_ok=True)
-        with replacing(path) as file:
+        with write_atomically(path) as file:
             file.write(f"{json.dumps(document, indent=2)}\n".encode())
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
 
 
-def _listed_by_receipts(*folders: Path) -> list[_Entry]:
+def _listed_by_receipts(*folders: Path) -> list[_ListEntry]:
     """Yield the hashes that belong on the list, one for every receipt that has it."""
-    released = {pair for folder in folders for pair in _read(folder, _RELEASES, _released)}
+    released = {
+        pair for folder in folders for pair in _parse_files(folder, _RELEASES, _released_pairs)
+    }
     return [
         each
         for folder in folders
-        for each in _receipted(folder)
+        for each in _read_receipts(folder)
         if (each.erasure, each.listed.token) not in released
     ]
 
 
-def _receipted(folder: Path) -> Iterator[_Entry]:
-    return _read(folder, _RECEIPTS, _entries)
+def _read_receipts(folder: Path) -> Iterator[_ListEntry]:
+    return _parse_files(folder, _RECEIPTS, _receipt_entries)
 
 
-def _read(folder: Path, pattern: str, take: Callable[[Any], Iterable[T]]) -> Iterator[T]:
+def _parse_files(folder: Path, pattern: str, parse: Callable[[Any], Iterable[T]]) -> Iterator[T]:
     """Yield the result of `take` for each file of the pattern."""
-    for path, receipt in _documents(folder, pattern):
+    for path, receipt in _read_json_files(folder, pattern):
         try:
-            found = list(take(receipt))
+            found = list(parse(receipt))
         except (ValueError, TypeError, KeyError) as error:
-            raise _unreadable(path, error) from error
+            raise _unreadable_error(path, error) from error
         yield from found
 
 
-def _documents(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
+def _read_json_files(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
     """Yield each file of the pattern, read as JSON."""
     try:
         paths = sorted(folder.glob(pattern))
         contents = [(path, path.read_bytes()) for path in paths]
     except OSError as error:
-        raise naming(folder, error) from error
+        raise file_error(folder, error) from error
     for path, content in contents:
         try:
             document = json.loads(content)
         except ValueError as error:
-            raise _unreadable(path, error) from error
+            raise _unreadable_error(path, error) from error
         yield path, document
 
 
-def _unreadable(path: Path, error: Exception) -> WarehouseError:
+def _unreadable_error(path: Path, error: Exception) -> WarehouseError:
     return WarehouseError(
         f"{path} cannot be read ({type(error).__name__}), so the connector could load erased "
         f"people again",
@@ -233,11 +241,11 @@ def _unreadable(path: Path, error: Exception) -> WarehouseError:
     )
 
 
-def _released(receipt: Any) -> Iterator[tuple[str, str]]:
+def _released_pairs(receipt: Any) -> Iterator[tuple[str, str]]:
     return ((str(e), str(token)) for e in receipt["erasures"] for token in receipt["hashes"])
 
 
-def _entries(receipt: Any) -> Iterator[_Entry]:
+def _receipt_entries(receipt: Any) -> Iterator[_ListEntry]:
     """Yield a receipt's hashes. Those of one person are sorted: ids, addresses, numbers."""
     order: tuple[IdentifierKind, ...] = get_args(IdentifierKind)
     erasure = str(receipt["erasure"])
@@ -248,4 +256,4 @@ def _entries(receipt: Any) -> Iterator[_Entry]:
         number += place < last
         last = place
         listed = ListedHash(order[place], str(each["hmac_sha256"]))
-        yield _Entry(erasure, begun_at, listed, f"{erasure}/{number}")
+        yield _ListEntry(erasure, begun_at, listed, f"{erasure}/{number}")

@@ -19,15 +19,15 @@ from connector.errors_api import BudgetSpent, LeaseLost, QuotaSpent
 from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import (
     LEASE_SECONDS,
-    Block,
+    BlockUsage,
     LeaseOwner,
     Ledger,
     QuotaExhaustion,
+    RequestBlock,
     RequestSpender,
-    RunSettlement,
     ServerState,
 )
-from connector.ledger.quota import blocked_until, day_of, format_moment, period_of
+from connector.ledger.quota import billing_period, blocked_until, format_moment, utc_day
 
 TOO_FAST = 429
 
@@ -52,10 +52,10 @@ class RequestBudget:
         self.requests = 0
         self.limit_per_minute: int | None = None
         self._ledger, self._spender, self._budget, self._now = ledger, spender, budget, now
-        self._block: Block | None = None
+        self._block: RequestBlock | None = None
         self._used: Counter[str] = Counter()
-        self._taking: asyncio.Task[Block] | None = None
-        self._settling = RunSettlement()
+        self._taking: asyncio.Task[RequestBlock] | None = None
+        self._recording = BlockUsage()
         self._lock = asyncio.Lock()
         self._ahead: timedelta | None = None
         self._exhaustion: QuotaExhaustion | None = None
@@ -64,21 +64,21 @@ class RequestBudget:
     @property
     def today(self) -> date:
         """The server's day in UTC, as far as its clock is known."""
-        return day_of(self._now() + (self._ahead or timedelta()))
+        return utc_day(self._now() + (self._ahead or timedelta()))
 
-    async def reserve(self, request: Request) -> None:
+    async def count_attempt(self, request: Request) -> None:
         """Count one request on the disk. It may be sent after this.
 
         Raises `BudgetSpent`, `QuotaSpent` or `WarehouseError`, and then nothing is counted.
         """
         while True:
-            self._respect_budget()
-            if self._has_one():
+            self._check_budget()
+            if self._has_request_left():
                 break
             async with self._lock:
                 # The process that had the lock may have taken the last one in the meantime.
-                self._respect_budget()
-                if not self._has_one():
+                self._check_budget()
+                if not self._has_request_left():
                     await self._take_block()
         self._used[request.operation] += 1
         self.requests += 1
@@ -91,33 +91,33 @@ class RequestBudget:
 
     def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
         """Record that the API reported a used-up month, and return the error for it."""
-        now, told_end = self._now(), _moment(resets_at)
-        period = period_of(self.today, self._spender.allowance.billing_day)
+        now, told_end = self._now(), _from_unix_time(resets_at)
+        period = billing_period(self.today, self._spender.allowance.billing_day)
         until = blocked_until(now, told_end, period)
         is_told = until == told_end
         self._exhaustion = QuotaExhaustion(now, until, is_told)
         untold = "" if is_told else f"; by billing_day, it resets on {period.ends}"
         return QuotaSpent(
-            f"{request.path_of} was not sent: the monthly quota is used up{untold}",
+            f"{request.method_and_path} was not sent: the monthly quota is used up{untold}",
             resets_at=(format_moment(until) if is_told else str(period.ends)),
         )
 
-    async def settle(self) -> None:
+    async def return_unused(self) -> None:
         """Record the use of the block, and return the rest of it."""
         if self._taking is not None:
             # A run that was cancelled while it waited for a block has it none the less.
             with suppress(ConnectorError):
                 await self._await_block(self._taking)
-        what = self._settlement()
-        if what != RunSettlement():
+        what = self._block_usage()
+        if what != BlockUsage():
             await asyncio.to_thread(self._ledger.return_block, self._spender, what)
-            self._drop_settled(what)
+            self._drop_recorded(what)
 
-    def _respect_budget(self) -> None:
+    def _check_budget(self) -> None:
         if self._budget is not None and self.requests >= self._budget:
             raise BudgetSpent(f"the limit of {self._budget:,} requests is reached")
 
-    def _has_one(self) -> bool:
+    def _has_request_left(self) -> bool:
         block = self._block
         # The rest of yesterday's block belongs to yesterday's cycle.
         return block is not None and self._used.total() < block.requests and block.day == self.today
@@ -127,19 +127,19 @@ class RequestBudget:
             if self._ahead is None:
                 server = await asyncio.to_thread(self._ledger.read_server_state)
                 self._ahead = self._ahead or timedelta(seconds=server.offset_seconds)
-            self._settling = self._settlement()
+            self._recording = self._block_usage()
             taking = asyncio.to_thread(
                 self._ledger.take_block,
                 self._spender,
                 self._now(),
                 self.today,
                 requests_max=None if self._budget is None else self._budget - self.requests,
-                before=self._settling,
+                last_usage=self._recording,
             )
             self._taking = asyncio.ensure_future(taking)
         await self._await_block(self._taking)
 
-    async def _await_block(self, taking: asyncio.Task[Block]) -> None:
+    async def _await_block(self, taking: asyncio.Task[RequestBlock]) -> None:
         """Wait for the next block. If the caller is cancelled, the block is still taken."""
         try:
             block = await asyncio.shield(taking)
@@ -147,31 +147,31 @@ class RequestBudget:
             self._taking = None
             raise
         self._taking = None
-        self._drop_settled(self._settling)
+        self._drop_recorded(self._recording)
         self._block = block
 
-    def _settlement(self) -> RunSettlement:
+    def _block_usage(self) -> BlockUsage:
         server = None
         if self._ahead is not None and self._block is not None:
             server = ServerState(self._ahead.total_seconds(), self.limit_per_minute)
-        return RunSettlement(
+        return BlockUsage(
             self._block,
             dict(self._used),
             server,
             self._exhaustion,
-            is_month_open=self._is_month_open and self._spender.asks_anyway,
+            is_month_open=self._is_month_open and self._spender.ignores_quota,
         )
 
-    def _drop_settled(self, settled: RunSettlement) -> None:
+    def _drop_recorded(self, recorded: BlockUsage) -> None:
         """Drop the counts that were recorded, and keep counts that were added since."""
         self._block, self._used = None, Counter()
-        if self._exhaustion is settled.exhaustion:
+        if self._exhaustion is recorded.exhaustion:
             self._exhaustion = None
-        if settled.is_month_open:
+        if recorded.is_month_open:
             self._is_month_open = False
 
 
-def _moment(unix: float | None) -> datetime | None:
+def _from_unix_time(unix: float | None) -> datetime | None:
     """Return the time of a Unix timestamp; None if it is outside the calendar."""
     try:
         return None if unix is None else datetime.fromtimestamp(unix, UTC)
@@ -184,7 +184,7 @@ def _moment(unix: float | None) -> datetime | None:
 # before it is renewed, or known to be lost.
 
 
-BEAT_SECONDS = LEASE_SECONDS / 4
+RENEWAL_SECONDS = LEASE_SECONDS / 4
 """Seconds between two renewals of the lease."""
 
 _MARGIN = timedelta(seconds=LEASE_SECONDS / 4)
@@ -218,10 +218,10 @@ class LeaseHolder:
     async def __aenter__(self) -> Self:
         owner = LeaseOwner.of_this_process(self.spender.run_id, self.spender.command)
         # No one who was erased comes back by a list that has lost them.
-        await asyncio.to_thread(Erasures(self.ledger).relist_receipts)
+        await asyncio.to_thread(Erasures(self.ledger).restore_hashes_from_receipts)
         lease = await asyncio.to_thread(self.ledger.take_lease, self._name, owner, self._now())
         self._expires_at = lease.expires_at
-        self._beating = asyncio.ensure_future(self._beat())
+        self._beating = asyncio.ensure_future(self._renew_periodically())
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -231,27 +231,27 @@ class LeaseHolder:
             await self._beating
         # What cannot be written down any more stays counted, and the lease runs out.
         with suppress(ConnectorError):
-            await self.budget.settle()
+            await self.budget.return_unused()
         with suppress(ConnectorError):
             await asyncio.to_thread(self.ledger.release_lease, self._name, self.spender.run_id)
 
-    async def reserve(self, request: Request) -> None:
+    async def count_attempt(self, request: Request) -> None:
         """Count one request. Raises `LeaseLost`, and what the budget raises."""
         assert self._expires_at is not None, "the lease was not taken"
         if self._lost is None and self._now() >= self._expires_at - _MARGIN:
-            await self._renew()
+            await self._renew_lease()
         if self._lost is not None:
             raise self._lost
-        await self.budget.reserve(request)
+        await self.budget.count_attempt(request)
 
-    async def _beat(self) -> None:
+    async def _renew_periodically(self) -> None:
         while self._lost is None:
-            await asyncio.sleep(BEAT_SECONDS)
+            await asyncio.sleep(RENEWAL_SECONDS)
             # A file that cannot be written to at the time is tried again at the next beat.
             with suppress(ConnectorError):
-                await self._renew()
+                await self._renew_lease()
 
-    async def _renew(self) -> None:
+    async def _renew_lease(self) -> None:
         try:
             self._expires_at = await asyncio.to_thread(
                 self.ledger.renew_lease, self._name, self.spender.run_id, self._now()

@@ -21,8 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from connector.atomic_files import create
-from connector.errors import LedgerError, WarehouseBusy, WarehouseError, naming
+from connector.atomic_files import create_private_file
+from connector.errors import LedgerError, WarehouseBusy, WarehouseError, file_error
 from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
 from connector.ledger.receipts import add_missing_hashes
 
@@ -34,12 +34,12 @@ _REFUSALS = frozenset((errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOS
 """Errors of a file system that has no locks."""
 
 
-def is_refusal(error: OSError) -> bool:
+def means_no_locks(error: OSError) -> bool:
     """Return True if the error of a lock says that the file system has no locks."""
     return error.errno in _REFUSALS
 
 
-def no_locks(path: Path) -> WarehouseError:
+def no_locks_error(path: Path) -> WarehouseError:
     """Return the error of a file or folder whose file system has no locks."""
     return WarehouseError(f"the file system of {path} has no file locks", code="no_file_locks")
 
@@ -53,7 +53,7 @@ def has_locks(folder: Path) -> bool:
         with tempfile.TemporaryFile(dir=folder) as handle:
             fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        return not is_refusal(error)
+        return not means_no_locks(error)
     return True
 
 
@@ -78,17 +78,17 @@ _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 _LOCK_CODES = _BUSY | {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL}
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect_to_ledger(path: Path) -> sqlite3.Connection:
     """Connect to the ledger. A new file gets all of its tables.
 
     The connection may be used by one thread at a time. Raises `LedgerError`,
     `WarehouseBusy` or another `WarehouseError`.
     """
-    with naming_errors(path):
+    with convert_sqlite_errors(path):
         # SQLite gives the files next to it the mode of the file itself.
         with suppress(FileExistsError):
-            create(path).close()
-        connection = _open(path)
+            create_private_file(path).close()
+        connection = _open_sqlite(path)
         try:
             _create_tables(connection, path)
             connection.execute("PRAGMA synchronous = FULL")
@@ -98,7 +98,7 @@ def connect(path: Path) -> sqlite3.Connection:
         return connection
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open_sqlite(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -122,7 +122,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def naming_errors(path: Path) -> Iterator[None]:
+def convert_sqlite_errors(path: Path) -> Iterator[None]:
     """Convert errors of SQLite and of the file system to those of `errors.py`.
 
     SQLite has no checksums, so that a damaged byte may also appear as a value that was never
@@ -134,29 +134,29 @@ def naming_errors(path: Path) -> Iterator[None]:
         raise  # Misuse, or a write that the tables refuse, is our own mistake and not the file's.
     except sqlite3.Error as error:
         # SQLite reports a file system without locks as a busy file, or as a failed read.
-        if _code(error) in _LOCK_CODES and not has_locks(path.parent):
-            raise no_locks(path) from error
+        if _primary_code(error) in _LOCK_CODES and not has_locks(path.parent):
+            raise no_locks_error(path) from error
         raise _error_for(path, error) from error
     except _UNREADABLE as error:
-        raise _damaged(path, error) from error
+        raise _damage_error(path, error) from error
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
 
 
-def _damaged(path: Path, error: Exception) -> LedgerError:
+def _damage_error(path: Path, error: Exception) -> LedgerError:
     """Return the error for a value that was never written. It does not show the value."""
     message = f"{path} is damaged ({type(error).__name__})"
     return LedgerError(message)
 
 
-def _code(error: sqlite3.Error) -> int:
+def _primary_code(error: sqlite3.Error) -> int:
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     return code & 0xFF
 
 
 def _error_for(path: Path, error: sqlite3.Error) -> WarehouseError:
     """Return the error for SQLite's code."""
-    code = _code(error)
+    code = _primary_code(error)
     if code in _BUSY:
         return WarehouseBusy(
             f"another process has used {path} for {BUSY_SECONDS:g} s",
@@ -178,7 +178,7 @@ def _error_for(path: Path, error: sqlite3.Error) -> WarehouseError:
             | sqlite3.SQLITE_TOOBIG
         ):
             # Every statement fits the tables that were made here.
-            return _damaged(path, error)
+            return _damage_error(path, error)
     return WarehouseError(
         f"{path} cannot be used: {error}",
         action=f"Check the disk of {path.parent}: free space, write permission, and errors in the"
@@ -192,11 +192,11 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
     Its list of erased people is filled from the receipts, since the former file may have been lost.
     Raises `WarehouseError` if a receipt cannot be read.
     """
-    if _version(connection, path):
+    if _read_version(connection, path):
         return
-    _write_ahead(connection)
+    _enable_write_ahead_log(connection)
     with transaction(connection):
-        if _version(connection, path):
+        if _read_version(connection, path):
             return  # Another process has created them.
         for statement in SCHEMA.split(";"):
             connection.execute(statement)
@@ -205,7 +205,7 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {LEDGER_VERSION}")
 
 
-def _version(connection: sqlite3.Connection, path: Path) -> int:
+def _read_version(connection: sqlite3.Connection, path: Path) -> int:
     """Return the version of the file's tables, 0 if it has none. Raises `LedgerError`."""
     # One statement, for one time: another process may be making the tables just now.
     ((mark, version, tables),) = connection.execute(_MARKS).fetchall()
@@ -221,7 +221,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     return version
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
+def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
     """Switch to WAL permanently. SQLite does not wait here for others who do the same."""
     until = time.monotonic() + BUSY_SECONDS
     while True:
@@ -254,9 +254,13 @@ def copy_ledger(path: Path, target: Path) -> int:
 
     Raises `LedgerError` if the copy is not complete, or another `WarehouseError`.
     """
-    with naming_errors(target):
-        create(target).close()
-    with naming_errors(path), closing(_open(path)) as source, closing(_open(target)) as copy:
+    with convert_sqlite_errors(target):
+        create_private_file(target).close()
+    with (
+        convert_sqlite_errors(path),
+        closing(_open_sqlite(path)) as source,
+        closing(_open_sqlite(target)) as copy,
+    ):
         source.backup(copy, pages=_PAGES)
         # One file, without a log next to it.
         copy.execute("PRAGMA journal_mode = DELETE")
@@ -268,7 +272,7 @@ def copy_ledger(path: Path, target: Path) -> int:
 
 def check_ledger(path: Path) -> None:
     """Raise a `WarehouseError` if the file is damaged or is no ledger."""
-    with naming_errors(path), closing(_open(path)) as connection:
+    with convert_sqlite_errors(path), closing(_open_sqlite(path)) as connection:
         ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
         if found != "ok":
             raise LedgerError(f"{path} is damaged")
@@ -285,8 +289,12 @@ def includes_copy(path: Path, earlier: Path) -> bool:
     Raises:
         WarehouseError: A file cannot be read.
     """
-    with naming_errors(path), closing(_open(path)) as now, closing(_open(earlier)) as then:
-        return _has_done(now, then) and _has_all_requests(then, now)
+    with (
+        convert_sqlite_errors(path),
+        closing(_open_sqlite(path)) as now,
+        closing(_open_sqlite(earlier)) as then,
+    ):
+        return _has_pushes_and_erasures_of(now, then) and _has_requests_of(then, now)
 
 
 def includes_pushes_and_erasures(path: Path, other: Path) -> bool:
@@ -295,17 +303,21 @@ def includes_pushes_and_erasures(path: Path, other: Path) -> bool:
     Raises:
         WarehouseError: A file cannot be read.
     """
-    with naming_errors(path), closing(_open(path)) as ours, closing(_open(other)) as theirs:
-        return _has_done(ours, theirs)
+    with (
+        convert_sqlite_errors(path),
+        closing(_open_sqlite(path)) as ours,
+        closing(_open_sqlite(other)) as theirs,
+    ):
+        return _has_pushes_and_erasures_of(ours, theirs)
 
 
 def delete_leases(path: Path) -> None:
     """Remove all leases from a copy. Their owners have them in the original file."""
-    with naming_errors(path), closing(_open(path)) as connection:
+    with convert_sqlite_errors(path), closing(_open_sqlite(path)) as connection:
         connection.execute("DELETE FROM leases")
 
 
-def _has_done(ours: sqlite3.Connection, theirs: sqlite3.Connection) -> bool:
+def _has_pushes_and_erasures_of(ours: sqlite3.Connection, theirs: sqlite3.Connection) -> bool:
     return all(
         _table_rows(theirs, table, columns) <= _table_rows(ours, table, columns)
         for table, columns in _DONE
@@ -318,16 +330,15 @@ def _table_rows(
     return frozenset(connection.execute(f"SELECT {columns} FROM {table}").fetchall())
 
 
-def _has_all_requests(then: sqlite3.Connection, now: sqlite3.Connection) -> bool:
+def _has_requests_of(earlier: sqlite3.Connection, later: sqlite3.Connection) -> bool:
     """Whether no count of requests is lower now. Counts never decrease."""
     spent = "day, command, kind, requests"
-    later = _by_key(_table_rows(now, "spent", spent))
-    return all(
-        later.get(key, 0) >= n for key, n in _by_key(_table_rows(then, "spent", spent)).items()
-    )
+    now = _counts_by_key(_table_rows(later, "spent", spent))
+    then = _counts_by_key(_table_rows(earlier, "spent", spent))
+    return all(now.get(key, 0) >= n for key, n in then.items())
 
 
-def _by_key(rows: Iterable[tuple[object, ...]]) -> dict[tuple[object, ...], int]:
+def _counts_by_key(rows: Iterable[tuple[object, ...]]) -> dict[tuple[object, ...], int]:
     return {row[:-1]: int(str(row[-1])) for row in rows}
 
 
@@ -356,7 +367,7 @@ def reader_of(*kinds: type[Any]) -> _Reader:
     return read
 
 
-def _one_of(*values: Any) -> _Reader:
+def _reader_of_values(*values: Any) -> _Reader:
     def read(value: Any) -> Any:
         if value not in values:
             raise ValueError("not a value of this field")
@@ -368,7 +379,7 @@ def _one_of(*values: Any) -> _Reader:
 _READERS: Mapping[Any, _Reader] = {
     datetime: datetime.fromisoformat,
     date: date.fromisoformat,
-    bool: lambda value: bool(_one_of(0, 1)(value)),
+    bool: lambda value: bool(_reader_of_values(0, 1)(value)),
     int: reader_of(int),
     float: reader_of(float, int),
     str: reader_of(str),
@@ -446,7 +457,7 @@ def _readers_of(kind: Hashable) -> Mapping[str, _Reader]:
         # Of a value that may be None, the type is among the arguments.
         for each in (hint, *get_args(hint)):
             is_literal = get_origin(each) is Literal
-            reader = _one_of(*get_args(each)) if is_literal else None
+            reader = _reader_of_values(*get_args(each)) if is_literal else None
             if (reader := reader or _READERS.get(get_origin(each) or each)) is not None:
                 found[name] = reader
                 break

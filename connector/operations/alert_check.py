@@ -20,8 +20,8 @@ from connector.errors import ConnectorError, NotDelivered, WarehouseError, count
 from connector.errors_api import LeaseHeld
 from connector.ledger.alert_states import AlertRecord, read_alerts, write_alerts
 from connector.ledger.ledger import LeaseOwner, Ledger
-from connector.operations.alerts import Message, decide_alerts, messages_of
-from connector.operations.delivery import Sink, sinks_of
+from connector.operations.alerts import Message, decide_alerts, due_messages
+from connector.operations.delivery import Sink, configured_sinks
 from connector.operations.findings import (
     JobRun,
     Subject,
@@ -97,7 +97,7 @@ def check_alerts(
     `jobs` are the last runs of Dagster's jobs. `command_error` is the error that ended the
     current command. Raises a `WarehouseError` of the ledger, after sending it to the sinks.
     """
-    found = sinks_of(settings) if sinks is None else tuple(sinks)
+    found = configured_sinks(settings) if sinks is None else tuple(sinks)
     account, at = settings.account.value, now()
     if not found:
         return AlertCheck(account)
@@ -109,7 +109,7 @@ def check_alerts(
             try:
                 before = read_alerts(ledger)
                 alerts = due_alerts(
-                    settings, _with_unrecorded(settings, before), at, jobs, command_error
+                    settings, _add_unrecorded_alert(settings, before), at, jobs, command_error
                 )
                 if alerts != before:
                     write_alerts(ledger, alerts)
@@ -121,7 +121,7 @@ def check_alerts(
         except LeaseHeld:
             return AlertCheck(account, is_skipped=True)
         except WarehouseError as error:
-            _send_unrecorded(settings, error, found, at)
+            _send_without_ledger(settings, error, found, at)
             raise
 
 
@@ -134,14 +134,15 @@ def due_alerts(
 ) -> tuple[AlertRecord, ...]:
     """Return the alerts that a check would send now. Writes and sends nothing."""
     before = tuple(before)
-    sight = {
-        subject: found and replace(found, action=settings.name_places(found.action))
+    problems = {
+        subject: found
+        and replace(found, action=settings.replace_variables_by_origins(found.action))
         for subject, found in find_problems(
             read_snapshot(settings, now, before, jobs, command_error)
         ).items()
     }
     zone = ZoneInfo(settings.time_zone.value)
-    return decide_alerts(before, sight, now, settings.alert_kinds.value, zone)
+    return decide_alerts(before, problems, now, settings.alert_kinds.value, zone)
 
 
 def open_alerts(settings: Settings) -> AlertCheck:
@@ -149,7 +150,7 @@ def open_alerts(settings: Settings) -> AlertCheck:
     account = settings.account.value
     with Ledger(settings.folder) as ledger:
         alerts = read_alerts(ledger) if ledger.exists else ()
-    is_heard = bool(sinks_of(settings))
+    is_heard = bool(configured_sinks(settings))
     undelivered = tuple(each for each in alerts if each.sent_at is None and is_heard)
     return AlertCheck(account, alerts, undelivered=undelivered)
 
@@ -162,7 +163,7 @@ def current_alerts(settings: Settings, now: datetime) -> AlertCheck:
     return replace(recorded, alerts=alerts, due=changed)
 
 
-def trial_message(now: datetime) -> Message:
+def make_test_message(now: datetime) -> Message:
     """Return a test message."""
     return Message(
         id=f"{now:%Y%m%dT%H%M%S%fZ}-test-{secrets.token_hex(3)}",
@@ -182,7 +183,7 @@ def _deliver(ledger: Ledger, sinks: Sequence[Sink], check: AlertCheck, now: date
     working, reasons, delivered = list(sinks), list[str](), 0
     alerts, undelivered = list(check.alerts), list[AlertRecord]()
     changed = tuple(each for each in alerts if each.sent_at is None)
-    for message, same in messages_of(alerts, check.account):
+    for message, same in due_messages(alerts, check.account):
         is_taken = False
         for sink in tuple(working):
             try:
@@ -219,7 +220,7 @@ def _deliver(ledger: Ledger, sinks: Sequence[Sink], check: AlertCheck, now: date
 _UNRECORDED = "told-without-ledger."
 
 
-def _with_unrecorded(
+def _add_unrecorded_alert(
     settings: Settings, alerts: tuple[AlertRecord, ...]
 ) -> tuple[AlertRecord, ...]:
     """Return the alerts, with the one that was sent while no ledger could record it."""
@@ -231,19 +232,19 @@ def _with_unrecorded(
     return (*alerts, AlertRecord(UNUSABLE, "", at, at, "opened", at, *texts, sent_at=at))
 
 
-def _send_unrecorded(
-    settings: Settings, error: WarehouseError, sinks: Sequence[Sink], moment: datetime
+def _send_without_ledger(
+    settings: Settings, error: WarehouseError, sinks: Sequence[Sink], now: datetime
 ) -> None:
     """Send the alert once. Raises `NotDelivered`."""
     mark = settings.folder / f"{_UNRECORDED}{error.code}"
     if mark.exists():
         return
     trouble = file_problem(error)
-    trouble = replace(trouble, action=settings.name_places(trouble.action))
-    alerts = decide_alerts((), {Subject(UNUSABLE): trouble}, moment, settings.alert_kinds.value)
-    for message, _ in messages_of(alerts, settings.account.value):
+    trouble = replace(trouble, action=settings.replace_variables_by_origins(trouble.action))
+    alerts = decide_alerts((), {Subject(UNUSABLE): trouble}, now, settings.alert_kinds.value)
+    for message, _ in due_messages(alerts, settings.account.value):
         for sink in sinks:
             sink.send(message)
     with suppress(OSError):
         mark.touch(FILE_MODE)
-        os.utime(mark, (moment.timestamp(), moment.timestamp()))
+        os.utime(mark, (now.timestamp(), now.timestamp()))

@@ -17,7 +17,7 @@ from connector.settings.values import Kind
 
 def decide_alerts(
     before: Iterable[AlertRecord],
-    sight: FoundProblems,
+    problems: FoundProblems,
     now: datetime,
     kinds: Collection[Kind],
     zone: tzinfo = UTC,
@@ -28,11 +28,11 @@ def decide_alerts(
     """
     wanted_codes = {code for code, each in ALERTS.items() if each.kind in kinds}
     after = {Subject(each.code, each.about): each for each in before if each.code in wanted_codes}
-    for subject, found in sight.items():
+    for subject, found in problems.items():
         alert = after.get(subject)
         open_alert = alert if alert is not None and alert.is_open else None
         if found is not None and subject.code in wanted_codes:
-            after[subject] = _with_problem(open_alert, subject, found, now)
+            after[subject] = _update_alert(open_alert, subject, found, now)
         elif found is None and open_alert is not None:
             title = f"{ALERTS[subject.code].over} at {now.astimezone(zone):%H:%M}"
             ended = replace(open_alert, change="ended", changed_at=now, sent_at=None, action="")
@@ -40,7 +40,7 @@ def decide_alerts(
     return tuple(after.values())
 
 
-def _with_problem(
+def _update_alert(
     alert: AlertRecord | None, subject: Subject, found: AccountProblem, now: datetime
 ) -> AlertRecord:
     since = min(found.since or now, now)
@@ -83,7 +83,7 @@ HAPPENED_MAX = 2
 """Maximum number of resources in one message whose sentences are included."""
 
 
-def messages_of(
+def due_messages(
     alerts: Iterable[AlertRecord], account: str | None
 ) -> list[tuple[Message, tuple[AlertRecord, ...]]]:
     """Return the messages that are due, ended alerts first, each with its alerts."""
@@ -105,14 +105,14 @@ def messages_of(
             code=first.code,
             about=about,
             since=min(each.since for each in same),
-            title=_join(each.title for each in same),
-            happened=_join(each.happened for each in same[:HAPPENED_MAX]),
-            action=_join(each.action for each in same),
+            title=_join_distinct(each.title for each in same),
+            happened=_join_distinct(each.happened for each in same[:HAPPENED_MAX]),
+            action=_join_distinct(each.action for each in same),
             causes=first.causes,
         )
         found.append((message, tuple(same)))
     return found
 
 
-def _join(texts: Iterable[str]) -> str:
+def _join_distinct(texts: Iterable[str]) -> str:
     return " ".join(dict.fromkeys(texts))

@@ -18,19 +18,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from connector.atomic_files import FILE_MODE, create, sync_folder
-from connector.errors import BackupError, Misused, SettingsError, naming
+from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
+from connector.errors import BackupError, Misused, SettingsError, file_error
 from connector.ledger.erasures import Backup, Backups
 from connector.ledger.ledger import LEDGER_FILE, Ledger
-from connector.ledger.person import KEY_FILE, make_key
+from connector.ledger.person import KEY_FILE, read_or_create_key
 from connector.ledger.sqlite_file import copy_ledger
 from connector.operations.backup_file import (
     MANIFEST,
     BackupEntry,
     Manifest,
+    backup_prefix,
     check_backup,
     is_backup_of,
-    prefix_of,
 )
 from connector.pulls.workspace import check_files
 from connector.report.page import REPORT_FILE
@@ -106,15 +106,17 @@ def make_backup(
     with Ledger(folder) as ledger:
         notes = Backups(ledger)
         if ledger.exists:
-            notes.note(Backup(result.manifest.made_at, result.file, result.file.stat().st_size))
+            notes.record_backup(
+                Backup(result.manifest.made_at, result.file, result.file.stat().st_size)
+            )
         removed = _remove_old_backups(to, settings.account.value, keep) if keep is not None else ()
         if removed and ledger.exists:
-            notes.delete_entries(removed)
+            notes.delete_backup_records(removed)
     return BackupResult(result.file, result.manifest, removed)
 
 
 def _write_backup(settings: Settings, to: Path, made_at: datetime) -> BackupResult:
-    staging = to / f".{prefix_of(settings.account.value)}{os.getpid()}"
+    staging = to / f".{backup_prefix(settings.account.value)}{os.getpid()}"
     partial = staging.with_suffix(".partial")
     _delete_temporary_files(staging, partial)
     try:
@@ -128,7 +130,7 @@ def _write_backup(settings: Settings, to: Path, made_at: datetime) -> BackupResu
         partial.rename(target)
         sync_folder(to)
     except OSError as error:
-        raise naming(to, error) from error
+        raise file_error(to, error) from error
     finally:
         _delete_temporary_files(staging, partial)
     return BackupResult(target, manifest)
@@ -149,7 +151,7 @@ def _stage_files(settings: Settings, staging: Path, made_at: datetime) -> Manife
             action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
         )
     # Created now if there were no erasures, so that this backup can verify later receipts.
-    make_key(folder)
+    read_or_create_key(folder)
     work = copy_work_file(warehouse.work, staging / WORK_FILE) if warehouse.exists else None
     ledger = copy_ledger(ledger_path, staging / LEDGER_FILE) if ledger_path.exists() else None
     secrets = tuple(each.encode() for each in settings.secrets())
@@ -158,7 +160,7 @@ def _stage_files(settings: Settings, staging: Path, made_at: datetime) -> Manife
             if not _contains_secret(source, secrets):
                 _copy_file(source, staging / source.relative_to(folder))
     program = program_version()
-    entries = tuple(_entries(staging))
+    entries = tuple(_list_entries(staging))
     return Manifest(made_at, settings.account.value, program, work, ledger, entries)
 
 
@@ -191,11 +193,11 @@ def _contains_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
 def _copy_file(source: Path, target: Path) -> None:
     make_folder(target.parent)
     # A publication replaces the file, so this file can be read to its end.
-    with source.open("rb") as read, create(target) as write:
+    with source.open("rb") as read, create_private_file(target) as write:
         shutil.copyfileobj(read, write, 1024 * 1024)
 
 
-def _entries(staging: Path) -> Iterator[BackupEntry]:
+def _list_entries(staging: Path) -> Iterator[BackupEntry]:
     for path in sorted(each for each in staging.rglob("*") if each.is_file()):
         with convert_errors(path), path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -205,7 +207,7 @@ def _entries(staging: Path) -> Iterator[BackupEntry]:
 
 def _pack(staging: Path, target: Path, manifest: Manifest) -> None:
     """Pack the files into one; each file is deleted after packing."""
-    with create(target) as file:
+    with create_private_file(target) as file:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
             content = manifest.as_bytes()
             tar.addfile(_tar_member(MANIFEST, len(content), manifest), io.BytesIO(content))
@@ -232,7 +234,7 @@ def _remove_old_backups(to: Path, account: str | None, keep: int) -> tuple[Path,
         for each in found[:-keep]:
             each.unlink(missing_ok=True)
     except OSError as error:
-        raise naming(to, error) from error
+        raise file_error(to, error) from error
     return tuple(found[:-keep])
 
 

@@ -18,9 +18,9 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Self
 
-from connector.atomic_files import create
-from connector.errors import BackupError, naming
-from connector.log import stamped
+from connector.atomic_files import create_private_file
+from connector.errors import BackupError, file_error
+from connector.log import compact_timestamp
 from connector.warehouse.duckdb_file import make_folder
 
 MANIFEST = "manifest.json"
@@ -61,23 +61,23 @@ class Manifest:
 
     def file_name(self) -> str:
         """Return the name of the backup file, from account and time."""
-        return f"{prefix_of(self.account)}{stamped(self.made_at)}.tar"
+        return f"{backup_prefix(self.account)}{compact_timestamp(self.made_at)}.tar"
 
     def as_json(self) -> dict[str, Any]:
         """Return the manifest as it is stored, with a digest of itself."""
         values = {**asdict(self), "made_at": self.made_at.isoformat()}
-        return {**values, "digest": _digest(values)}
+        return {**values, "digest": _json_digest(values)}
 
     def as_bytes(self) -> bytes:
         """Return the manifest as the content of a file."""
         return f"{json.dumps(self.as_json(), indent=2)}\n".encode()
 
     @classmethod
-    def read(cls, content: bytes, path: Path) -> Self:
+    def parse(cls, content: bytes, path: Path) -> Self:
         """Parse the manifest of the backup at `path`. Raises `BackupError`."""
         try:
             values = json.loads(content)
-            if values.pop("digest") != _digest(values):
+            if values.pop("digest") != _json_digest(values):
                 raise BackupError(f"the manifest of {path} was modified", code="backup_damaged")
             if values["format"] != FORMAT:
                 raise BackupError(
@@ -101,14 +101,16 @@ class Manifest:
 _NAME_IT = "Give the backup file, or the folder that 'connector backup' wrote to."
 
 
-def prefix_of(account: str | None) -> str:
+def backup_prefix(account: str | None) -> str:
     """Return the beginning of the names of an account's backups."""
     return f"connector-{account or 'unnamed'}-"
 
 
 def is_backup_of(name: str, account: str | None) -> bool:
     """Return True if a file with this name is a backup of the account."""
-    return re.fullmatch(rf"{re.escape(prefix_of(account))}\d{{8}}T\d{{6}}Z\.tar", name) is not None
+    return (
+        re.fullmatch(rf"{re.escape(backup_prefix(account))}\d{{8}}T\d{{6}}Z\.tar", name) is not None
+    )
 
 
 def newest_backup(source: Path, account: str | None) -> Path:
@@ -129,7 +131,7 @@ def newest_backup(source: Path, account: str | None) -> Path:
     return found[-1]
 
 
-def _digest(values: Mapping[str, Any]) -> str:
+def _json_digest(values: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
@@ -201,14 +203,14 @@ def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
     except OSError as error:
         if not path.exists():
             raise BackupError(f"{path} does not exist", action=_NAME_IT) from None
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
 
 
 def _read_manifest_member(tar: tarfile.TarFile, path: Path) -> Manifest:
     first = tar.next()
     if first is None or first.name != MANIFEST or not first.isreg() or first.size > BYTES_MAX:
         raise BackupError(f"{path} is not a backup: it has no manifest", code="backup_damaged")
-    return Manifest.read(_member_content(tar, first).read(), path)
+    return Manifest.parse(_member_content(tar, first).read(), path)
 
 
 def _member_content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
@@ -220,7 +222,7 @@ def _member_content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 @contextmanager
 def _create_synced(path: Path) -> Iterator[IO[bytes]]:
     make_folder(path.parent)
-    with create(path) as file:
+    with create_private_file(path) as file:
         yield file
         file.flush()
         os.fsync(file.fileno())

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from connector.errors import NotDelivered
-from connector.log import neutralise
+from connector.log import escape_control_characters
 from connector.operations.alerts import Message
 from connector.operations.findings import ALERTS, BY_CODE
 from connector.settings.model import Settings
@@ -45,7 +45,7 @@ class Sink(Protocol):
         """Send the message. Raises `NotDelivered`."""
 
 
-def sinks_of(settings: Settings) -> tuple[Webhook | Email, ...]:
+def configured_sinks(settings: Settings) -> tuple[Webhook | Email, ...]:
     """Return the configured sinks."""
     has_webhook = settings.alert_webhook.value is not None
     has_email = settings.alert_email_host.value and settings.alert_email_from.value
@@ -84,7 +84,9 @@ def headline(message: Message, settings: Settings) -> str:
     """Return one line: the account, the resources and the title."""
     about = f"{', '.join(message.about)}: " if message.about else ""
     end = "Resolved: " if message.change == "ended" else ""
-    return neutralise(f"{settings.account.value or 'connector'}: {end}{about}{message.title}")
+    return escape_control_characters(
+        f"{settings.account.value or 'connector'}: {end}{about}{message.title}"
+    )
 
 
 def as_text(message: Message, settings: Settings) -> str:
@@ -99,10 +101,10 @@ def as_text(message: Message, settings: Settings) -> str:
     is_by_code = message.code in ALERTS and ALERTS[message.code].action == BY_CODE
     causes = f" ({', '.join(message.causes)})" if is_by_code and message.causes else ""
     lines.append(f"Code: {message.code}{causes}")
-    return "\n".join(neutralise(each) for each in lines if each)
+    return "\n".join(escape_control_characters(each) for each in lines if each)
 
 
-def as_object(message: Message, settings: Settings) -> dict[str, Any]:
+def to_json_object(message: Message, settings: Settings) -> dict[str, Any]:
     """Return the message as an object. A message that arrives twice has the same `id`."""
     kind = ALERTS.get(message.code)
     return {
@@ -137,7 +139,7 @@ class Webhook:
 
     def send(self, message: Message) -> None:
         """Post the message. Only 200 to 299 mean that it arrived. Raises `NotDelivered`."""
-        shown: dict[str, Any] = as_object(message, self.settings)
+        shown: dict[str, Any] = to_json_object(message, self.settings)
         if self.settings.alert_webhook_style.value == "slack":
             shown = {"text": html.escape(shown["text"], quote=False)}
         body = json.dumps(shown).encode("ascii")
@@ -145,7 +147,7 @@ class Webhook:
 
     def check_connection(self) -> None:
         """Connect, and send nothing. Raises `NotDelivered`."""
-        _run_with_timeout(self.seconds, self._connect, "the webhook did not answer")
+        _run_with_timeout(self.seconds, self._open_and_close, "the webhook did not answer")
 
     @property
     def _webhook_address(self) -> str:
@@ -174,7 +176,7 @@ class Webhook:
         if not response.is_success:
             raise NotDelivered(f"the webhook answered {response.status_code}")
 
-    def _connect(self) -> None:
+    def _open_and_close(self) -> None:
         try:
             parts = urlsplit(self._webhook_address)
             host, is_tls = parts.hostname or "", parts.scheme == "https"
@@ -215,7 +217,7 @@ class Email:
                 self.settings.alert_email_user.value,
                 self.settings.alert_email_password.value,
             )
-            with self._connected() as server:
+            with self._open_server() as server:
                 if user is not None and password is not None:
                     server.login(user, password.get_secret_value())
                 server.send_message(self._build_email(message), sender, to)
@@ -228,7 +230,7 @@ class Email:
         """Connect, and send nothing. Raises `NotDelivered`."""
 
         def greet() -> None:
-            with self._connected():
+            with self._open_server():
                 pass
 
         _run_with_timeout(ANSWERS_MAX * self.seconds, greet, "the mail server did not answer")
@@ -251,7 +253,7 @@ class Email:
         return letter
 
     @contextmanager
-    def _connected(self) -> Iterator[smtplib.SMTP]:
+    def _open_server(self) -> Iterator[smtplib.SMTP]:
         """Open a connection that is protected as configured. Raises `NotDelivered`."""
         host, security = (
             self.settings.alert_email_host.value or "",

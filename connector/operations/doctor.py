@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from connector.atomic_files import wide
+from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Page, Resource
 from connector.client.client import Client, Limits, RecordEndpoint
@@ -42,20 +42,25 @@ from connector.ledger.quota import format_moment
 from connector.ledger.receipts import RECEIPT_MISSING_ACTION
 from connector.ledger.request_budget import RequestBudget
 from connector.ledger.sqlite_file import check_ledger
-from connector.operations.delivery import sinks_of
+from connector.operations.delivery import configured_sinks
 from connector.operations.folder_identity import confirm_move, find_owner, replace_ledger
-from connector.operations.restore import leftovers
+from connector.operations.restore import leftover_folders
 from connector.privacy.receipt import rewrite_receipt
 from connector.publishing.lakehouse_status import read_status
 from connector.pulls.outcome import RequestTally
-from connector.pulls.workspace import check_address, check_files, compare_files, find_known
+from connector.pulls.workspace import (
+    check_address,
+    check_files,
+    find_first_existing,
+    read_folder_identity,
+)
 from connector.settings.credentials import OPEN_TO_OTHERS
 from connector.settings.model import Settings, configured_accounts, unclaimed_folders
 from connector.settings.values import OFF
 from connector.version import full_version
-from connector.warehouse.duckdb_file import move_logs_aside
+from connector.warehouse.duckdb_file import lock_and_move_logs
 from connector.warehouse.schema import SCHEMA_VERSION
-from connector.warehouse.state import read_known_ids
+from connector.warehouse.state import read_oldest_keys
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 SKEW_SECONDS_MAX = 60.0
@@ -102,8 +107,8 @@ class DoctorCheck:
     action: str | None = None
 
 
-Verdict = tuple[State, str, str | None]
-PendingChecks = Iterable[tuple[str, Callable[[], Verdict]]]
+CheckOutcome = tuple[State, str, str | None]
+PendingChecks = Iterable[tuple[str, Callable[[], CheckOutcome]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +185,8 @@ async def diagnose(
             checks += [check, *await _check_api(settings, tally, meter, now)]
             requests = tally.requests
             if meter is not None:
-                await meter.settle()
-    return Examination(tuple(settings.rows()), tuple(checks), requests)
+                await meter.return_unused()
+    return Examination(tuple(settings.display_rows()), tuple(checks), requests)
 
 
 def check_upkeep(
@@ -194,8 +199,8 @@ def check_upkeep(
     return _run_checks(_folder_and_settings_checks(settings, environ, now))
 
 
-def _run_checks(looks: PendingChecks) -> Iterator[DoctorCheck]:
-    for name, look in looks:
+def _run_checks(pending: PendingChecks) -> Iterator[DoctorCheck]:
+    for name, look in pending:
         try:
             yield DoctorCheck(name, *look())
         except ConnectorError as error:
@@ -206,11 +211,11 @@ def _failed_check(name: str, error: ConnectorError) -> DoctorCheck:
     return DoctorCheck(name, "failed", str(error), error.action)
 
 
-def _ok(found: str, action: str | None = None) -> Verdict:
+def _ok(found: str, action: str | None = None) -> CheckOutcome:
     return "ok", found, action
 
 
-def _warning(found: str, action: str | None) -> Verdict:
+def _warning(found: str, action: str | None) -> CheckOutcome:
     return "warning", found, action
 
 
@@ -224,7 +229,7 @@ def _pull_checks(
     yield "settings", lambda: _check_settings(settings)
     yield "data folder", lambda: _check_folder(settings)
     if repairs:
-        yield "repair", lambda: _repair(warehouse, now)
+        yield "repair", lambda: _repair_work_file(warehouse, now)
         yield "receipts", lambda: _repair_receipts(settings)
     if renews_ledger:
         yield "new ledger", lambda: _replace_ledger(settings, now)
@@ -235,12 +240,12 @@ def _pull_checks(
         yield "lakehouse", lambda: _check_lakehouse(settings)
 
 
-def _check_settings(settings: Settings) -> Verdict:
+def _check_settings(settings: Settings) -> CheckOutcome:
     settings.connection()
     return _ok("the address and the key are set")
 
 
-def _check_folder(settings: Settings) -> Verdict:
+def _check_folder(settings: Settings) -> CheckOutcome:
     """Check that the data folder can be written to or created."""
     folder = settings.folder
     existing = next(each for each in (folder, *folder.parents) if each.exists())
@@ -257,14 +262,14 @@ def _check_folder(settings: Settings) -> Verdict:
     return _ok(f"{folder} can be written to")
 
 
-def _repair(warehouse: Warehouse, now: Clock) -> Verdict:
+def _repair_work_file(warehouse: Warehouse, now: Clock) -> CheckOutcome:
     """Check that the work file's log can be read, or move it aside."""
     if not warehouse.exists:  # A pull restores it from the published file.
         return _ok("no records are loaded yet")
     try:
         warehouse.prepare()
     except DamagedLog as damage:
-        moved_logs = move_logs_aside(warehouse.work, now())
+        moved_logs = lock_and_move_logs(warehouse.work, now())
         warehouse.prepare()
         file_names = " and ".join(str(each) for each in moved_logs)
         verified = _describe_verified_times(warehouse)
@@ -274,7 +279,7 @@ def _repair(warehouse: Warehouse, now: Clock) -> Verdict:
     return _ok("the log is not damaged. Nothing was changed")
 
 
-def _repair_receipts(settings: Settings) -> Verdict:
+def _repair_receipts(settings: Settings) -> CheckOutcome:
     """Write missing receipts of erasures again, as far as the ledger knows them."""
     with Ledger(settings.folder) as ledger:
         missing = Erasures(ledger).missing_receipts() if ledger.exists else []
@@ -296,7 +301,7 @@ def _describe_verified_times(warehouse: Warehouse) -> str:
     return f"Verified until (UTC): {', '.join(proven)}."
 
 
-def _check_warehouse(warehouse: Warehouse) -> Verdict:
+def _check_warehouse(warehouse: Warehouse) -> CheckOutcome:
     """Check that the work file belongs to this program and can be read."""
     if warehouse.is_lost:
         return _warning(LOST, LOST_ACTION)
@@ -307,7 +312,7 @@ def _check_warehouse(warehouse: Warehouse) -> Verdict:
     return _ok(f"{warehouse.work} contains {live:,} live records")
 
 
-def _replace_ledger(settings: Settings, now: Clock) -> Verdict:
+def _replace_ledger(settings: Settings, now: Clock) -> CheckOutcome:
     """Replace the ledger if it is lost, damaged or another folder's."""
     replaced = replace_ledger(settings, now())
     if replaced is None:
@@ -319,7 +324,7 @@ def _replace_ledger(settings: Settings, now: Clock) -> Verdict:
     )
 
 
-def _check_ledger(settings: Settings) -> Verdict:
+def _check_ledger(settings: Settings) -> CheckOutcome:
     """Check that the ledger can be read and belongs to the same folder as the work file."""
     path = settings.folder / LEDGER_FILE
     check_files(settings)
@@ -329,12 +334,12 @@ def _check_ledger(settings: Settings) -> Verdict:
     return _ok(f"{path} belongs to this folder")
 
 
-def _check_workspace(settings: Settings) -> Verdict:
+def _check_workspace(settings: Settings) -> CheckOutcome:
     """Check that the folder's records belong to the configured address."""
     address = settings.base_url.value
     try:
         with Ledger(settings.folder) as ledger:
-            identity = compare_files(ledger, Warehouse(settings.folder))
+            identity = read_folder_identity(ledger, Warehouse(settings.folder))
     except WarehouseError:
         return "not checked", "fix the checks 'warehouse' and 'ledger' first", None
     if identity is None or address is None:
@@ -351,7 +356,7 @@ async def _accept_move(settings: Settings, address: str) -> DoctorCheck:
         return _failed_check("moved", error)
 
 
-def _check_lakehouse(settings: Settings) -> Verdict:
+def _check_lakehouse(settings: Settings) -> CheckOutcome:
     """Check that the lakehouse can be reached. Pulls and local publications do not need it."""
     try:
         found = read_status(settings)
@@ -382,14 +387,14 @@ def _folder_and_settings_checks(
     )
 
 
-def _check_versions() -> Verdict:
+def _check_versions() -> CheckOutcome:
     return _ok(
         f"{full_version()} with DuckDB {version('duckdb')}; format of work files: "
         f"{SCHEMA_VERSION}, of ledgers: {LEDGER_VERSION}"
     )
 
 
-def _check_disk_space(settings: Settings) -> Verdict:
+def _check_disk_space(settings: Settings) -> CheckOutcome:
     """Check that the disk has room for a run, and is not nearly full."""
     folder = settings.folder
     existing = next(each for each in (folder, *folder.parents) if each.exists())
@@ -406,9 +411,9 @@ def _check_disk_space(settings: Settings) -> Verdict:
     return _ok(found)
 
 
-def _check_permissions(settings: Settings) -> Verdict:
+def _check_permissions(settings: Settings) -> CheckOutcome:
     """Check that others cannot open the account's files or the files of its secrets."""
-    found = list(wide(settings.folder))
+    found = list(find_wide_permissions(settings.folder))
     keys = [each for each in settings.warnings if OPEN_TO_OTHERS in each]
     if keys:
         others = f"; {count_noun(len(found), 'other file')}" if found else ""
@@ -421,13 +426,13 @@ def _check_permissions(settings: Settings) -> Verdict:
     return _warning(message, found[0].action)
 
 
-def _check_backup(settings: Settings, now: datetime) -> Verdict:
+def _check_backup(settings: Settings, now: datetime) -> CheckOutcome:
     """Check that the last backup is recent and still exists."""
     if not Warehouse(settings.folder).exists:
         return _ok("no records are loaded yet")
     advice = "Run 'connector backup TO' every night, with TO on another disk."
     with Ledger(settings.folder) as ledger:
-        last = Backups(ledger).last() if ledger.exists else None
+        last = Backups(ledger).latest_backup() if ledger.exists else None
     if last is None:
         return _warning("there is no backup", advice)
     found = f"the last backup was made at {format_moment(last.made_at)}: {last.file}"
@@ -438,7 +443,7 @@ def _check_backup(settings: Settings, now: datetime) -> Verdict:
     return _ok(found)
 
 
-def _check_folders(settings: Settings, environ: Mapping[str, str]) -> Verdict:
+def _check_folders(settings: Settings, environ: Mapping[str, str]) -> CheckOutcome:
     """Check that every folder in the data folder belongs to an account."""
     found = unclaimed_folders(settings)
     if not found:
@@ -449,9 +454,9 @@ def _check_folders(settings: Settings, environ: Mapping[str, str]) -> Verdict:
     return _warning(message, " ".join(dict.fromkeys(each.action for each in unclaimed)))
 
 
-def _check_leftovers(settings: Settings) -> Verdict:
+def _check_leftovers(settings: Settings) -> CheckOutcome:
     """Check that no copies of the account are left, because an erasure does not clean them."""
-    found = leftovers(settings.folder)
+    found = leftover_folders(settings.folder)
     if not found:
         return _ok("no replaced files of a restore")
     action = (
@@ -461,12 +466,12 @@ def _check_leftovers(settings: Settings) -> Verdict:
     return _warning(f"replaced files of a restore: {', '.join(map(str, found))}", action)
 
 
-def _check_erasures(settings: Settings) -> Verdict:
+def _check_erasures(settings: Settings) -> CheckOutcome:
     """Check that erasures are complete and that erased people are recognized."""
     with Ledger(settings.folder) as ledger:
         erasures = Erasures(ledger)
-        unended = len(erasures.open_erasures()) if ledger.exists else 0
-        unlisted = erasures.unlisted() if ledger.exists else 0
+        unended = len(erasures.unfinished_erasures()) if ledger.exists else 0
+        unlisted = erasures.count_missing_hashes() if ledger.exists else 0
         missing = erasures.missing_receipts() if ledger.exists else []
     if missing:
         return _warning("; ".join(map(str, missing)), RECEIPT_MISSING_ACTION)
@@ -483,9 +488,9 @@ def _check_erasures(settings: Settings) -> Verdict:
     return _ok("no interrupted erasures")
 
 
-def _check_alert_channels(settings: Settings) -> Verdict:
+def _check_alert_channels(settings: Settings) -> CheckOutcome:
     """Check that a channel is configured and accepts connections. Nothing is sent."""
-    sinks = sinks_of(settings)
+    sinks = configured_sinks(settings)
     if not sinks:
         found = "no webhook or email is configured, so nobody is notified when a pull fails"
         return _warning(found, "Configure a webhook or an email: see docs/ALERTS.md.")
@@ -501,7 +506,7 @@ def _check_alert_channels(settings: Settings) -> Verdict:
     return _ok("the webhook or mail server accepts connections; nothing was sent")
 
 
-def _check_schedules(settings: Settings) -> Verdict:
+def _check_schedules(settings: Settings) -> CheckOutcome:
     """Report which schedules are switched on in the settings."""
     crons = {
         "nightly": settings.nightly_cron.value,
@@ -518,7 +523,7 @@ def _check_schedules(settings: Settings) -> Verdict:
     )
 
 
-def _check_proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
+def _check_proxy(settings: Settings, environ: Mapping[str, str]) -> CheckOutcome:
     """Report which proxy is used, and which proxy variables are ignored."""
     if settings.proxy.value is not None:
         return _ok(f"{settings.proxy.value}, from {settings.proxy.origin}")
@@ -552,7 +557,7 @@ def _check_quota(
     found = f"{month.used:,} counted since {month.period.begins}"
     if month.limit is not None:
         found += f", of {month.limit:,} until {month.period.ends}"
-    spender = RequestSpender("doctor", "doctor", policy, keeps_reserve=False, asks_anyway=True)
+    spender = RequestSpender("doctor", "doctor", policy, keeps_reserve=False, ignores_quota=True)
     return DoctorCheck("requests", "ok", found), RequestBudget(ledger, spender, now=now)
 
 
@@ -566,7 +571,7 @@ async def _check_api(
     """
     connection = settings.connection()
     address, key = connection.base_url, connection.api_key
-    route = connection.route()
+    route = connection.client_options()
     client = Client(address, key, limits=_LIMITS, observer=tally, meter=meter, **route)
     scopes: list[DoctorCheck] = []
     skew: float | None = None
@@ -610,10 +615,10 @@ async def _check_known_records(client: Client, settings: Settings) -> list[Docto
     try:
         if not warehouse.exists:
             return []
-        known = await asyncio.to_thread(warehouse.read, read_known_ids, KNOWN_IDS)
+        known = await asyncio.to_thread(warehouse.read, read_oldest_keys, KNOWN_IDS)
         if not known:
             return []
-        found = await find_known(client, known)
+        found = await find_first_existing(client, known)
     except ConnectorError as error:
         return [_failed_check("known records", error)]
     if found is not None:

@@ -20,8 +20,8 @@ from connector.errors import (
     UnknownName,
     WarehouseBusy,
     WarehouseError,
-    closed,
     count_noun,
+    end_sentence,
 )
 from connector.errors_api import TryAgain
 from connector.ledger.alert_states import AlertRecord
@@ -31,10 +31,10 @@ from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment, midnight
 from connector.pulls.outcome import QUIET_KINDS, can_retry, describe_anomalies, next_action
-from connector.pulls.workspace import compare_files
+from connector.pulls.workspace import read_folder_identity
 from connector.settings.model import Settings
 from connector.settings.values import Age, Kind
-from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth, SharedPublication
+from connector.warehouse.runs import LakehouseAttempt, Publication, ResourceRun, Run, RunHealth
 from connector.warehouse.warehouse import Warehouse
 
 COMPARED_MIN, COMPARED_MAX = 5, 20
@@ -81,7 +81,7 @@ class AccountProblem:
     causes: tuple[str, ...] = ()
 
 
-Answer = AccountProblem | Literal[False] | None
+ConditionResult = AccountProblem | Literal[False] | None
 """Result of a condition: the problem, False for no problem, None if it could not be checked."""
 
 
@@ -148,7 +148,7 @@ class FileSnapshot:
         times += [each.ended_at or each.begun_at for each in self.pushes.runs[:1]]
         return max(times, default=None)
 
-    def opened_at(self, *codes: str) -> datetime | None:
+    def last_opened_at(self, *codes: str) -> datetime | None:
         """Return the latest time at which an open alert with one of these codes opened."""
         return max((e.opened_at for e in self.alerts if e.code in codes), default=None)
 
@@ -173,7 +173,7 @@ def read_snapshot(
                 ledger.status(allowance_of(settings), now),
                 Journal(ledger).push_health(),
             )
-            active_leases = [each for each in quota.leases if not each.is_over(now)]
+            active_leases = [each for each in quota.leases if not each.can_be_taken(now)]
             running = {each.owner.run_id for each in active_leases}
             if any(each.name == PUSH_LEASE for each in active_leases):
                 ended = tuple(each for each in pushes.runs if each.outcome)
@@ -182,7 +182,7 @@ def read_snapshot(
             s = replace(s, quota=quota, pushes=pushes, ahead_seconds=ahead)
         try:
             health = warehouse.health() if warehouse.exists else NOTHING
-            compare_files(ledger, warehouse)
+            read_folder_identity(ledger, warehouse)
         except WarehouseError as error:
             unusable = error
     # Runs from the future ran while the local clock was ahead.
@@ -192,7 +192,7 @@ def read_snapshot(
         health,
         runs=tuple(each for each in runs if each.started_at <= latest),
         publications=tuple(e for e in health.publications if e.started_at <= latest),
-        shared=None if settings.lakehouse.value is None else health.shared,
+        lakehouse=None if settings.lakehouse.value is None else health.lakehouse,
     )
     return replace(s, health=health, unusable=unusable)
 
@@ -225,7 +225,7 @@ _BY_SCHEDULE = {
 """Next steps of users who run a command manually, and the variants if a schedule runs it."""
 
 
-def without_api_words(message: str | None) -> tuple[str, str]:
+def remove_api_text(message: str | None) -> tuple[str, str]:
     """Return a run's message as a sentence without the API's own texts, and the API's status.
 
     An alert leaves the machine, and the API's texts may name a person. Other parts of a message are
@@ -241,20 +241,20 @@ def without_api_words(message: str | None) -> tuple[str, str]:
     is_word = sentence.partition(" ")[0].isalpha()
     sentence = f"{sentence[:1].upper()}{sentence[1:]}" if is_word else sentence
     return (
-        sentence if sentence.endswith(("?", "!")) else closed(sentence)
+        sentence if sentence.endswith(("?", "!")) else end_sentence(sentence)
     ) if sentence else "", status
 
 
-def _failure(
+def _error_problem(
     subject: str,
     since: datetime | None,
-    ended: Run | ResourceRun | Publication | SharedPublication | PushRun,
+    ended: Run | ResourceRun | Publication | LakehouseAttempt | PushRun,
     *,
     action: str = "",
     causes: Iterable[str] = (),
 ) -> AccountProblem:
     """Return the problem that an error makes, with its reason in brackets."""
-    code, (sentence, status) = ended.error_code, without_api_words(ended.message)
+    code, (sentence, status) = ended.error_code, remove_api_text(ended.message)
     reason = _REASONS.get(code or "")
     if reason is None:
         reason = f"the API answered {status}" if status else (code or "").replace("_", " ")
@@ -281,7 +281,7 @@ def _has_failed(run: Run | Publication) -> bool:
     return run.outcome in (None, "failed", "interrupted", "refused")
 
 
-def _pull_failed(s: FileSnapshot) -> Answer:
+def _pull_failed(s: FileSnapshot) -> ConditionResult:
     failed = list(takewhile(_has_failed, s.runs))
     if not failed:
         # A pull that was stopped before its first request proves nothing about the API.
@@ -297,7 +297,7 @@ def _pull_failed(s: FileSnapshot) -> Answer:
         results = [done for run_id, done in s.health.resources.values() if run_id == last.run_id]
         same = [next_action(done) for done in results if done.error_code == last.error_code]
         action = " ".join(dict.fromkeys(same))
-        return _failure(f"{subject} failed", since, last, action=action, causes=causes)
+        return _error_problem(f"{subject} failed", since, last, action=action, causes=causes)
     title = f"{subject} failed (interrupted)" if len(failed) > 1 else "pull interrupted"
     sentence = (
         "The pull was stopped before its end, for example by a restart. Loaded records are kept."
@@ -307,21 +307,21 @@ def _pull_failed(s: FileSnapshot) -> Answer:
     return AccountProblem(title, sentence, since, action, tuple(sorted(causes)))
 
 
-def _publication_failed(s: FileSnapshot) -> Answer:
+def _publication_failed(s: FileSnapshot) -> ConditionResult:
     failed = list(takewhile(_has_failed, s.publications))
     if not failed:
         return False if s.publications else None
     last, since = failed[0], failed[-1].ended_at or failed[-1].started_at
     causes = {each.error_code or each.outcome or "" for each in failed}
     causes.update(*(each.failed_checks for each in failed))
-    found = _failure(f"publication {last.outcome}", since, last, causes=causes)
+    found = _error_problem(f"publication {last.outcome}", since, last, causes=causes)
     if last.outcome == "refused" and last.failed_checks:
         checks = count_noun(len(last.failed_checks), "check")
         found = replace(found, title=f"publication refused ({checks} failed)")
     return found
 
 
-def _checks_warn(s: FileSnapshot) -> Answer:
+def _checks_warn(s: FileSnapshot) -> ConditionResult:
     if not s.publications or s.publications[0].outcome != "published":
         return None
     last, sentences = s.publications[0], list[str]()
@@ -337,11 +337,11 @@ def _checks_warn(s: FileSnapshot) -> Answer:
     )
 
 
-def _lakehouse_behind(s: FileSnapshot) -> Answer:
-    last = s.health.shared
+def _lakehouse_behind(s: FileSnapshot) -> ConditionResult:
+    last = s.health.lakehouse
     if last is None or last.outcome != "failed":
         return None if s.unusable else False
-    return _failure("the lakehouse is not up to date", last.ended_at, last)
+    return _error_problem("the lakehouse is not up to date", last.ended_at, last)
 
 
 class _LastResult(NamedTuple):
@@ -352,7 +352,7 @@ class _LastResult(NamedTuple):
     since: datetime | None
 
 
-def _not_proven(s: FileSnapshot, last_result: _LastResult) -> Answer:
+def _not_proven(s: FileSnapshot, last_result: _LastResult) -> ConditionResult:
     result, run, since = last_result
     if result.proven:
         return False
@@ -364,10 +364,10 @@ def _not_proven(s: FileSnapshot, last_result: _LastResult) -> Answer:
     state = "skipped" if result.outcome == "skipped" else "not verified"
     # An unstable service fails in many ways, which are one cause.
     cause = "try_again" if can_retry(result) else result.error_code or "unproven"
-    return _failure(state, since, result, action=next_action(result), causes=(cause,))
+    return _error_problem(state, since, result, action=next_action(result), causes=(cause,))
 
 
-def _deletions_refused(s: FileSnapshot, last_result: _LastResult) -> Answer:
+def _deletions_refused(s: FileSnapshot, last_result: _LastResult) -> ConditionResult:
     result = last_result.done
     if not result.anomalies.get("mass_deletion"):
         return False if result.proven else None
@@ -379,7 +379,7 @@ def _deletions_refused(s: FileSnapshot, last_result: _LastResult) -> Answer:
     )
 
 
-def _anomalies(s: FileSnapshot, last_result: _LastResult) -> Answer:
+def _anomalies(s: FileSnapshot, last_result: _LastResult) -> ConditionResult:
     events = s.health.events.get(last_result.done.resource, ())
     anomalies = [each for each in events if each.kind not in QUIET_KINDS]
     if not anomalies:
@@ -391,7 +391,7 @@ def _anomalies(s: FileSnapshot, last_result: _LastResult) -> Answer:
     return AccountProblem(title, sentence, last_result.since, causes=tuple(sorted(causes)))
 
 
-def _cost_rising(s: FileSnapshot) -> Answer:
+def _cost_rising(s: FileSnapshot) -> ConditionResult:
     # Verification requests do not count, and neither do pulls with a limit.
     whole = [e for e in s.runs if e.outcome in ("done", "partial") and e.budget is None]
     if s.quota is None or not whole or whole[0] is not s.runs[0]:
@@ -412,7 +412,7 @@ def _cost_rising(s: FileSnapshot) -> Answer:
     return AccountProblem(title, f"{sentence} The plan has {month.limit:,}.", last.started_at)
 
 
-def _api_slow(s: FileSnapshot) -> Answer:
+def _api_slow(s: FileSnapshot) -> ConditionResult:
     # Pulls that waited for the rate limit do not count.
     paces = [
         (run, run.seconds / run.requests)
@@ -432,7 +432,7 @@ def _api_slow(s: FileSnapshot) -> Answer:
     return AccountProblem(title, sentence, last.started_at)
 
 
-def _clock_wrong(s: FileSnapshot) -> Answer:
+def _clock_wrong(s: FileSnapshot) -> ConditionResult:
     if s.ahead_seconds is None:
         return None
     seconds = abs(s.ahead_seconds)
@@ -451,7 +451,7 @@ def _clock_wrong(s: FileSnapshot) -> Answer:
 # Messages contain no file names, because they may be personal.
 
 
-def _push_failed(s: FileSnapshot) -> Answer:
+def _push_failed(s: FileSnapshot) -> ConditionResult:
     if not s.pushes.runs:
         return None
     last = s.pushes.runs[0]
@@ -459,7 +459,7 @@ def _push_failed(s: FileSnapshot) -> Answer:
     if last.outcome is None:
         action = "Push the same file again: it continues where it stopped."
         return AccountProblem("push interrupted", batch, last.begun_at, action, ("interrupted",))
-    found = _failure("push failed", last.ended_at, last)
+    found = _error_problem("push failed", last.ended_at, last)
     # No schedule sends a file again.
     found = replace(found, happened=f"{batch} {found.happened}".rstrip())
     action = next_action(last.error_code)
@@ -468,7 +468,7 @@ def _push_failed(s: FileSnapshot) -> Answer:
     return found if last.outcome == "failed" else False
 
 
-def _rows_rejected(s: FileSnapshot, push: PushRun) -> Answer:
+def _rows_rejected(s: FileSnapshot, push: PushRun) -> ConditionResult:
     if push.outcome not in ("done", "partial"):
         return None
     title = f"{count_noun(push.refused, 'row')} of the last push not applied"
@@ -476,7 +476,7 @@ def _rows_rejected(s: FileSnapshot, push: PushRun) -> Answer:
     return found if push.refused else False
 
 
-def _rows_in_doubt(s: FileSnapshot) -> Answer:
+def _rows_in_doubt(s: FileSnapshot) -> ConditionResult:
     unclear = [each for each in (s.pushes.held, s.pushes.open) if each is not None]
     if s.quota is None or not unclear:
         return None if s.quota is None else False
@@ -490,7 +490,7 @@ def _rows_in_doubt(s: FileSnapshot) -> Answer:
 # -- Quota -----------------------------------------------------------------------------------------
 
 
-def _quota_spent(s: FileSnapshot) -> Answer:
+def _quota_spent(s: FileSnapshot) -> ConditionResult:
     if s.quota is None:
         return None
     month, answer = s.quota.month, s.quota.exhaustion
@@ -499,7 +499,7 @@ def _quota_spent(s: FileSnapshot) -> Answer:
             f"The API reported it. Pulls send no request before {format_moment(answer.until)}."
         )
         return AccountProblem("the monthly limit of requests is used up", sentence, answer.noted_at)
-    if month.limit is None or month.room(keeps_reserve=True):
+    if month.limit is None or month.requests_left(keeps_reserve=True):
         return False
     reserved = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
     sentence = (
@@ -508,7 +508,7 @@ def _quota_spent(s: FileSnapshot) -> Answer:
     return AccountProblem(f"the monthly limit of {month.limit:,} requests is used up", sentence)
 
 
-def _quota_forecast(s: FileSnapshot) -> Answer:
+def _quota_forecast(s: FileSnapshot) -> ConditionResult:
     if s.quota is None or s.quota.month.limit is None:
         return None if s.quota is None else False
     limit, expected, ends = s.quota.month.limit, s.quota.forecast, s.quota.month.period.ends
@@ -553,7 +553,7 @@ def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) 
     return Proof(oldest, behind, sentence if behind else None)
 
 
-def _silent(s: FileSnapshot) -> Answer:
+def _silent(s: FileSnapshot) -> ConditionResult:
     if s.unusable is not None:
         return None
     proof = proof_of(s.health.proven_at, s.now, s.max_age)
@@ -572,19 +572,19 @@ def _silent(s: FileSnapshot) -> Answer:
 
 def file_problem(error: WarehouseError) -> AccountProblem:
     """Return the problem of a work file or a ledger."""
-    title, (sentence, _) = "the account's files cannot be used", without_api_words(str(error))
+    title, (sentence, _) = "the account's files cannot be used", remove_api_text(str(error))
     return AccountProblem(
         title, sentence, action=action_when_scheduled(error.action), causes=(error.code,)
     )
 
 
-def _over_once_recorded(s: FileSnapshot, code: str) -> Answer:
-    opened, recorded = s.opened_at(code), s.recorded_at
+def _resolved_if_recorded(s: FileSnapshot, code: str) -> ConditionResult:
+    opened, recorded = s.last_opened_at(code), s.recorded_at
     is_over = opened is None or (recorded is not None and recorded >= opened)
     return False if is_over else None
 
 
-def _files_unusable(s: FileSnapshot) -> Answer:
+def _files_unusable(s: FileSnapshot) -> ConditionResult:
     if s.unusable is not None:
         return file_problem(s.unusable)
     recorded = {each.error_code for each in s.runs[:1]}
@@ -596,13 +596,13 @@ def _files_unusable(s: FileSnapshot) -> Answer:
         and s.command_error.code not in recorded
     ):
         return file_problem(s.command_error)
-    return _over_once_recorded(s, "files_unusable")
+    return _resolved_if_recorded(s, "files_unusable")
 
 
-def _settings_wrong(s: FileSnapshot) -> Answer:
+def _settings_wrong(s: FileSnapshot) -> ConditionResult:
     if s.command_error is None or not isinstance(s.command_error, _SETTINGS):
-        return _over_once_recorded(s, "settings_wrong")
-    sentence, _ = without_api_words(str(s.command_error))
+        return _resolved_if_recorded(s, "settings_wrong")
+    sentence, _ = remove_api_text(str(s.command_error))
     # The list of all setting names is no help: the message suggests the nearest.
     action = "" if isinstance(s.command_error, UnknownName) else s.command_error.action
     return AccountProblem(
@@ -610,7 +610,7 @@ def _settings_wrong(s: FileSnapshot) -> Answer:
     )
 
 
-def _job_failed(s: FileSnapshot, job: JobRun) -> Answer:
+def _job_failed(s: FileSnapshot, job: JobRun) -> ConditionResult:
     if not job.failed or (s.recorded_at is not None and s.recorded_at >= job.started_at):
         return False
     sentence = f"Dagster run {job.run_id} failed before the connector recorded a run."
@@ -632,7 +632,7 @@ class AlertType:
     """
 
     code: str
-    condition: Callable[..., Answer]
+    condition: Callable[..., ConditionResult]
     kind: Kind
     over: str
     action: str = BY_CODE
@@ -736,13 +736,15 @@ ALERTS: Mapping[str, AlertType] = {each.code: each for each in _ALL}
 
 def find_problems(s: FileSnapshot) -> FoundProblems:
     """Return the problems in the snapshot. One cause is reported once."""
-    sight = {subject: answer or None for subject, answer in _answers(s) if answer is not None}
-    if sight.get(Subject("silent")) and _is_explained(s, sight):
-        del sight[Subject("silent")]
-    return sight
+    problems = {
+        subject: answer or None for subject, answer in _check_conditions(s) if answer is not None
+    }
+    if problems.get(Subject("silent")) and _is_explained(s, problems):
+        del problems[Subject("silent")]
+    return problems
 
 
-def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
+def _check_conditions(s: FileSnapshot) -> Iterator[tuple[Subject, ConditionResult]]:
     ended = {each.run_id: each for each in s.runs}
     reached, pushes = dict[str, _LastResult](), dict[str, PushRun]()
     for resource, (run_id, result) in s.health.resources.items():
@@ -771,16 +773,16 @@ def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
         yield Subject("job_failed", job.job), _job_failed(s, job)
 
 
-def _is_explained(s: FileSnapshot, sight: FoundProblems) -> bool:
+def _is_explained(s: FileSnapshot, problems: FoundProblems) -> bool:
     """Return True if a recent pull verified nothing and another alert gives the reason.
 
     Without a recent pull, the schedule does not run, whatever else is wrong.
     """
-    unrecorded = s.opened_at("files_unusable", "settings_wrong", "job_failed")
+    unrecorded = s.last_opened_at("files_unusable", "settings_wrong", "job_failed")
     tried = [each for each in (unrecorded, *(run.started_at for run in s.runs[:1])) if each]
     if not tried or s.now - max(tried) > s.max_age.length:
         return False
-    known = {subject for subject, found in sight.items() if found}
+    known = {subject for subject, found in problems.items() if found}
     reasons = {"pull_failed", "quota_spent", "job_failed", "clock_wrong", "files_unusable"}
     if unrecorded or any(each.code in reasons for each in known):
         return True

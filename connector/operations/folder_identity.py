@@ -18,24 +18,21 @@ from connector.errors import (
     Misused,
     SettingsError,
     WarehouseError,
+    convert_file_errors,
     count_noun,
-    naming_file_errors,
 )
 from connector.ledger.erasures import Backups, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.sqlite_file import check_ledger
-from connector.log import stamped
-from connector.pulls.workspace import compare_files, find_known, write_identity
-from connector.settings.layers import ASIDE, CONFIG_NAME
+from connector.log import compact_timestamp
+from connector.operations.restore import LEDGER_LOGS, create_aside_folder
+from connector.pulls.workspace import find_first_existing, read_folder_identity, write_identity
+from connector.settings.layers import CONFIG_NAME
 from connector.settings.model import ConfiguredAccount, Settings
-from connector.settings.values import read_address
+from connector.settings.values import parse_address
 from connector.warehouse import state
-from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.runs import read_quota
 from connector.warehouse.warehouse import Warehouse
-
-LEDGER_LOGS = ("-wal", "-shm", "-journal")
-"""Suffixes of the files that SQLite keeps next to a ledger."""
 
 KNOWN_IDS = 5
 """Number of the folder's records that are searched at a new address."""
@@ -68,23 +65,23 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
         return None
     if warehouse.exists or warehouse.published.exists():
         warehouse.prepare()
-    moved_to = _move_aside(folder, now)
+    moved_to = _move_ledger_aside(folder, now)
     forgotten = ["The list of open alerts and the list of backups are lost."]
     with Ledger(folder) as ledger:
         if warehouse.exists:
             known = warehouse.read(state.read_identity)
             if known is not None:
                 ledger.write_identity(known)
-            ledger.continue_changes(warehouse.read(state.last_copied))
+            ledger.continue_change_numbers(warehouse.read(state.last_copied_change))
             forgotten = [
-                *_forgotten_pushes(warehouse),
-                *_recount_requests(ledger, warehouse),
+                *_describe_lost_pushes(warehouse),
+                *_restore_request_counts(ledger, warehouse),
                 *forgotten,
             ]
             # Pushes wait for a pull, so that rows that were pushed before find their records.
             proven = {each.resource: each.proven_at for each in warehouse.status()}
             note = Restore(now, now, is_ledger_older=True, proven=proven)
-            Backups(ledger).note_restore(note)
+            Backups(ledger).record_restore(note)
     return NewLedger(reason, moved_to, tuple(forgotten))
 
 
@@ -95,29 +92,27 @@ def _ledger_fault(folder: Path, warehouse: Warehouse) -> str | None:
         if path.exists() and path.stat().st_size:
             check_ledger(path)
         with Ledger(folder) as ledger:
-            compare_files(ledger, warehouse)
+            read_folder_identity(ledger, warehouse)
     except LedgerError as error:
         return str(error)
     return None
 
 
-def _move_aside(folder: Path, now: datetime) -> Path | None:
+def _move_ledger_aside(folder: Path, now: datetime) -> Path | None:
     """Move the ledger and its logs to a separate folder."""
     names = [LEDGER_FILE + ending for ending in ("", *LEDGER_LOGS)]
     here = [folder / name for name in names if (folder / name).exists()]
     if not here:
         return None
-    numbers = iter(range(1, 1_000))
-    place = next(p for n in numbers if not (p := folder / f"{ASIDE}{stamped(now)}-{n}").exists())
-    make_folder(place)
-    with naming_file_errors(place):
+    place = create_aside_folder(folder, compact_timestamp(now))
+    with convert_file_errors(place):
         for each in here:
             each.rename(place / each.name)
         sync_folder(folder)
     return place
 
 
-def _forgotten_pushes(warehouse: Warehouse) -> Iterator[str]:
+def _describe_lost_pushes(warehouse: Warehouse) -> Iterator[str]:
     """Yield sentences on the pushes that the new journal lacks."""
     batches, created = warehouse.read(state.count_pushed)
     if batches:
@@ -129,10 +124,10 @@ def _forgotten_pushes(warehouse: Warehouse) -> Iterator[str]:
         )
 
 
-def _recount_requests(ledger: Ledger, warehouse: Warehouse) -> Iterator[str]:
+def _restore_request_counts(ledger: Ledger, warehouse: Warehouse) -> Iterator[str]:
     """Count the requests recorded in the work file; yield a sentence on the lost ones."""
     uses = warehouse.read(read_quota)
-    ledger.count_uses(uses)
+    ledger.add_uses(uses)
     counted = sum(each.requests for each in uses)
     yield (
         f"{count_noun(counted, 'request')} up to the last pull are still counted. Later "
@@ -159,7 +154,7 @@ async def confirm_move(
     """
     connection, warehouse = settings.connection(), Warehouse(settings.folder)
     try:
-        named = read_address(address)
+        named = parse_address(address)
     except ValueError as error:
         raise Misused(f"--moved-to is {address!r}: it must be {error}") from None
     if named != connection.base_url:
@@ -168,13 +163,13 @@ async def confirm_move(
             action="Set CONNECTOR_BASE_URL to the new address, and give the same address here.",
         )
     with Ledger(settings.folder) as ledger:
-        identity = compare_files(ledger, warehouse)
+        identity = read_folder_identity(ledger, warehouse)
         if identity is None or identity.address == named:
             return f"nothing was changed: {settings.folder} already belongs to {named}"
-        known = warehouse.read(state.read_known_ids, KNOWN_IDS) if warehouse.exists else ()
-        client = connect(named, connection.api_key, **connection.route())
+        known = warehouse.read(state.read_oldest_keys, KNOWN_IDS) if warehouse.exists else ()
+        client = connect(named, connection.api_key, **connection.client_options())
         async with client:
-            found = await find_known(client, known)
+            found = await find_first_existing(client, known)
         if known and found is None:
             raise SettingsError(
                 f"{len(known)} loaded records of {settings.folder} were checked, and none "
@@ -207,9 +202,8 @@ class UnclaimedFolder:
         sentence = f"the folder {self.folder} does not belong to a configured account"
         if self.owner is None:
             return sentence
-        return (
-            f"{sentence}; it contains the records of {self.address}, the workspace of {self._name}"
-        )
+        records = f"the records of {self.address}, the workspace of {self._owner_name}"
+        return f"{sentence}; it contains {records}"
 
     @property
     def action(self) -> str:
@@ -219,13 +213,13 @@ class UnclaimedFolder:
         if not _has_records(self.owner.folder):
             return f"Rename {self.folder} to {self.owner.folder}, or remove it."
         return (
-            f"{self._name} uses {self.owner.folder}, so remove {self.folder}. To keep the history "
-            f"of {self.folder} instead, move {self.owner.folder} away and rename {self.folder} to "
-            f"it."
+            f"{self._owner_name} uses {self.owner.folder}, so remove {self.folder}. To keep the "
+            f"history of {self.folder} instead, move {self.owner.folder} away and rename "
+            f"{self.folder} to it."
         )
 
     @property
-    def _name(self) -> str | None:
+    def _owner_name(self) -> str | None:
         return None if self.owner is None else self.owner.account.value
 
 
@@ -233,7 +227,7 @@ def find_owner(folder: Path, accounts: Iterable[ConfiguredAccount]) -> Unclaimed
     """Find the configured account whose workspace the folder's files belong to."""
     try:
         with Ledger(folder) as ledger:
-            identity = compare_files(ledger, Warehouse(folder))
+            identity = read_folder_identity(ledger, Warehouse(folder))
     except WarehouseError:
         identity = None
     if identity is None:

@@ -22,12 +22,12 @@ from connector.errors import (
     LedgerError,
     Misused,
     NotAWarehouse,
-    naming,
+    file_error,
 )
 from connector.ledger.erasures import Backups, Erasures, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.ledger_schema import LEDGER_VERSION
-from connector.ledger.person import KEY_FILE, read_key
+from connector.ledger.person import KEY_FILE, read_suppression_key
 from connector.ledger.quota import format_moment
 from connector.ledger.receipts import ListedHash
 from connector.ledger.sqlite_file import (
@@ -36,10 +36,10 @@ from connector.ledger.sqlite_file import (
     includes_copy,
     includes_pushes_and_erasures,
 )
-from connector.log import new_id, stamped
+from connector.log import compact_timestamp, new_id
 from connector.operations.backup_file import Manifest, read_manifest, unpack
-from connector.privacy.erase import erase_all, hold_all_leases
-from connector.privacy.person_locations import find_returned
+from connector.privacy.erase import erase_all, hold_pull_and_push_leases
+from connector.privacy.person_locations import find_returned_people
 from connector.privacy.receipt import Receipt
 from connector.publishing.publication import publication_lock as alone_publishing
 from connector.publishing.publication import publish
@@ -63,14 +63,24 @@ from connector.warehouse.work_file import replace_published
 STAGING = ".restoring"
 """Folder in the account's folder to which a backup is unpacked."""
 
-_LEDGER_LOGS = ("-wal", "-shm", "-journal")
+LEDGER_LOGS = ("-wal", "-shm", "-journal")
+"""Suffixes of the files that SQLite keeps next to a ledger."""
 
 Clock = Callable[[], datetime]
 
 
-def leftovers(folder: Path) -> tuple[Path, ...]:
+def leftover_folders(folder: Path) -> tuple[Path, ...]:
     """Return the folders that restores left. Commands and erasures do not search these copies."""
     return tuple(sorted((*folder.glob(f"{ASIDE}*"), *folder.glob(STAGING))))
+
+
+def create_aside_folder(folder: Path, stamp: str) -> Path:
+    """Create a new folder for replaced files in `folder`, named after the time `stamp`."""
+    number = 1
+    while (place := folder / f"{ASIDE}{stamp}-{number}").exists():
+        number += 1
+    make_folder(place)
+    return place
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +161,7 @@ def restore(
         WarehouseError: A file cannot be read or written. Nothing was changed, as with all others.
     """
     manifest = read_manifest(source)
-    _check(settings, manifest, source)
+    _check_compatible(settings, manifest, source)
     folder = settings.folder
     is_here = Warehouse(folder).exists or (folder / LEDGER_FILE).exists()
     if is_here and not options.replaces:
@@ -165,12 +175,12 @@ def restore(
         shutil.rmtree(staging, ignore_errors=True)
         make_folder(staging)
         unpack(source, staging)
-        return _carry_out(settings, manifest, options, staging, now)
+        return _restore_files(settings, manifest, options, staging, now)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _check(settings: Settings, manifest: Manifest, source: Path) -> None:
+def _check_compatible(settings: Settings, manifest: Manifest, source: Path) -> None:
     """Refuse a backup of another account or of a newer version."""
     if manifest.account != settings.account.value:
         here = settings.account.value or "the unnamed account"
@@ -189,31 +199,33 @@ def _check(settings: Settings, manifest: Manifest, source: Path) -> None:
         )
 
 
-def _carry_out(
+def _restore_files(
     settings: Settings, manifest: Manifest, options: RestoreOptions, staging: Path, now: Clock
 ) -> RestoreResult:
     """Move the unpacked files to the folder, erase people again, and publish."""
     folder, at = settings.folder, now()
     run_id, live = new_id(at), folder / LEDGER_FILE
     is_readable = _is_readable(live)
-    keeps = is_readable and _is_newer(live, staging / LEDGER_FILE, takes=options.takes_ledger)
+    keeps = is_readable and _should_keep_ledger(
+        live, staging / LEDGER_FILE, forces_backup=options.takes_ledger
+    )
     placing = FileSwap(folder, staging, at)
     with ExitStack() as resources:
 
         def open_ledger() -> Ledger:
             """Open the existing ledger, and block pulls and pushes."""
             ledger = resources.enter_context(Ledger(folder))
-            resources.enter_context(hold_all_leases(ledger, run_id, "restore", now))
+            resources.enter_context(hold_pull_and_push_leases(ledger, run_id, "restore", now))
             return ledger
 
         erased, key = tuple[tuple[ListedHash, str], ...](), None
         if is_readable:
             ledger = open_ledger()
-            erased, key = tuple(Erasures(ledger).all_listed()), read_key(folder)
+            erased, key = tuple(Erasures(ledger).listed_hashes()), read_suppression_key(folder)
         if not keeps:
             resources.close()
         with alone_publishing(folder):
-            waiting = placing.put_in_place(keeps_ledger=keeps)
+            waiting = placing.swap(keeps_ledger=keeps)
         if not keeps:
             ledger = open_ledger()
         lost, receipts = _describe_lost(manifest.made_at, keeps_ledger=keeps), tuple[Receipt, ...]()
@@ -221,26 +233,30 @@ def _carry_out(
         try:
             _record_restore(ledger, manifest, Warehouse(folder), at, is_ledger_older=not keeps)
             erasures = Erasures(ledger)
-            added = erasures.relist_receipts(*([options.receipts] if options.receipts else []))
+            added = erasures.restore_hashes_from_receipts(
+                *([options.receipts] if options.receipts else [])
+            )
             if not is_readable:
                 lost.append(
                     f"Found erasure receipts newer than the backup: {added} hashes were added to"
                     " the list of erasures. If receipts are missing in receipts/, erase those"
                     " people again."
                 )
-            elif erased and key != read_key(folder):
+            elif erased and key != read_suppression_key(folder):
                 lost.append(
                     "The list of erasures was made with another suppression.key, so erased people"
                     " are not recognized. Erase these people again."
                 )
             else:
-                erasures.relist_hashes(erased, at)
-            if returned := find_returned(settings):
+                erasures.restore_hashes(erased, at)
+            if returned := find_returned_people(settings):
                 # The backup's published file contains these people, so it is built again.
                 shutil.rmtree(staging, ignore_errors=True)
-                erasure = erase_all(settings, returned, is_listed=True, has_turn=True, now=now)
+                erasure = erase_all(
+                    settings, returned, were_erased=True, holds_leases=True, now=now
+                )
                 receipts = erasure.receipts
-            _publish(settings, staging / PUBLISHED_FILE, now, is_changed=bool(returned))
+            _publish_restored(settings, staging / PUBLISHED_FILE, now, is_changed=bool(returned))
         except ConnectorError as caught:
             error = caught
         return RestoreResult(manifest, keeps, tuple(lost), placing.aside, receipts, error, waiting)
@@ -254,10 +270,10 @@ def _record_restore(
     if warehouse.exists:
         warehouse.prepare()
         proven = {each.resource: each.proven_at for each in warehouse.status()}
-    Backups(ledger).note_restore(Restore(at, manifest.made_at, is_ledger_older, proven))
+    Backups(ledger).record_restore(Restore(at, manifest.made_at, is_ledger_older, proven))
 
 
-def _publish(settings: Settings, staged: Path, now: Clock, *, is_changed: bool) -> None:
+def _publish_restored(settings: Settings, staged: Path, now: Clock, *, is_changed: bool) -> None:
     """Publish the backup's own file, or build it if people were erased or masks changed."""
     found = None if is_changed else read_own_publication(staged)
     wanted = settings.publish_personal.value, settings.publish_without.value
@@ -281,19 +297,19 @@ def _is_readable(ledger: Path) -> bool:
     return True
 
 
-def _is_newer(live: Path, staged: Path, *, takes: bool) -> bool:
+def _should_keep_ledger(existing: Path, in_backup: Path, *, forces_backup: bool) -> bool:
     """Return True if the existing ledger contains everything of the backup's ledger.
 
     Raises:
         BackupError: Each ledger has pushes or erasures that the other one lacks.
     """
-    if not staged.exists() or (not takes and includes_copy(live, staged)):
+    if not in_backup.exists() or (not forces_backup and includes_copy(existing, in_backup)):
         return True
-    if takes or includes_pushes_and_erasures(staged, live):
+    if forces_backup or includes_pushes_and_erasures(in_backup, existing):
         return False
     raise BackupError(
-        f"{live} is not the ledger of this backup, and contains pushes or erasures that the backup"
-        " does not have",
+        f"{existing} is not the ledger of this backup, and contains pushes or erasures that the"
+        " backup does not have",
         action="Check that the backup and the folder are the right ones. To replace the ledger by"
         " the one of the backup, add --with-ledger.",
     )
@@ -324,10 +340,10 @@ class FileSwap:
     """Exchange of files: unpacked files move to the account's folder, existing files aside."""
 
     def __init__(self, folder: Path, staging: Path, at: datetime) -> None:
-        self._folder, self._staging, self._stamp = folder, staging, stamped(at)
+        self._folder, self._staging, self._stamp = folder, staging, compact_timestamp(at)
         self.aside: Path | None = None
 
-    def put_in_place(self, *, keeps_ledger: bool) -> tuple[Path, ...]:
+    def swap(self, *, keeps_ledger: bool) -> tuple[Path, ...]:
         """Move all files but the published one to the folder, and return files of the inbox.
 
         Raises:
@@ -335,26 +351,26 @@ class FileSwap:
         """
         try:
             # An old log would be applied to the new file.
-            self._exchange(WORK_FILE, *LOG_ENDINGS)
-            self._exchange(SEEDS_FOLDER)
-            self._exchange(REPORT_FILE)
+            self._replace_file(WORK_FILE, *LOG_ENDINGS)
+            self._replace_file(SEEDS_FOLDER)
+            self._replace_file(REPORT_FILE)
             if not keeps_ledger:
                 if (self._staging / LEDGER_FILE).exists():
                     delete_leases(self._staging / LEDGER_FILE)
-                self._exchange(LEDGER_FILE, *_LEDGER_LOGS)
+                self._replace_file(LEDGER_FILE, *LEDGER_LOGS)
             # The key belongs to the list of erased people in the ledger.
             has_key = (self._folder / KEY_FILE).exists()
             if (self._staging / KEY_FILE).exists() and not (has_key and keeps_ledger):
-                self._exchange(KEY_FILE)
+                self._replace_file(KEY_FILE)
             for name in (RECEIPTS_FOLDER, MAPS_FOLDER):
-                self._add(name)
+                self._add_missing_files(name)
             waiting = self._restore_inbox()
             sync_folder(self._folder)
         except OSError as error:
-            raise naming(self._folder, error) from error
+            raise file_error(self._folder, error) from error
         return waiting
 
-    def _exchange(self, name: str, *endings: str) -> None:
+    def _replace_file(self, name: str, *endings: str) -> None:
         """Move the file and its logs aside, and the backup's file to the folder."""
         for each in (name, *(name + ending for ending in endings)):
             if (self._folder / each).exists():
@@ -363,16 +379,11 @@ class FileSwap:
             (self._staging / name).rename(self._folder / name)
 
     def _make_aside(self) -> Path:
-        """Create a folder for replaced files; two restores within a second get two folders."""
-        if self.aside is None:
-            number = 1
-            while (place := self._folder / f"{ASIDE}{self._stamp}-{number}").exists():
-                number += 1
-            make_folder(place)
-            self.aside = place
+        """Return the folder for replaced files, which is created when it is first needed."""
+        self.aside = self.aside or create_aside_folder(self._folder, self._stamp)
         return self.aside
 
-    def _add(self, name: str) -> None:
+    def _add_missing_files(self, name: str) -> None:
         """Add the backup's files to a folder without replacing existing files."""
         target = self._folder / name
         for each in sorted((self._staging / name).glob("*")):

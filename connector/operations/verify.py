@@ -12,7 +12,7 @@ from connector.catalog import declaration
 from connector.client.client import Client
 from connector.errors import ConnectorError
 from connector.errors_api import NotFound, Stopped
-from connector.pulls.comparison import StreamComparison, compare, compare_vanished
+from connector.pulls.comparison import StreamComparison, compare_all_records, compare_vanished
 from connector.pulls.outcome import Progress, Watch
 from connector.pulls.pull_executor import PullExecutor
 from connector.pulls.run_context import RunContext, open_run, select_resources
@@ -84,7 +84,7 @@ async def verify(
                 context.watch(Progress(name))
                 for stream in await context.streams(declaration(name)):
                     found = streams[stream.name] = StreamComparison()
-                    await _compare(context, stream, found)
+                    await _compare_stream(context, stream, found)
                 for stream in await context.streams_of_deleted_parents(declaration(name)):
                     found = streams[stream.name] = StreamComparison()
                     await PullExecutor(context, stream).run(compare_vanished(found))
@@ -94,13 +94,13 @@ async def verify(
     return VerifyReport(streams, requests, time.monotonic() - started, failed)
 
 
-async def _compare(context: RunContext, stream: Stream, found: StreamComparison) -> None:
+async def _compare_stream(context: RunContext, stream: Stream, found: StreamComparison) -> None:
     """Compare a stream with the API, and add the result to `found`.
 
     A stream whose parent was deleted has no list. Its loaded rows are read one by one.
     """
     try:
-        await PullExecutor(context, stream).run(compare(stream.resource, found))
+        await PullExecutor(context, stream).run(compare_all_records(stream.resource, found))
     except NotFound as error:
         if stream.parent is None or not error.is_api_error:
             raise

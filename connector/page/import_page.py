@@ -412,7 +412,7 @@ class ImportPage(PreparingScreens):
         with Ledger(self._settings.folder) as ledger:
             journal = Journal(ledger)
             batches = journal.batches()[:200]
-            unclear = journal.in_doubt()
+            unclear = journal.unconfirmed_rows()
         return call.render(
             "history.html",
             batches=batches,
@@ -427,7 +427,7 @@ class ImportPage(PreparingScreens):
 
 def _left_this_month(preview: Preview) -> int | None:
     """Return the requests that are left this month; None if the month has no known limit."""
-    return preview.month.room(keeps_reserve=False) if preview.month is not None else None
+    return preview.month.requests_left(keeps_reserve=False) if preview.month is not None else None
 
 
 _OF_ONE_FILE = (*READ_OPTIONS, "accept_warnings")

@@ -18,22 +18,28 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import ConnectorError, LakehouseError, MartsMissing, Misused
-from connector.ledger.erasures import Erasures, OpenErasure
+from connector.ledger.erasures import Erasures, UnfinishedErasure
 from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import LeaseOwner, Ledger
-from connector.ledger.person import Person, fingerprint_of, identifier_hash, make_key, read_key
+from connector.ledger.person import (
+    Person,
+    hash_identifier,
+    key_fingerprint,
+    read_or_create_key,
+    read_suppression_key,
+)
 from connector.ledger.receipts import ListedHash
-from connector.ledger.request_budget import BEAT_SECONDS
+from connector.ledger.request_budget import RENEWAL_SECONDS
 from connector.log import new_id
-from connector.privacy.folder_files import clean_files, search_files
-from connector.privacy.locate import LocatedPerson, find_person, seed_of
-from connector.privacy.person_locations import LAKEHOUSE, find_locations, find_returned
+from connector.privacy.folder_files import remove_from_files, search_files
+from connector.privacy.locate import IdentifiedPerson, find_person, parse_address_or_id
+from connector.privacy.person_locations import LAKEHOUSE, find_locations, find_returned_people
 from connector.privacy.receipt import PersonLocations, PersonPlace, Receipt, write_receipt
 from connector.publishing.lakehouse_erasure import erase_from_lakehouse, find_in_lakehouse
 from connector.publishing.publication import publication_lock as alone_publishing
 from connector.publishing.publication import publish
 from connector.pulls.run_context import PULL_LEASE
-from connector.pulls.workspace import compare_files
+from connector.pulls.workspace import read_folder_identity
 from connector.pushes.landed_writes import copy_journal
 from connector.report.page import REPORT_FILE, write_report
 from connector.settings.model import Settings
@@ -47,19 +53,20 @@ _NAMES = (PULL_LEASE, PUSH_LEASE)
 
 
 @contextmanager
-def hold_all_leases(
+def hold_pull_and_push_leases(
     ledger: Ledger, run_id: str, command: str, now: Callable[[], datetime]
 ) -> Iterator[None]:
-    """Hold and renew the leases of pulls and of pushes.
+    """Hold the account's leases for pulls and for pushes, and renew them in a thread.
 
-    Raises `LeaseHeld`, which names the running command, or a `WarehouseError`. The leases of a
-    process that dies can be taken over immediately.
+    `run_id` and `command` identify the holder in the errors of other processes. Raises `LeaseHeld`,
+    which names the running command, or a `WarehouseError`. The leases of a process that dies can be
+    taken over immediately.
     """
     owner = LeaseOwner.of_this_process(run_id, command)
     over = threading.Event()
 
     def beat() -> None:
-        while not over.wait(BEAT_SECONDS):
+        while not over.wait(RENEWAL_SECONDS):
             for name in _NAMES:
                 # If the ledger cannot be written to now, the next heartbeat tries again.
                 with suppress(ConnectorError):
@@ -93,13 +100,14 @@ def _now() -> datetime:
 class ErasureResult:
     """Result of an erasure: the data found, and the receipts of completed erasures.
 
-    A preview has no receipt. `unended` is the number of interrupted erasures.
+    A preview has no receipt. `interrupted` is the number of erasures that an earlier run did not
+    complete; a preview reports them.
     """
 
     found: PersonLocations | None
     receipts: tuple[Receipt, ...] = ()
-    kept: tuple[Path, ...] = ()
-    unended: int = 0
+    receipt_files: tuple[Path, ...] = ()
+    interrupted: int = 0
 
     @property
     def exit_status(self) -> int:
@@ -111,9 +119,9 @@ class ErasureResult:
         return {
             **({} if self.found is None else self.found.as_json()),
             "applied": bool(self.receipts),
-            "unended": self.unended,
+            "unended": self.interrupted,
             "receipts": [each.as_json() for each in self.receipts],
-            "files": [str(each) for each in self.kept],
+            "files": [str(each) for each in self.receipt_files],
         }
 
 
@@ -131,48 +139,51 @@ def erase(
         PublishingRefused: No file could be published without the person.
         WarehouseError: A file cannot be used. The next call continues a started erasure.
     """
-    seed = None if address_or_id is None else seed_of(address_or_id)
+    seed = None if address_or_id is None else parse_address_or_id(address_or_id)
     if not applies:
         found = None if seed is None else find_locations(settings, find_person(settings, seed))
-        return ErasureResult(found, unended=_count_open_erasures(settings))
+        return ErasureResult(found, interrupted=_count_unfinished_erasures(settings))
     if seed is None:
-        return erase_all(settings, find_returned(settings), is_listed=True, now=now)
+        return erase_all(settings, find_returned_people(settings), were_erased=True, now=now)
     return erase_all(settings, [seed], now=now)
 
 
 def erase_all(
     settings: Settings,
-    seeds: Sequence[Person],
+    people: Sequence[Person],
     *,
-    is_listed: bool = False,
-    has_turn: bool = False,
+    were_erased: bool = False,
+    holds_leases: bool = False,
     now: Clock = _now,
 ) -> ErasureResult:
     """Erase all of these people in one run; raises as `erase` does.
 
-    With `has_turn` the caller holds the leases already. With `is_listed` they were erased before.
+    With `were_erased` an earlier erasure removed them, and restored files contain them again. With
+    `holds_leases` the caller already holds the leases for pulls and pushes.
     """
     folder = settings.folder
     if not folder.is_dir():
         return ErasureResult(None)
     with ExitStack() as turn:
         ledger = turn.enter_context(Ledger(folder))
-        compare_files(ledger, Warehouse(folder))
-        if not has_turn:
-            turn.enter_context(hold_all_leases(ledger, _erasure_name(now()), "erase", now))
+        read_folder_identity(ledger, Warehouse(folder))
+        if not holds_leases:
+            turn.enter_context(
+                hold_pull_and_push_leases(ledger, _new_erasure_id(now()), "erase", now)
+            )
         erasing = _ErasureRun(settings, ledger, now)
         # If the key is lost, a new one would be created, and erased people would not be recognized.
-        erasing.erasures.relist_receipts()
+        erasing.erasures.restore_hashes_from_receipts()
         warehouse = Warehouse(folder)
         if warehouse.is_lost:
             # The next pull creates it, from a file that may contain the person.
             warehouse.prepare()
-        receipts = [erasing.carry_out(each) for each in erasing.erasures.open_erasures()]
+        receipts = [erasing.carry_out(each) for each in erasing.erasures.unfinished_erasures()]
         found = None
-        located = [find_person(settings, seed, is_listed=is_listed) for seed in seeds]
+        located = [find_person(settings, seed, was_erased=were_erased) for seed in people]
         erasable = [each for each in located if find_locations(settings, each).is_erasable]
         if erasable:
-            found, recorded = erasing.record(erasable)
+            found, recorded = erasing.record_erasure(erasable)
             receipts.append(erasing.carry_out(recorded))
         elif located:
             found = find_locations(settings, located[0])
@@ -187,26 +198,36 @@ def remove_suppression(settings: Settings, address_or_id: str) -> int:
     Returns the number of removed hashes. No data is restored, but the next response or row with the
     person is accepted. Raises `Misused` and a `WarehouseError`.
     """
-    key = read_key(settings.folder)
+    key = read_suppression_key(settings.folder)
     if key is None:
         return 0
     tokens = [
-        identifier_hash(key, kind, value) for kind, value in seed_of(address_or_id).identifiers()
+        hash_identifier(key, kind, value)
+        for kind, value in parse_address_or_id(address_or_id).identifiers()
     ]
     with Ledger(settings.folder) as ledger:
-        return Erasures(ledger).release(tokens)
+        return Erasures(ledger).release_people(tokens)
 
 
 class _ErasureRun:
-    """Erasures of one account, under its leases."""
+    """Runs erasures of one account: records each one in the ledger, then removes the data.
+
+    The caller holds the leases for pulls and pushes.
+    """
 
     def __init__(self, settings: Settings, ledger: Ledger, now: Clock) -> None:
         self._settings, self._folder, self._now = settings, settings.folder, now
         self._warehouse = Warehouse(settings.folder)
         self.erasures = Erasures(ledger)
 
-    def record(self, located: Sequence[LocatedPerson]) -> tuple[PersonLocations, OpenErasure]:
-        """Record an erasure, with everything found before the first removal."""
+    def record_erasure(
+        self, located: Sequence[IdentifiedPerson]
+    ) -> tuple[PersonLocations, UnfinishedErasure]:
+        """Record an erasure in the ledger, with the places found now; no data is removed yet.
+
+        Returns these places and the recorded erasure. Raises `Misused` if rows of pushes are in
+        doubt.
+        """
         found = _join_locations(self._settings, located)
         if found.in_doubt:
             raise Misused(
@@ -215,20 +236,23 @@ class _ErasureRun:
             )
         began = self._now()
         persons = tuple(each.person for each in located)
-        erasure = OpenErasure(_erasure_name(began), began, persons, found.as_json())
-        hashes = [self._listed_hashes(each) for each in persons]
-        self.erasures.begin(erasure.erasure, persons, hashes, erasure.found, began)
+        erasure = UnfinishedErasure(_new_erasure_id(began), began, persons, found.as_json())
+        hashes = [self._identifier_hashes(each) for each in persons]
+        self.erasures.begin_erasure(erasure.erasure, persons, hashes, erasure.found, began)
         return found, erasure
 
-    def carry_out(self, erasure: OpenErasure) -> tuple[Receipt, Path]:
-        """Carry out all steps of a recorded erasure; steps may be repeated."""
+    def carry_out(self, erasure: UnfinishedErasure) -> tuple[Receipt, Path]:
+        """Remove the people of a recorded erasure everywhere; return the receipt and its file.
+
+        An erasure that was interrupted is repeated from its first step.
+        """
         self.erasures.remove_persons(erasure.persons, erasure.begun_at)
-        self._clean_work(erasure)
+        self._clean_work_file(erasure)
         for person in erasure.persons:
-            clean_files(search_files(self._folder, person), person)
-        self._publish()
+            remove_from_files(search_files(self._folder, person), person)
+        self._publish_again()
         in_lakehouse, waiting = self._erase_in_lakehouse(erasure)
-        remaining = _join_locations(self._settings, map(LocatedPerson, erasure.persons))
+        remaining = _join_locations(self._settings, map(IdentifiedPerson, erasure.persons))
         found = erasure.found
         receipt = Receipt(
             erasure=erasure.erasure,
@@ -236,9 +260,9 @@ class _ErasureRun:
             version=program_version(),
             begun_at=erasure.begun_at,
             ended_at=self._now(),
-            key=fingerprint_of(make_key(self._folder)),
+            key=key_fingerprint(read_or_create_key(self._folder)),
             hashes=tuple(
-                each for person in erasure.persons for each in self._listed_hashes(person)
+                each for person in erasure.persons for each in self._identifier_hashes(person)
             ),
             removed=(*(PersonPlace(**each) for each in found["places"]), *in_lakehouse),
             left=remaining.places,
@@ -251,11 +275,11 @@ class _ErasureRun:
         )
         path = write_receipt(receipt, self._folder)
         if not waiting:
-            self.erasures.end(erasure.erasure, receipt.ended_at)
+            self.erasures.end_erasure(erasure.erasure, receipt.ended_at)
         self.erasures.compact()
         return receipt, path
 
-    def _clean_work(self, erasure: OpenErasure) -> None:
+    def _clean_work_file(self, erasure: UnfinishedErasure) -> None:
         """Remove the people from the work file and compact it."""
         if not self._warehouse.exists:
             return
@@ -267,8 +291,8 @@ class _ErasureRun:
                 remove_person(connection, person, erasing)
         compact(self._warehouse.work)
 
-    def _publish(self) -> None:
-        """Publish again without the people, and write the report again."""
+    def _publish_again(self) -> None:
+        """Delete prepared drafts, and rewrite the published file and the report."""
         published = self._warehouse.published
         # A prepared publication is older than the erasure.
         with alone_publishing(self._folder):
@@ -276,7 +300,7 @@ class _ErasureRun:
                 if not each.name.endswith((".wal", ".tmp")):
                     remove_draft(each)
         if published.exists():
-            publish(self._settings, shares=False, now=self._now)
+            publish(self._settings, to_lakehouse=False, now=self._now)
         page = self._folder / REPORT_FILE
         if page.exists():
             account = self._settings.account.value
@@ -287,9 +311,13 @@ class _ErasureRun:
                 page.unlink()
 
     def _erase_in_lakehouse(
-        self, erasure: OpenErasure
+        self, erasure: UnfinishedErasure
     ) -> tuple[tuple[PersonPlace, ...], tuple[str, ...]]:
-        """Remove the people from the lakehouse; return places, and reasons why it is incomplete."""
+        """Remove the people from the lakehouse.
+
+        Returns the tables and numbers of removed rows, unless the record of the erasure has them
+        already, and a sentence with the error if the lakehouse cannot be changed now.
+        """
         rows: Counter[str] = Counter()
         is_known = any(each["file"] == LAKEHOUSE for each in erasure.found["places"])
         try:
@@ -304,22 +332,25 @@ class _ErasureRun:
             return (), (reason,)
         return tuple(PersonPlace(LAKEHOUSE, *each) for each in sorted(rows.items())), ()
 
-    def _listed_hashes(self, person: Person) -> tuple[ListedHash, ...]:
-        key = make_key(self._folder)
+    def _identifier_hashes(self, person: Person) -> tuple[ListedHash, ...]:
+        """Return the keyed hash of each identifier of the person."""
+        key = read_or_create_key(self._folder)
         return tuple(
-            ListedHash(k, identifier_hash(key, k, value)) for k, value in person.identifiers()
+            ListedHash(k, hash_identifier(key, k, value)) for k, value in person.identifiers()
         )
 
 
-def _count_open_erasures(settings: Settings) -> int:
+def _count_unfinished_erasures(settings: Settings) -> int:
+    """Return the number of erasures that the ledger records as begun and not ended."""
     with Ledger(settings.folder) as ledger:
-        return len(Erasures(ledger).open_erasures()) if ledger.exists else 0
+        return len(Erasures(ledger).unfinished_erasures()) if ledger.exists else 0
 
 
-def _join_locations(settings: Settings, located: Iterable[LocatedPerson]) -> PersonLocations:
-    """Return the combined locations of several people."""
+def _join_locations(settings: Settings, located: Iterable[IdentifiedPerson]) -> PersonLocations:
+    """Return the locations of all people together, searched now."""
     return sum((find_locations(settings, each) for each in located), PersonLocations())
 
 
-def _erasure_name(at: datetime) -> str:
+def _new_erasure_id(at: datetime) -> str:
+    """Return a new id of an erasure, which is also the name of its receipt."""
     return f"erasure-{new_id(at)}"

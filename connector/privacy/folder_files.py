@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from connector.errors import SpreadsheetError, naming_file_errors
+from connector.errors import SpreadsheetError, convert_file_errors
 from connector.ledger.ledger import LEDGER_FILE
 from connector.ledger.person import KEY_FILE, Mention, Person
 from connector.privacy.receipt import PersonPlace
@@ -21,26 +21,40 @@ from connector.spreadsheet.persons import remove_rows, search_table
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE
 
-_TABLES = (*TEXT_SUFFIXES, WORKBOOK_SUFFIX)
-_CLOSED = (".parquet", ".zip", ".gz", ".bz2", ".xz", ".zst", ".7z", ".pdf", ".doc", ".docx", ".xls")
-_OWN = (WORK_FILE, PUBLISHED_FILE, LEDGER_FILE, KEY_FILE)
+_SPREADSHEET_SUFFIXES = (*TEXT_SUFFIXES, WORKBOOK_SUFFIX)
+_UNSEARCHABLE_SUFFIXES = (
+    ".parquet",
+    ".zip",
+    ".gz",
+    ".bz2",
+    ".xz",
+    ".zst",
+    ".7z",
+    ".pdf",
+    ".doc",
+    ".docx",
+    ".xls",
+)
+_INTERNAL_FILES = (WORK_FILE, PUBLISHED_FILE, LEDGER_FILE, KEY_FILE)
 _DAMAGED = f"{WORK_FILE}.damaged-"
-_PACKED = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"%PDF", b"PAR1")
+_COMPRESSED_STARTS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"%PDF", b"PAR1")
 _ENCODINGS = ("utf-8", "cp1252", "utf-16-le", "utf-16-be")
 
 
 @dataclass(slots=True)
 class FileMatches:
-    """Files in the folder that contain a person.
+    """Files in an account's folder that contain a person, by the way to correct them.
 
     Attributes:
-        tables: Number of the person's rows by file.
-        pages: Pages, which are written again from the published file.
-        logs: Logs that no program needs.
-        by_hand: Files that the user must correct.
+        spreadsheets: Number of the person's rows, by text file or workbook.
+        mentions: Texts in rows of other people that name the person.
+        pages: Reports, which are written again from the published file.
+        logs: Damaged logs that were moved aside and are no longer needed.
+        by_hand: Files of other formats, or named after the person, which the user must correct.
+        not_searched: Compressed files, links and folders of other accounts.
     """
 
-    tables: dict[Path, int] = field(default_factory=dict)
+    spreadsheets: dict[Path, int] = field(default_factory=dict)
     mentions: list[Mention] = field(default_factory=list)
     pages: list[Path] = field(default_factory=list)
     logs: list[Path] = field(default_factory=list)
@@ -50,11 +64,11 @@ class FileMatches:
     @property
     def workbooks(self) -> list[Path]:
         """Workbooks with rows of the person. An erasure deletes the whole file."""
-        return [path for path in self.tables if path.suffix.lower() == WORKBOOK_SUFFIX]
+        return [path for path in self.spreadsheets if path.suffix.lower() == WORKBOOK_SUFFIX]
 
-    def places(self, folder: Path) -> Iterator[PersonPlace]:
-        """Yield the files that an erasure changes, as places."""
-        for path, rows in self.tables.items():
+    def changed_places(self, folder: Path) -> Iterator[PersonPlace]:
+        """Yield each file that an erasure changes or deletes, with its number of rows."""
+        for path, rows in self.spreadsheets.items():
             yield PersonPlace(relative_path(path, folder), None, rows)
         for path in (*self.pages, *self.logs):
             yield PersonPlace(relative_path(path, folder), None, 1)
@@ -66,80 +80,89 @@ def relative_path(path: Path, folder: Path) -> str:
 
 
 def search_files(folder: Path, person: Person) -> FileMatches:
-    """Search the folder's files for a person. Raises a `WarehouseError`."""
+    """Search the files of an account's folder, except databases, for a person.
+
+    Raises a `WarehouseError` if a file cannot be read.
+    """
     found = FileMatches()
     for path in _searchable_files(folder, folder, found.not_searched):
         suffix = path.suffix.lower()
         if path.parent == folder and path.name.startswith(_DAMAGED):
-            if _is_in_log(path, person):
+            if _log_may_name_person(path, person):
                 found.logs.append(path)
         elif path.parent == folder and path.name == REPORT_FILE:
-            if _is_in_bytes(path, person):
+            if _names_person(path, person):
                 found.pages.append(path)
-        elif suffix in _CLOSED:
+        elif suffix in _UNSEARCHABLE_SUFFIXES:
             found.not_searched.append(path)
-        elif _is_table(path, folder):
-            _search_table(path, folder, person, found)
+        elif _is_spreadsheet(path, folder):
+            _search_spreadsheet(path, folder, person, found)
         else:
-            _search_bytes(path, person, found)
+            _search_other_file(path, person, found)
         if person.is_named_in(path.stem) and path not in found.workbooks:
             found.by_hand.append(path)
     return found
 
 
-def table_files_in(folder: Path) -> Iterator[Path]:
-    """Yield every table in the folder that may contain a person. Raises a `WarehouseError`."""
+def find_spreadsheets(folder: Path) -> Iterator[Path]:
+    """Yield every spreadsheet in the folder, except seeds. Raises a `WarehouseError`."""
     for path in _searchable_files(folder, folder, []):
-        if _is_table(path, folder):
+        if _is_spreadsheet(path, folder):
             yield path
 
 
-def clean_files(found: FileMatches, person: Person) -> None:
-    """Remove rows from text files, and delete workbooks and logs, but no pages.
+def remove_from_files(found: FileMatches, person: Person) -> None:
+    """Remove the person's rows from text files, and delete the found workbooks and logs as a whole.
 
-    Raises a `WarehouseError`.
+    Reports are not changed. Raises a `WarehouseError`.
     """
-    for path in found.tables:
+    for path in found.spreadsheets:
         if path not in found.workbooks:
             remove_rows(path, person)
     for path in (*found.workbooks, *found.logs):
-        with naming_file_errors(path):
+        with convert_file_errors(path):
             path.unlink(missing_ok=True)
 
 
-def _is_table(path: Path, folder: Path) -> bool:
+def _is_spreadsheet(path: Path, folder: Path) -> bool:
+    """Return True for a text table or workbook, by its suffix, outside of the folder of seeds."""
     is_seed = SEEDS_FOLDER in path.relative_to(folder).parts
-    return path.suffix.lower() in _TABLES and not is_seed
+    return path.suffix.lower() in _SPREADSHEET_SUFFIXES and not is_seed
 
 
-def _search_table(path: Path, folder: Path, person: Person, found: FileMatches) -> None:
+def _search_spreadsheet(path: Path, folder: Path, person: Person, found: FileMatches) -> None:
+    """Add the person's rows and mentions in a spreadsheet to `found`.
+
+    A file that cannot be read as a spreadsheet is searched like any other file.
+    """
     try:
         table = search_table(path, person)
     except SpreadsheetError:
         # Not a table, or one that cannot be read reliably.
-        _search_bytes(path, person, found)
+        _search_other_file(path, person, found)
         return
     if table.rows:
-        found.tables[path] = table.rows
+        found.spreadsheets[path] = table.rows
     if not table.rows or path.suffix.lower() != WORKBOOK_SUFFIX:
         found.mentions += [Mention(relative_path(path, folder), *place) for place in table.mentions]
 
 
-def _search_bytes(path: Path, person: Person, found: FileMatches) -> None:
-    if _is_in_bytes(path, person):
+def _search_other_file(path: Path, person: Person, found: FileMatches) -> None:
+    """Add the file to `found.by_hand` if it names the person, or to `not_searched`."""
+    if _names_person(path, person):
         found.by_hand.append(path)
     elif _is_compressed(path):
         found.not_searched.append(path)
 
 
 def _is_compressed(path: Path) -> bool:
-    """Return True if the file starts like a compressed file."""
-    with naming_file_errors(path), path.open("rb") as file:
-        return file.read(4).startswith(_PACKED)
+    """Return True if the file begins like a compressed, PDF, Parquet or Office file."""
+    with convert_file_errors(path), path.open("rb") as file:
+        return file.read(4).startswith(_COMPRESSED_STARTS)
 
 
-def _is_in_bytes(path: Path, person: Person) -> bool:
-    """Return True if the file names the person in any of the usual encodings."""
+def _names_person(path: Path, person: Person) -> bool:
+    """Return True if the file's text, in any of the usual encodings, contains the person."""
     content = _read_bytes(path)
     return any(
         person.is_named_in(html.unescape(content.decode(encoding, "replace")))
@@ -147,21 +170,24 @@ def _is_in_bytes(path: Path, person: Person) -> bool:
     )
 
 
-def _is_in_log(path: Path, person: Person) -> bool:
-    """Return True if a log that was moved aside may contain bytes of the person."""
+def _log_may_name_person(path: Path, person: Person) -> bool:
+    """Return True if a binary log contains an id, an address, a profile or a name of the person."""
     content = _read_bytes(path).lower()
     known = (*person.ids, *person.emails, *person.profiles, *person.names)
     return any(each.encode() in content for each in known)
 
 
 def _read_bytes(path: Path) -> bytes:
-    with naming_file_errors(path):
+    with convert_file_errors(path):
         return path.read_bytes()
 
 
 def _searchable_files(folder: Path, root: Path, not_searched: list[Path]) -> Iterator[Path]:
-    """Yield the regular files below the folder that can be searched, without following links."""
-    with naming_file_errors(folder):
+    """Yield the files below the folder, except databases; links are not followed.
+
+    Links and folders of other accounts are added to `not_searched`.
+    """
+    with convert_file_errors(folder):
         entries = sorted(folder.iterdir())
     for path in entries:
         if path.is_symlink():
@@ -179,7 +205,7 @@ def _is_internal_file(path: Path, root: Path) -> bool:
     """Return True if it is a database, its log, a key or a lock, but not a moved log."""
     if path.parent != root or path.name.startswith(_DAMAGED):
         return False
-    return path.name.startswith(_OWN) or path.suffix == ".lock"
+    return path.name.startswith(_INTERNAL_FILES) or path.suffix == ".lock"
 
 
 def _is_other_folder(folder: Path) -> bool:

@@ -16,16 +16,27 @@ from connector.ledger.person import (
     Person,
     SuppressionFilter,
     SuppressionList,
-    identifier_hash,
+    hash_identifier,
     person_of,
     without_person,
 )
-from connector.privacy.folder_files import FileMatches, relative_path, search_files, table_files_in
-from connector.privacy.locate import LocatedPerson, find_named, find_person, may_be_id, seed_of
+from connector.privacy.folder_files import (
+    FileMatches,
+    find_spreadsheets,
+    relative_path,
+    search_files,
+)
+from connector.privacy.locate import (
+    IdentifiedPerson,
+    find_people_named,
+    find_person,
+    may_be_id,
+    parse_address_or_id,
+)
 from connector.privacy.receipt import FoundRecord, PersonLocations, PersonPlace
 from connector.publishing.lakehouse_erasure import LakehouseMatches, find_in_lakehouse
 from connector.settings.model import Settings
-from connector.spreadsheet.persons import rows_about
+from connector.spreadsheet.persons import count_rows_about
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.persons import PersonRows, all_versions, count_person_rows, remove_person
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
@@ -37,20 +48,23 @@ LAKEHOUSE = "lakehouse"
 def locate_person(settings: Settings, address_id_or_name: str) -> PersonLocations:
     """Find all data in the account's folder about the person with an address, an id or a name.
 
-    If several people have the name, all of them are found. Changes and sends nothing. Raises
-    `Misused` for an address of too many people, and a `WarehouseError`.
+    All people with the name are found. Writes and sends nothing. Raises `Misused` for an address of
+    several people, and a `WarehouseError`.
     """
     text = address_id_or_name.strip()
     if text and "@" not in text:
-        named = find_named(settings, text)
+        named = find_people_named(settings, text)
         if named.person.ids or not may_be_id(text):
             return find_locations(settings, named)
-    return find_locations(settings, find_person(settings, seed_of(text)))
+    return find_locations(settings, find_person(settings, parse_address_or_id(text)))
 
 
-def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocations:
-    """Find all data about a located person. Raises a `WarehouseError`."""
-    folder, person = settings.folder, located.person
+def find_locations(settings: Settings, identified: IdentifiedPerson) -> PersonLocations:
+    """Search the databases, the files and the lakehouse for an identified person.
+
+    A lakehouse that cannot be read is reported in `not_searched`. Raises a `WarehouseError`.
+    """
+    folder, person = settings.folder, identified.person
     if not folder.is_dir():
         return PersonLocations()
     with Ledger(folder) as ledger:
@@ -65,13 +79,13 @@ def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocation
         lakehouse = LakehouseMatches()
         not_reached.append(f"{LAKEHOUSE} ({error})")
     places = [
-        *_count_by_place(WORK_FILE, work.rows),
-        *_count_by_place(LEDGER_FILE, +journal.counts),
-        *_count_by_place(
+        *_to_places(WORK_FILE, work.rows),
+        *_to_places(LEDGER_FILE, +journal.counts),
+        *_to_places(
             PUBLISHED_FILE, count_person_rows(published, person) if published.exists() else {}
         ),
-        *files.places(folder),
-        *_count_by_place(LAKEHOUSE, dict(sorted(lakehouse.rows.items()))),
+        *files.changed_places(folder),
+        *_to_places(LAKEHOUSE, dict(sorted(lakehouse.rows.items()))),
     ]
     return PersonLocations(
         records=tuple(
@@ -79,24 +93,26 @@ def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocation
         ),
         places=tuple(places),
         batches=tuple(sorted(journal.batches)),
-        by_hand=tuple(_places_to_clean_by_hand(folder, person, journal, files)),
+        by_hand=tuple(_manual_steps(folder, person, journal, files)),
         not_searched=(
             *(relative_path(each, folder) for each in files.not_searched),
             *lakehouse.unreadable,
             *not_reached,
         ),
         in_doubt=len(journal.in_doubt),
-        shared=located.shared,
+        shared=identified.shared,
         mentions=tuple(sorted({*work.mentions, *journal.mentions, *files.mentions})),
         whole_files=tuple(relative_path(each, folder) for each in files.workbooks),
     )
 
 
-def _count_by_place(file: str, counts: Mapping[str, int]) -> Iterator[PersonPlace]:
+def _to_places(file: str, counts: Mapping[str, int]) -> Iterator[PersonPlace]:
+    """Yield a place in the file for each table with its number of rows."""
     return (PersonPlace(file, table, rows) for table, rows in counts.items())
 
 
 def _find_in_work_file(folder: Path, person: Person) -> PersonRows:
+    """Return the person's rows in the work file; none if the file does not exist."""
     warehouse = Warehouse(folder)
     if not warehouse.exists:
         return PersonRows()
@@ -104,14 +120,18 @@ def _find_in_work_file(folder: Path, person: Person) -> PersonRows:
         return remove_person(connection, person, None)
 
 
-def _places_to_clean_by_hand(
+def _manual_steps(
     folder: Path, person: Person, journal: JournalMatches, files: FileMatches
 ) -> Iterator[str]:
+    """Yield a sentence for each file that the user must correct or delete.
+
+    These are files of unknown formats, and pushed spreadsheets outside of the folder.
+    """
     for path in files.by_hand:
         is_named = person.is_named_in(path.stem)
         name = relative_path(path.with_name(MARK + path.suffix) if is_named else path, folder)
         yield f"{name} contains data of the person: correct or delete the file."
-    here = {each.name for each in files.tables}
+    here = {each.name for each in files.spreadsheets}
     for batch, name in sorted(journal.files.items()):
         if name not in here:
             file = MARK if person.is_named_in(Path(name).stem) else name
@@ -131,31 +151,31 @@ def _places_to_clean_by_hand(
 Identifier = tuple[IdentifierKind, str]
 
 
-def find_returned(settings: Settings) -> list[Person]:
-    """Find everyone who was erased and is in the account's files again.
+def find_returned_people(settings: Settings) -> list[Person]:
+    """Find the people who were erased and whose identifiers are in the account's files again.
 
     Raises a `WarehouseError`.
     """
-    suppressed = SuppressionList.of(settings.folder)
+    suppressed = SuppressionList.read_from(settings.folder)
     if suppressed is None:
         return []
     found: set[Identifier] = set()
-    for resource, record in _every_record(settings):
+    for resource, record in _all_records(settings):
         noticing = SuppressionFilter(suppressed)
         if without_person(CATALOG[resource], record, noticing) != record:
-            found |= noticing.met
-    for path in table_files_in(settings.folder):
+            found |= noticing.found
+    for path in find_spreadsheets(settings.folder):
         noticing = SuppressionFilter(suppressed)
         try:
-            if rows_about(path, noticing):
-                found |= noticing.met
+            if count_rows_about(path, noticing):
+                found |= noticing.found
         except SpreadsheetError:
             continue  # Not a table: it is searched like any other file.
     return _group_by_person(settings, suppressed, found)
 
 
-def _every_record(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]:
-    """Yield every record and body in the account's databases, with its resource."""
+def _all_records(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]:
+    """Yield each version of a record and each body in the journal, with its resource."""
     warehouse = Warehouse(settings.folder)
     if warehouse.exists:
         warehouse.prepare()
@@ -168,12 +188,12 @@ def _every_record(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]
 def _group_by_person(
     settings: Settings, suppressed: SuppressionList, found: Iterable[Identifier]
 ) -> list[Person]:
-    """Group the findings by the person with whom they were listed."""
+    """Return a person for each erasure whose identifiers were found, with these identifiers."""
     with Ledger(settings.folder) as ledger:
         names = Erasures(ledger).listed()
     theirs: dict[str, set[Identifier]] = {}
     for kind, value in found:
-        theirs.setdefault(names[identifier_hash(suppressed.key, kind, value)], set()).add(
+        theirs.setdefault(names[hash_identifier(suppressed.key, kind, value)], set()).add(
             (kind, value)
         )
     return [person_of(each) for _, each in sorted(theirs.items())]

@@ -14,7 +14,7 @@ from connector.catalog.field import Kind
 from connector.catalog.resource import Declaration
 from connector.errors import Misused, SettingsError, UnknownName
 from connector.privacy.erase import ErasureResult, erase_all
-from connector.privacy.locate import seed_of
+from connector.privacy.locate import parse_address_or_id
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.persons import find_overdue
@@ -47,7 +47,10 @@ _FORM = "such as '24 months after updated_at where status in rejected, withdrawn
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """Rule of one resource. `conditions` are fields, each with the values that it may have."""
+    """Rule of one resource: a period after the date in `field`.
+
+    `conditions` are choice fields, each with the values for which the rule applies.
+    """
 
     resource: str
     number: int
@@ -56,9 +59,9 @@ class RetentionRule:
     conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def cutoff(self, now: datetime) -> datetime:
-        """Return the end of the expired period, by the calendar.
+        """Return the latest date that has expired: `now` minus the period.
 
-        If the month has no such day, its last day is used.
+        Months and years are calendar months; if the month has no such day, its last day is used.
         """
         if self.unit == "days":
             return now - timedelta(days=self.number)
@@ -75,23 +78,32 @@ class RetentionRule:
         return f"{sentence} where {where}" if where else sentence
 
 
-def read_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule, ...]:
-    """Return the rules in the API's order. Raises `SettingsError` or `UnknownName`."""
+def parse_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule, ...]:
+    """Return the rules by resource in the order of the API.
+
+    Raises `SettingsError` or `UnknownName`.
+
+    `origin` is the file or variable of the setting, for errors.
+    """
     peopled = [e.name for e in CATALOG.values() if any(group.ids for group in e.subjects)]
     for name in written:
-        _check_allowed(f"resource with people in it, of retention in {origin}", name, peopled)
+        _require_allowed(f"resource with people in it, of retention in {origin}", name, peopled)
     return tuple(_parse_rule(name, written[name], origin) for name in CATALOG if name in written)
 
 
 def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
+    """Parse a sentence such as `24 months after updated_at`.
+
+    Raises `SettingsError` or `UnknownName`.
+    """
     found = _SENTENCE.fullmatch(text.strip())
     if found is None:
         raise _invalid_rule(resource, text, origin, f"a rule {_FORM}")
     number, of = int(found["number"]), f"of retention.{resource} ({origin})"
-    unit = _check_allowed(f"unit {of}", found["unit"], UNITS)
+    unit = _require_allowed(f"unit {of}", found["unit"], UNITS)
     if not 0 < number <= _NUMBER_MAX:
         raise _invalid_rule(resource, text, origin, f"a number of {unit} from 1 to {_NUMBER_MAX}")
-    moment = _check_allowed(f"moment {of}", found["field"], _date_fields(CATALOG[resource]))
+    field = _require_allowed(f"moment {of}", found["field"], _date_fields(CATALOG[resource]))
     choices = {e.name: e.values for e in CATALOG[resource].fields.values() if e.values}
     conditions = []
     written = found["conditions"]
@@ -99,26 +111,28 @@ def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
         condition = _CONDITION.fullmatch(part)
         if condition is None:
             raise _invalid_rule(resource, text, origin, "conditions such as 'status in on_hold'")
-        name = _check_allowed(f"field in a condition {of}", condition["field"], choices)
+        name = _require_allowed(f"field in a condition {of}", condition["field"], choices)
         values = tuple(each.strip() for each in condition["values"].split(","))
         for value in values:
-            _check_allowed(
+            _require_allowed(
                 f"value of {name} in retention.{resource} ({origin})", value, choices[name]
             )
         conditions.append((name, values))
-    return RetentionRule(resource, number, unit, moment, tuple(conditions))
+    return RetentionRule(resource, number, unit, field, tuple(conditions))
 
 
-def _check_allowed(description: str, received: str, allowed: Collection[str]) -> str:
+def _require_allowed(description: str, received: str, allowed: Collection[str]) -> str:
+    """Return the received word. Raises `UnknownName` if it is not allowed."""
     if received not in allowed:
         raise UnknownName(description, received, allowed)
     return received
 
 
 def _date_fields(declaration: Declaration) -> tuple[str, ...]:
+    """Return the names of fields from which a period can be counted."""
     fields = declaration.detail_fields
-    moments = [e.name for e in fields if e.kind in (Kind.DATE, Kind.DATETIME) and not e.personal]
-    return (*moments, DELETED)
+    dates = [e.name for e in fields if e.kind in (Kind.DATE, Kind.DATETIME) and not e.personal]
+    return (*dates, DELETED)
 
 
 def _invalid_rule(resource: str, text: str, origin: str, allowed: str) -> SettingsError:
@@ -133,12 +147,16 @@ def _invalid_rule(resource: str, text: str, origin: str, allowed: str) -> Settin
 
 @dataclass(frozen=True, slots=True)
 class DueRecords:
-    """Result of one rule. `excepted` people are placed, `undated` people have no date."""
+    """Records that one rule would erase.
+
+    `placed` is the number of records kept because the candidate is placed, `undated` the number of
+    records without a date.
+    """
 
     rule: RetentionRule
     cutoff: datetime
     ids: tuple[str, ...]
-    excepted: int
+    placed: int
     undated: int
 
 
@@ -146,7 +164,7 @@ class DueRecords:
 class RetentionResult:
     """Result of all rules, and of the erasure; `erased` is None for a preview."""
 
-    dues: tuple[DueRecords, ...]
+    due: tuple[DueRecords, ...]
     erased: ErasureResult | None = None
 
     @property
@@ -163,10 +181,10 @@ class RetentionResult:
                     "rule": str(each.rule),
                     "cutoff": each.cutoff.isoformat(),
                     "due": len(each.ids),
-                    "placed": each.excepted,
+                    "placed": each.placed,
                     "undated": each.undated,
                 }
-                for each in self.dues
+                for each in self.due
             ],
             "erased": None if self.erased is None else self.erased.as_json(),
         }
@@ -179,12 +197,12 @@ def apply_retention(
     limit: int | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> RetentionResult:
-    """Apply the rules; with `applies`, erase at most `limit` people.
+    """Find the records whose period has expired; with `applies`, erase at most `limit` people.
 
     Raises `SettingsError` and `UnknownName` for invalid rules, `Misused` without rules, and the
     errors of `erase`.
     """
-    rules = read_rules(settings.retention.value, settings.retention.origin)
+    rules = parse_rules(settings.retention.value, settings.retention.origin)
     if not rules:
         raise Misused(
             "no retention rules are configured",
@@ -203,9 +221,9 @@ def apply_retention(
         for rule in rules:
             cutoff = rule.cutoff(now())
             found = find_overdue(connection, rule.resource, rule.field, cutoff, rule.conditions)
-            dues.append(DueRecords(rule, cutoff, found.ids, found.excepted, found.undated))
+            dues.append(DueRecords(rule, cutoff, found.ids, found.placed, found.undated))
     if not applies:
         return RetentionResult(tuple(dues))
     ids = [id for due in dues for id in due.ids]
-    erased = erase_all(settings, [seed_of(id) for id in ids[:limit]], now=now)
+    erased = erase_all(settings, [parse_address_or_id(id) for id in ids[:limit]], now=now)
     return RetentionResult(tuple(dues), erased)

@@ -13,25 +13,25 @@ from pathlib import Path
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.publishing.columns import Shapes, check_columns, column_texts, read_shapes
+from connector.publishing.columns import Shapes, check_columns, column_descriptions, read_shapes
 from connector.publishing.project import (
     Audit,
     BuildObserver,
     BuildResult,
+    BuiltModel,
     Check,
     CheckResult,
     GenericTest,
     Model,
-    ModelBuilt,
     Project,
     Seed,
-    naming_line,
+    convert_sql_errors,
 )
 from connector.publishing.project_loader import CONTENT_VIEWS
-from connector.publishing.seeds import make_table
+from connector.publishing.seeds import create_seed_table
 from connector.warehouse.duckdb_file import literal, open_file, quoted, transaction
 from connector.warehouse.published_file import open_read_only
-from connector.warehouse.schema import columns as landed_columns
+from connector.warehouse.schema import landing_columns as landed_columns
 
 _EARLIER = "earlier"
 
@@ -68,8 +68,8 @@ def build(
     names = project.build_order if earlier else selected
     with (
         open_file(file, memory=BUILD_MEMORY_MAX) as connection,
-        _writing_fast(connection),
-        _attached(connection, earlier) as shapes_before,
+        _without_slow_compression(connection),
+        _attach_earlier(connection, earlier) as shapes_before,
     ):
         if watch is not None:
             watch.on_plan(len(names), len(project.checks_of(names)))
@@ -77,13 +77,15 @@ def build(
         work = _BuildRun(connection, project, chosen, earlier=shapes_before, watch=watch)
         built = tuple(work.build(name) for name in names)
         if CONTENT_VIEWS in names and project.makes_content_views:
-            _make_content_views(connection, project)
+            _replace_content_views(connection, project)
         shapes = read_shapes(connection)
         check_columns(project, shapes)
-        _write_comments(connection, project, names, shapes, column_texts(project, shapes))
+        _write_comments(connection, project, names, shapes, column_descriptions(project, shapes))
         checks = project.checks_of(names)
         if select:
-            checks = _comparable(project, names, {each.table for each in built if each.is_copied})
+            checks = _comparable_checks(
+                project, names, {each.table for each in built if each.is_copied}
+            )
         checked = tuple(_run_checks(connection, project, checks, shapes, watch=watch))
         done = BuildResult(built, checked)
         if finish is not None:
@@ -95,9 +97,9 @@ def build(
 def check(
     file: Path, project: Project, *, select: Sequence[str] = (), watch: BuildObserver | None = None
 ) -> tuple[CheckResult, ...]:
-    """Run the tests and audits of the selected models in a file that was built.
+    """Run the tests and audits of the selected models in a built file, without changing it.
 
-    Changes nothing. Raises a `ModelError` for a check that cannot be run, and a `WarehouseError`.
+    Raises a `ModelError` for a check that cannot be run, and a `WarehouseError`.
     """
     checks = project.checks_of(project.selected(select))
     if watch is not None:
@@ -109,8 +111,8 @@ def check(
 
 
 @contextmanager
-def _writing_fast(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Turn off the compression that takes half of the writing time and saves 3% of the file."""
+def _without_slow_compression(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Turn off FSST compression, which takes half of the writing time and saves 3% of the file."""
     connection.execute("SET GLOBAL disabled_compression_methods = 'fsst'")
     try:
         yield
@@ -119,8 +121,13 @@ def _writing_fast(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 @contextmanager
-def _attached(connection: duckdb.DuckDBPyConnection, earlier: Path | None) -> Iterator[Shapes]:
-    """Attach the earlier file, and yield the columns of its tables; none if it cannot be opened."""
+def _attach_earlier(
+    connection: duckdb.DuckDBPyConnection, earlier: Path | None
+) -> Iterator[Shapes]:
+    """Attach the published file as `earlier`, and yield the columns of its tables.
+
+    Yields no tables if the file is missing or another process holds it.
+    """
     try:
         if earlier is None or not earlier.exists():
             raise FileNotFoundError
@@ -134,10 +141,10 @@ def _attached(connection: duckdb.DuckDBPyConnection, earlier: Path | None) -> It
         connection.execute(f"DETACH {_EARLIER}")
 
 
-def _comparable(
+def _comparable_checks(
     project: Project, names: Collection[str], copied: Collection[str]
 ) -> tuple[Check, ...]:
-    """Return the checks whose tables all exist and are either all copied or all new."""
+    """Return the checks that read only tables in the file, either all copied or all new."""
     absent = {each.table for each in project.nodes if each.name not in names}
     own = {each.table for each in project.nodes}
     return tuple(
@@ -149,9 +156,9 @@ def _comparable(
 
 
 class _BuildRun:
-    """Build in progress.
+    """Builds models one by one. Unselected tables are copied from the earlier file if possible.
 
-    `chosen` are the selected names; `earlier` are the columns of the tables that may be copied.
+    `chosen` are the selected names; `earlier` are the columns of the tables in the earlier file.
     """
 
     def __init__(
@@ -171,25 +178,25 @@ class _BuildRun:
         ).fetchall()
         self._kinds = {name: "view" if kind == "VIEW" else "table" for name, kind in found}
 
-    def build(self, name: str) -> ModelBuilt:
-        """Build or copy one seed or model."""
+    def build(self, name: str) -> BuiltModel:
+        """Build or copy one seed or model in a transaction. Raises `ModelFailed`."""
         if self._watch is not None:
             self._watch.on_model_start(name)
         began = time.monotonic()
         node = self._project.node(name)
         with transaction(self._connection):
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(node.schema)}")
-            with naming_line(node.path, f"{name} cannot be built"):
-                is_copied = node.kind != "view" and self._may_copy(node)
-                rows = self._make(node, is_copied=is_copied)
+            with convert_sql_errors(node.path, f"{name} cannot be built"):
+                is_copied = node.kind != "view" and self._is_copyable(node)
+                rows = self._create(node, is_copied=is_copied)
         seconds = time.monotonic() - began
-        done = ModelBuilt(name, node.schema, node.kind, rows, seconds, is_copied)
+        done = BuiltModel(name, node.schema, node.kind, rows, seconds, is_copied)
         if self._watch is not None:
             self._watch.on_model_end(done)
         return done
 
-    def _may_copy(self, node: Model | Seed) -> bool:
-        """Return True if the table can be copied from the earlier file."""
+    def _is_copyable(self, node: Model | Seed) -> bool:
+        """Return True for an unselected table whose columns are the same in the earlier file."""
         there = self._earlier.get(node.table)
         if there is None or node.name in self._chosen or isinstance(node, Seed):
             return False
@@ -197,10 +204,10 @@ class _BuildRun:
         made = self._connection.execute(f"DESCRIBE {sql}").fetchall()
         return [(each[0], each[1]) for each in made] == [(c.name, c.type) for c in there]
 
-    def _make(self, node: Model | Seed, *, is_copied: bool) -> int | None:
-        """Create the table or view; return the rows of a table."""
+    def _create(self, node: Model | Seed, *, is_copied: bool) -> int | None:
+        """Create the table or view; return the number of rows, or None for a view."""
         if isinstance(node, Seed):
-            return make_table(self._connection, node)
+            return create_seed_table(self._connection, node)
         kind = "view" if node.kind == "view" else "table"
         there = self._kinds.get(node.table, kind)
         if there != kind:
@@ -252,10 +259,10 @@ def _run_checks(
     *,
     watch: BuildObserver | None,
 ) -> Iterator[CheckResult]:
-    """Run the checks. Raises `ModelFailed` for one that cannot be run."""
+    """Run the checks, and yield each result. Raises `ModelFailed` if a query fails."""
     for check in checks:
-        with naming_line(check.path, f"{check.name} cannot be run"):
-            sql = check.query.sql if isinstance(check, Audit) else _wrong_rows(check, shapes)
+        with convert_sql_errors(check.path, f"{check.name} cannot be run"):
+            sql = check.query.sql if isinstance(check, Audit) else _wrong_rows_query(check, shapes)
             failing, examples = _find_wrong_rows(connection, sql)
         done = CheckResult(
             name=check.name,
@@ -272,8 +279,8 @@ def _run_checks(
         yield done
 
 
-def _wrong_rows(test: GenericTest, shapes: Shapes) -> str:
-    """Return the query for the rows that the test finds wrong, with their ids."""
+def _wrong_rows_query(test: GenericTest, shapes: Shapes) -> str:
+    """Return a query for the rows that violate the test, with the id columns of the table."""
     if test.kind == "unique":
         column = quoted(test.column)
         return (
@@ -291,14 +298,14 @@ def _wrong_rows(test: GenericTest, shapes: Shapes) -> str:
             f"{column} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {test.to} AS other "
             f"WHERE other.{quoted(test.field or 'id')} = {column})"
         )
-    keys = [quoted(each.name) for each in shapes.get(test.table, ()) if _is_id(each.name)]
+    keys = [quoted(each.name) for each in shapes.get(test.table, ()) if _is_id_column(each.name)]
     return f"SELECT {', '.join(keys) or '1'} FROM {test.table} AS checked WHERE {wrong}"
 
 
 def _find_wrong_rows(
     connection: duckdb.DuckDBPyConnection, sql: str
 ) -> tuple[int, tuple[str, ...]]:
-    """Count the rows that the query finds, with the ids of a few, the smallest first."""
+    """Return the number of rows that the query finds, and the smallest ids of a few."""
     # The text of an audit begins on its first line, so errors name the line in the file.
     cursor = connection.execute(
         f"SELECT count(*) OVER () AS failing, found.* FROM ({sql}\n) AS found "
@@ -306,12 +313,13 @@ def _find_wrong_rows(
     )
     names = [str(each[0]) for each in cursor.description or ()]
     rows = cursor.fetchall()
-    place = next((n for n, name in enumerate(names) if n and _is_id(name)), None)
+    place = next((n for n, name in enumerate(names) if n and _is_id_column(name)), None)
     shown = [str(row[place]) for row in rows if place is not None and row[place] is not None]
     return int(rows[0][0]) if rows else 0, tuple(dict.fromkeys(shown))
 
 
-def _is_id(name: str) -> bool:
+def _is_id_column(name: str) -> bool:
+    """Return True for `id` and for names that end in `_id`."""
     return name == "id" or name.endswith("_id")
 
 
@@ -326,11 +334,11 @@ _PASSED_ON = frozenset(
 """Columns of the items that every such view has."""
 
 
-def _make_content_views(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
-    """Create the views again, with comments, and drop views of deleted content types."""
+def _replace_content_views(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
+    """Replace the views of content types, and drop those of deleted content types."""
     model = project.models[CONTENT_VIEWS]
     with (
-        naming_line(model.path, "the views of content types cannot be made"),
+        convert_sql_errors(model.path, "the views of content types cannot be made"),
         transaction(connection),
     ):
         connection.execute("CREATE SCHEMA IF NOT EXISTS marts")
@@ -353,11 +361,16 @@ def _make_content_views(connection: duckdb.DuckDBPyConnection, project: Project)
             fields.setdefault(name, []).append(tuple(field))
         for name, type_name, statement in made:
             connection.execute(statement)
-            connection.execute(_comments_of_view(name, type_name or "", fields.get(name, [])))
+            connection.execute(_content_view_comments(name, type_name or "", fields.get(name, [])))
 
 
-def _comments_of_view(view: str, type_name: str, fields: Iterable[tuple[str | None, ...]]) -> str:
-    """Return the statements that comment a view and its columns with the names in the platform."""
+def _content_view_comments(
+    view: str, type_name: str, fields: Iterable[tuple[str | None, ...]]
+) -> str:
+    """Return the statements that comment a view and its columns.
+
+    `fields` has a row for each column: its name, its name on the platform, and its help text.
+    """
     table = f"marts.{quoted(view)}"
     about = f"Live content items of the type {type_name}, with a typed column for each field."
     statements = [f"COMMENT ON VIEW {table} IS {literal(about)}"]

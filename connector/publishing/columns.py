@@ -16,7 +16,7 @@ import duckdb
 from connector.catalog import CATALOG
 from connector.errors import ModelError
 from connector.publishing.custom_fields import is_extra_view
-from connector.publishing.project import ColumnType, Model, Project, naming_line
+from connector.publishing.project import ColumnType, Model, Project, convert_sql_errors
 from connector.warehouse.duckdb_file import quoted
 from connector.warehouse.schema import complete_tables
 
@@ -29,16 +29,16 @@ _SHAPES: dict[str, Shapes] = {}
 """Columns of the projects that were described in this process, by digest of the project."""
 
 
-def describe(project: Project) -> Shapes:
+def describe_project(project: Project) -> Shapes:
     """Return the columns of all seeds and models of a project, and of its source tables.
 
-    Raises:
-        ModelError: A model cannot be built, even over empty tables.
+    The project is built once per process, over empty tables. Raises a `ModelError` if a model
+    cannot be built.
     """
     if project.digest not in _SHAPES:
         with empty_warehouse() as connection:
             for node in project.nodes:
-                _make_empty(connection, project, node.name)
+                _create_empty_table(connection, project, node.name)
             _SHAPES[project.digest] = read_shapes(connection)
     return _SHAPES[project.digest]
 
@@ -52,7 +52,7 @@ def empty_warehouse() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def _make_empty(connection: duckdb.DuckDBPyConnection, project: Project, name: str) -> None:
+def _create_empty_table(connection: duckdb.DuckDBPyConnection, project: Project, name: str) -> None:
     """Create the seed or model as a table without rows.
 
     DuckDB would expand a view again in each model that reads it.
@@ -60,7 +60,7 @@ def _make_empty(connection: duckdb.DuckDBPyConnection, project: Project, name: s
     node = project.node(name)
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(node.schema)}")
     if isinstance(node, Model):
-        with naming_line(node.path, f"{name} cannot be built"):
+        with convert_sql_errors(node.path, f"{name} cannot be built"):
             sql = node.query.sql
             connection.execute(f"CREATE TABLE {node.table} AS {sql}\nWITH NO DATA")
     else:
@@ -95,16 +95,16 @@ def tables_read_by(model: Model, shapes: Shapes) -> list[str]:
     return [table for table in shapes if table.lower() in named and table != model.table]
 
 
-def _names(column: str) -> tuple[str, str]:
-    """Return the names, in lower case, that a column may have where it was read from."""
+def _source_names(column: str) -> tuple[str, str]:
+    """Return the names, in lower case, that a model's column may have in a source: `x` or `_x`."""
     return column.lower(), f"_{column.lower()}"
 
 
-def column_texts(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
-    """Return the text of each column that has one, by table and column name.
+def column_descriptions(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
+    """Return the description of each column that has one, by table and column name.
 
-    The text is in the schema file, or is inherited from the columns of the same name in the tables
-    that the model reads, if those have one text.
+    A column without a description in the schema file has that of the columns of the same name in
+    the tables that the model reads, if these have only one.
     """
     texts: dict[str, dict[str, str]] = {
         table: {each.name: each.comment for each in columns} for table, columns in shapes.items()
@@ -117,7 +117,7 @@ def column_texts(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
         if isinstance(node, Model):
             read = [texts.get(table, {}) for table in tables_read_by(node, shapes)]
             for each in shapes.get(node.table, ()):
-                names = _names(each.name)
+                names = _source_names(each.name)
                 inherited = {table[name] for table in read for name in names if table.get(name)}
                 if each.name not in texts[node.table] and len(inherited) == 1:
                     texts[node.table][each.name] = inherited.pop()
@@ -127,7 +127,7 @@ def column_texts(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
 RECORD = "_record"
 """Column with the API's response as received."""
 
-OWN: Mapping[str, frozenset[str]] = {
+PERSONAL_OWN_COLUMNS: Mapping[str, frozenset[str]] = {
     "push.batches": frozenset(("file",)),
     "push.attempts": frozenset(("body", "reason")),
     "push.problems": frozenset(("message", "received", "found", "allowed", "fix")),
@@ -135,7 +135,7 @@ OWN: Mapping[str, frozenset[str]] = {
 }
 """Personal columns of the connector's own tables: typed texts, and received records."""
 
-CONTENT = "marts.content_"
+CONTENT_VIEW_PREFIX = "marts.content_"
 _SAFE_TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT")
 """Types of flags and counts. Columns of other types may contain names, birthdays or salaries."""
 
@@ -161,31 +161,33 @@ def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple
         (table, each.name)
         for table, columns in shapes.items()
         for each in columns
-        if table not in made and _is_source_personal(table, each)
+        if table not in made and _is_personal_in_source(table, each)
     }
     lowered = {(table, name.lower()) for table, name in personal}
     for model in models:
         read = tables_read_by(model, shapes)
         for each in shapes.get(model.table, ()):
-            inherits = any((table, name) in lowered for table in read for name in _names(each.name))
-            is_default = inherits or _is_unknown(model, each, read, shapes)
+            inherits = any(
+                (table, name) in lowered for table in read for name in _source_names(each.name)
+            )
+            is_default = inherits or _may_be_personal(model, each, read, shapes)
             if model.personal.get(each.name, is_default):
                 personal.add((model.table, each.name))
                 lowered.add((model.table, each.name.lower()))
     return frozenset(personal)
 
 
-def _is_unknown(model: Model, column: ColumnType, read: Sequence[str], shapes: Shapes) -> bool:
-    """Return True if nothing is declared of a column that may hold personal data."""
+def _may_be_personal(model: Model, column: ColumnType, read: Sequence[str], shapes: Shapes) -> bool:
+    """Return True for a column without an entry in a schema file that may hold personal data."""
     if column.name in model.texts or column.type in _SAFE_TYPES:
         return False
-    names = _names(column.name)
+    names = _source_names(column.name)
     is_passed_on = any(each.name.lower() in names for table in read for each in shapes[table])
     return model.is_own or model.schema != "staging" or not is_passed_on
 
 
-def _is_source_personal(table: str, each: ColumnType) -> bool:
-    """Return True for a personal column of a table that no model makes."""
+def _is_personal_in_source(table: str, each: ColumnType) -> bool:
+    """Return True for a personal column of a loaded table, a seed or a view that no model makes."""
     schema, _, name = table.partition(".")
     column = each.name
     if is_extra_view(table):
@@ -193,9 +195,9 @@ def _is_source_personal(table: str, each: ColumnType) -> bool:
         return column != "id" and each.type != "BOOLEAN"
     if schema in ("landing", "history"):
         return column == RECORD or _is_declared_personal(name, column)
-    if table in OWN:
-        return column in OWN[table]
-    if table.startswith(CONTENT):
+    if table in PERSONAL_OWN_COLUMNS:
+        return column in PERSONAL_OWN_COLUMNS[table]
+    if table.startswith(CONTENT_VIEW_PREFIX):
         # A view of a content type, whose own fields may contain any data.
         return column not in CATALOG["content_items"].fields or _is_declared_personal(
             "content_items", column
@@ -205,6 +207,7 @@ def _is_source_personal(table: str, each: ColumnType) -> bool:
 
 
 def _is_declared_personal(table: str, column: str) -> bool:
+    """Return True if the catalog declares the field of the resource `table` as personal."""
     fields = CATALOG[table].fields if table in CATALOG else {}
     return column in fields and fields[column].personal is not None
 
@@ -213,8 +216,8 @@ def _is_declared_personal(table: str, column: str) -> bool:
 
 
 def check_columns(project: Project, shapes: Shapes) -> None:
-    """Raise `ModelError` for a test or a text of a column that does not exist."""
-    for path, line, what, table, column in _named_columns(project):
+    """Raise `ModelError` if a schema file tests or describes a column that does not exist."""
+    for path, line, what, table, column in _columns_in_schema_files(project):
         there = {each.name for each in shapes.get(table, ())}
         if there and column not in there:
             raise ModelError(
@@ -222,12 +225,11 @@ def check_columns(project: Project, shapes: Shapes) -> None:
                 path=path,
                 line=line,
                 action=f"Name one of its columns: {', '.join(sorted(there))}.",
-                code="model_invalid",
             )
 
 
-def _named_columns(project: Project) -> Iterator[tuple[Path, int, str, str, str]]:
-    """Yield every column that a schema file names: its place, its purpose, its table, its name."""
+def _columns_in_schema_files(project: Project) -> Iterator[tuple[Path, int, str, str, str]]:
+    """Yield path, line, purpose, table and column of each test and description."""
     for test in project.tests:
         yield test.path, test.line, f"the test {test.name}", test.table, test.column
         if test.to is not None and test.field is not None:

@@ -22,24 +22,25 @@ _DIGITS_MAX = 15
 """Digits that a floating-point number keeps."""
 
 
-def make_extra_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the view of each resource in which a pull has found undocumented fields."""
+def create_extra_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create `staging.RESOURCE_extra` for each resource with undocumented fields."""
     found = connection.execute(
         "SELECT DISTINCT resource FROM sync.events WHERE kind = 'unknown_field' ORDER BY ALL"
     ).fetchall()
     with transaction(connection):
         for (resource,) in found:
             if resource in CATALOG:
-                _make_view(connection, resource)
+                _create_view(connection, resource)
 
 
 def is_extra_view(table: str) -> bool:
-    """Return True for the name of such a view, as `schema.table`."""
+    """Return True for the name of a view of undocumented fields, as `schema.table`."""
     schema, _, name = table.partition(".")
     return schema == "staging" and name.removesuffix(ENDING) in CATALOG and name not in CATALOG
 
 
-def _make_view(connection: duckdb.DuckDBPyConnection, resource: str) -> None:
+def _create_view(connection: duckdb.DuckDBPyConnection, resource: str) -> None:
+    """Create the view of the resource's undocumented fields, if live records have any."""
     fields = connection.execute(
         f"""
         WITH extra AS (
@@ -69,9 +70,9 @@ def _make_view(connection: duckdb.DuckDBPyConnection, resource: str) -> None:
         return
     view = f"staging.{quoted(resource + ENDING)}"
     columns, statements = ["id"], list[str]()
-    names = _distinct_names([key for key, *_ in fields])
+    names = _unique_column_names([key for key, *_ in fields])
     for (key, place, *seen), name in zip(fields, names, strict=True):
-        type = _type(*seen)
+        type = _narrowest_type(*seen)
         arrow = "->" if type == "JSON" else "->>"
         value = f"(_record {arrow} {literal(place)})"
         columns.append(
@@ -89,14 +90,19 @@ def _make_view(connection: duckdb.DuckDBPyConnection, resource: str) -> None:
     )
 
 
-def _type(
+def _narrowest_type(
     kinds: Collection[str] | None,
     is_whole: bool | None,  # a row of the query
     is_short: bool | None,
     is_day: bool | None,
     is_time: bool | None,
 ) -> str:
-    """Return the narrowest type that loses nothing of any value."""
+    """Return the narrowest column type that keeps every value of a field.
+
+    `kinds` are DuckDB's JSON types of the values. Each flag is True if all values have the
+    property: a whole number, at most 15 digits, a date, a timestamp. Without values, all of them
+    are None.
+    """
     kinds = set(kinds or ())
     if kinds & {"OBJECT", "ARRAY"}:
         return "JSON"
@@ -111,8 +117,8 @@ def _type(
     return "VARCHAR"
 
 
-def _distinct_names(keys: Collection[str]) -> Iterator[str]:
-    """Yield a column name for each field. DuckDB does not tell upper from lower case."""
+def _unique_column_names(keys: Collection[str]) -> Iterator[str]:
+    """Yield a column name for each field, unique without regard to case, as DuckDB requires."""
     taken = {"id"}
     for key in keys:
         name, number = key or "field", 1

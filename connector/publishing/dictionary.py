@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connector.catalog import CATALOG
-from connector.publishing.columns import check_columns, column_texts, describe, empty_warehouse
+from connector.publishing.columns import (
+    check_columns,
+    column_descriptions,
+    describe_project,
+    empty_warehouse,
+)
 from connector.publishing.lineage import Column, Lineage
 from connector.publishing.project import ColumnType, Kind, Model, Project
 from connector.publishing.project_loader import load_project
@@ -24,7 +29,7 @@ from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE
 
 @dataclass(frozen=True, slots=True)
 class ColumnDescription:
-    """Column: its type, its text (may be empty), and its source columns.
+    """Column with its type, its description (may be empty), and its source columns.
 
     `parents` are the columns that it is computed from directly, `origins` the columns of source
     tables and seeds.
@@ -39,7 +44,11 @@ class ColumnDescription:
 
 @dataclass(frozen=True, slots=True)
 class ModelDescription:
-    """Seed or model: its rows, and its source tables. A seed has no grain."""
+    """Seed or model with its columns.
+
+    `made_of` are the seeds and models that it reads, `sources` the loaded tables. A seed has no
+    grain.
+    """
 
     name: str
     schema: str
@@ -57,15 +66,15 @@ class ModelDescription:
         return f"{self.schema}.{self.name}"
 
 
-def inventory_of(project: Project) -> tuple[ModelDescription, ...]:
-    """Return every seed and model, in building order.
+def describe_models(project: Project) -> tuple[ModelDescription, ...]:
+    """Return a description of every seed and model, in building order, without data.
 
-    Raises a `ModelError` if a model cannot be built over empty tables, or if a test or a text names
-    a column that does not exist.
+    Raises a `ModelError` if a model cannot be built over empty tables, or if a schema file names a
+    column that does not exist.
     """
-    shapes = describe(project)
+    shapes = describe_project(project)
     check_columns(project, shapes)
-    texts = column_texts(project, shapes)
+    texts = column_descriptions(project, shapes)
     traced = Lineage(project, shapes)
     return tuple(
         ModelDescription(
@@ -121,11 +130,11 @@ view for each content type, `content_` and its slug, with a column for each fiel
 """
 
 
-def text() -> str:
-    """Return the page."""
+def build_page() -> str:
+    """Return the Markdown of docs/DATA.md."""
     project = load_project()
-    shapes = describe(project)
-    texts = column_texts(project, shapes)
+    shapes = describe_project(project)
+    texts = column_descriptions(project, shapes)
     traced = Lineage(project, shapes)
     with empty_warehouse() as connection:
         comments = dict(
@@ -145,12 +154,13 @@ def text() -> str:
     for schema, about in _SCHEMAS.items():
         parts.append(f"\n## {schema}\n\n{about}\n")
         for table in tables[schema]:
-            parts.append(f"\n### {table}\n\n{_about(table, comments)}\n\n")
-            parts += _rows(shapes[table], table, texts[table], traced)
+            parts.append(f"\n### {table}\n\n{_table_description(table, comments)}\n\n")
+            parts += _table_lines(shapes[table], table, texts[table], traced)
     return "".join(parts)
 
 
-def _about(table: str, comments: Mapping[str, str]) -> str:
+def _table_description(table: str, comments: Mapping[str, str]) -> str:
+    """Return the paragraph that introduces a table."""
     schema, name = table.split(".")
     if schema not in ("landing", "history"):
         return comments[table]
@@ -164,9 +174,10 @@ def _about(table: str, comments: Mapping[str, str]) -> str:
     )
 
 
-def _rows(
+def _table_lines(
     columns: tuple[ColumnType, ...], table: str, texts: Mapping[str, str], traced: Lineage
 ) -> Iterator[str]:
+    """Yield the lines of the Markdown table of columns."""
     schema = table.split(".", maxsplit=1)[0]
     is_model = schema in ("staging", "marts")
     own = {each.name for each in HISTORY_COLUMNS}
@@ -176,12 +187,12 @@ def _rows(
         if schema == "history" and each.name not in own:
             continue
         meaning = " ".join(texts.get(each.name, "").split()).replace("|", "\\|")
-        made_of = f" {_made_of(traced, table, each.name)} |" if is_model else ""
+        made_of = f" {_format_origins(traced, table, each.name)} |" if is_model else ""
         yield f"| `{each.name}` | {each.type} | {meaning} |{made_of}\n"
 
 
-def _made_of(traced: Lineage, table: str, column: str) -> str:
-    """Return the source columns of a column, the first few by name."""
+def _format_origins(traced: Lineage, table: str, column: str) -> str:
+    """Return the source columns of a column, the first four by name and the others as a number."""
     origins = [f"`{'.'.join(each)}`" for each in traced.origins(table, column)]
     named, more = origins[:_ORIGINS_MAX], len(origins) - _ORIGINS_MAX
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")

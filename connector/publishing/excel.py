@@ -22,7 +22,7 @@ from openpyxl.utils import get_column_letter
 from openpyxl.utils.datetime import to_excel
 from openpyxl.worksheet.worksheet import Worksheet
 
-from connector.atomic_files import replacing
+from connector.atomic_files import write_atomically
 from connector.errors import Misused, NothingPublished, UnknownName
 from connector.spreadsheet.texts import is_hazard
 from connector.spreadsheet.workbook_writer import (
@@ -32,8 +32,8 @@ from connector.spreadsheet.workbook_writer import (
     SIZE,
     TEXT_CHARACTERS_MAX,
     TextTooLong,
-    text_cell,
-    value_cell,
+    text_cell_xml,
+    value_cell_xml,
 )
 from connector.warehouse.duckdb_file import convert_errors, quoted
 from connector.warehouse.published_file import open_read_only, tables_in
@@ -59,19 +59,19 @@ _LARGE_CELLS = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Sheet of a workbook.
+    """Written sheet of a workbook.
 
     Attributes:
         table: Its table, as `schema.table`.
         name: Its name in the workbook.
         rows: Number of rows without the headings.
-        cut: Number of texts by column that were too long for a cell and were shortened.
+        shortened: Number of texts, by column, that were too long for a cell.
     """
 
     table: str
     name: str
     rows: int
-    cut: Mapping[str, int]
+    shortened: Mapping[str, int]
 
 
 def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet, ...]:
@@ -92,19 +92,22 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
         raise NothingPublished(f"{file} does not exist: nothing has been published yet")
     with open_read_only(file) as connection:
         known = tables_in(connection)
-        sources = [_Source(connection, each, known) for each in dict.fromkeys(tables)]
+        sources = [_SourceTable(connection, each, known) for each in dict.fromkeys(tables)]
         names = _sheet_names([each.table for each in sources])
-        book = _Book(list(zip(names, sources, strict=True)))
-        with convert_errors(path), replacing(path) as written:
+        book = _WorkbookWriter(list(zip(names, sources, strict=True)))
+        with convert_errors(path), write_atomically(path) as written:
             book.write(written)
     return tuple(
-        Sheet(each.table, name, each.rows, each.cut)
+        Sheet(each.table, name, each.rows, each.shortened)
         for name, each in zip(names, sources, strict=True)
     )
 
 
-class _Source:
-    """Rows of one table."""
+class _SourceTable:
+    """Table to write: its columns, its rows, and the number of shortened texts by column.
+
+    Raises `UnknownName` for a table that does not exist, and `Misused` for too many rows.
+    """
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, table: str, known: Sequence[str]
@@ -114,7 +117,7 @@ class _Source:
             near = [each for each in known if each.startswith(f"{schema}.")]
             raise UnknownName("table of the published file", table, near or known)
         self.table = table
-        self.cut = Counter[str]()
+        self.shortened = Counter[str]()
         self._connection = connection
         self._from = ".".join(map(quoted, table.split(".", 1)))
         ((self.rows,),) = connection.execute(f"SELECT count(*) FROM {self._from}").fetchall()
@@ -124,19 +127,19 @@ class _Source:
                 action="Export the table with --parquet, or make a model with fewer rows.",
             )
         described = connection.execute(f"DESCRIBE SELECT * FROM {self._from}").fetchall()
-        self._selected = [_selected(name, type) for name, type, *_ in described]
+        self._selected = [_column_expression(name, type) for name, type, *_ in described]
         self.columns = [str(name) for name, *_ in described]
 
     def batches(self, limit: int = ROWS_MAX) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows, some at a time."""
+        """Yield the first `limit` rows in lists of at most 2,000."""
         selected = f"SELECT {', '.join(self._selected)} FROM {self._from} LIMIT {limit}"
         cursor = self._connection.execute(selected)
         while batch := cursor.fetchmany(_BATCH_ROWS):
             yield batch
 
 
-def _selected(name: str, type: str) -> str:
-    """Return the expression for a column: numbers, days and times, or text."""
+def _column_expression(name: str, type: str) -> str:
+    """Return the SQL for a column: numbers, dates and times unchanged, other types as text."""
     column = quoted(name)
     if type.startswith("TIMESTAMP"):
         return f"CAST({column} AS TIMESTAMP)"
@@ -144,7 +147,7 @@ def _selected(name: str, type: str) -> str:
 
 
 def _sheet_names(tables: Sequence[str]) -> list[str]:
-    """Return the tables' names, as far as they can be names of sheets, each once."""
+    """Return a valid and unique sheet name for each table."""
     # Excel refuses a sheet of the name History.
     found: list[str] = ["history"]
     for table in tables:
@@ -159,26 +162,28 @@ def _sheet_names(tables: Sequence[str]) -> list[str]:
     return found[1:]
 
 
-class _Book:
-    """Workbook whose other parts the library writes, and whose rows are written here as XML.
+class _WorkbookWriter:
+    """Writes a workbook: the rows of each sheet as XML, all other parts with openpyxl.
 
-    An object of the library for each cell takes ten times as long.
+    An openpyxl object for each cell takes ten times as long.
     """
 
-    def __init__(self, sheets: Sequence[tuple[str, _Source]]) -> None:
+    def __init__(self, sheets: Sequence[tuple[str, _SourceTable]]) -> None:
         self._sheets = sheets
         self._book = Workbook()
         self._book.remove(self._book.worksheets[0])
         self._plain = self._book.create_sheet("plain")
-        self._bold = self._style(is_bold=True)
-        self._quoted = self._style(is_quoted=True)
-        self._dates = {kind: self._style(number_format=form) for kind, form in DATE_FORMATS.items()}
+        self._bold = self._style_id(is_bold=True)
+        self._quoted = self._style_id(is_quoted=True)
+        self._dates = {
+            kind: self._style_id(number_format=form) for kind, form in DATE_FORMATS.items()
+        }
 
     def write(self, file: IO[bytes]) -> None:
-        """Write the workbook."""
+        """Write the workbook to an open file."""
         self._book.remove(self._plain)
         for name, source in self._sheets:
-            self._add_sheet(name, source)
+            self._add_empty_sheet(name, source)
         written = io.BytesIO()
         self._book.save(written)
         with (
@@ -198,11 +203,11 @@ class _Book:
                 with archive.open(part, "w", force_zip64=is_large) as sheet:
                     # The library does not know the rows.
                     sheet.write(SIZE.sub(b"", before) + b"<sheetData>")
-                    for text in self._rows(source):
+                    for text in self._rows_xml(source):
                         sheet.write(text.encode())
                     sheet.write(b"</sheetData>" + behind)
 
-    def _add_sheet(self, name: str, source: _Source) -> None:
+    def _add_empty_sheet(self, name: str, source: _SourceTable) -> None:
         """Add a sheet without rows: frozen headings, a filter, and widths to fit some rows."""
         sheet = self._book.create_sheet(name)
         assert isinstance(sheet, Worksheet)
@@ -216,45 +221,48 @@ class _Book:
         last = get_column_letter(len(source.columns))
         sheet.auto_filter.ref = f"A1:{last}{source.rows + 1}"
 
-    def _rows(self, source: _Source) -> Iterator[str]:
-        """Yield the headings and the rows, some at a time."""
+    def _rows_xml(self, source: _SourceTable) -> Iterator[str]:
+        """Yield the XML of the headings and of the rows, one batch at a time."""
         letters = [get_column_letter(number) for number in range(1, len(source.columns) + 1)]
-        headings = [text_cell(column, self._bold) for column in source.columns]
-        yield _row(1, letters, headings)
+        headings = [text_cell_xml(column, self._bold) for column in source.columns]
+        yield _row_xml(1, letters, headings)
         number = 1
         for batch in source.batches():
             texts = []
             for row in batch:
                 number += 1
                 named = zip(row, source.columns, strict=True)
-                cells = [self._cell(value, column, source) for value, column in named]
-                texts.append(_row(number, letters, cells))
+                cells = [self._cell_xml(value, column, source) for value, column in named]
+                texts.append(_row_xml(number, letters, cells))
             yield "".join(texts)
 
-    def _cell(self, value: object, column: str, source: _Source) -> str:
-        """Return a cell with the type of the value; empty for null."""
+    def _cell_xml(self, value: object, column: str, source: _SourceTable) -> str:
+        """Return the XML of a cell with the type of the value; empty for null.
+
+        Counts a text that is too long as shortened.
+        """
         match value:
             case None:
                 return ""
             case bool():
-                return value_cell("b", int(value))
+                return value_cell_xml("b", int(value))
             case int() | float() | Decimal() if _is_exact(value):
-                return value_cell("n", value)
-            case date() | time() if _is_counted(value):
+                return value_cell_xml("n", value)
+            case date() | time() if _has_excel_number(value):
                 days = to_excel(value)  # type: ignore[no-untyped-call]
-                return value_cell("n", days, self._dates[type(value)])
+                return value_cell_xml("n", days, self._dates[type(value)])
         text = str(value)
         style = self._quoted if is_hazard(text) else 0
         try:
-            return text_cell(text, style)
+            return text_cell_xml(text, style)
         except TextTooLong:
-            source.cut[column] += 1
-            return _shortened(text, style)
+            source.shortened[column] += 1
+            return _shortened_cell(text, style)
 
-    def _style(
+    def _style_id(
         self, *, number_format: str | None = None, is_bold: bool = False, is_quoted: bool = False
     ) -> int:
-        """Return the number of a style, as the library numbers cells with this style."""
+        """Return openpyxl's number of the style with this format."""
         cell = WriteOnlyCell(self._plain)
         if number_format is not None:
             cell.number_format = number_format
@@ -264,7 +272,8 @@ class _Book:
         return int(cell.style_id)
 
 
-def _row(number: int, letters: Sequence[str], cells: Sequence[str]) -> str:
+def _row_xml(number: int, letters: Sequence[str], cells: Sequence[str]) -> str:
+    """Return the XML of the row with this number; empty cells are left out."""
     placed = zip(letters, cells, strict=True)
     joined = "".join([f'<c r="{column}{number}"{cell}' for column, cell in placed if cell])
     return f'<row r="{number}">{joined}</row>'
@@ -280,20 +289,20 @@ def _is_exact(value: float | Decimal) -> bool:
     return abs(value) < 10**_DIGITS_MAX
 
 
-def _is_counted(value: date | time) -> bool:
-    """Return True for a time, and for a day that Excel counts."""
+def _has_excel_number(value: date | time) -> bool:
+    """Return True for a time, and for a date from March 1900 that Excel can store as a number."""
     if isinstance(value, datetime):
         value = value.date()
     return isinstance(value, time) or value >= _FIRST_DAY
 
 
-def _shortened(text: str, style: int) -> str:
-    """Return a cell with the beginning of a text and its full length."""
+def _shortened_cell(text: str, style: int) -> str:
+    """Return the XML of a cell with the beginning of a text and a note of its length."""
     ending = f" [shortened: {len(text):,} characters]"
     kept = TEXT_CHARACTERS_MAX - len(ending)
     while True:
         try:
-            return text_cell(text[:kept] + ending, style)
+            return text_cell_xml(text[:kept] + ending, style)
         except TextTooLong:
             # Characters that XML cannot contain take more room.
             kept = kept * 9 // 10

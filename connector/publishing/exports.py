@@ -18,7 +18,7 @@ from connector.atomic_files import sync_folder
 from connector.errors import Misused, NothingPublished, UnknownName
 from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import convert_errors
-from connector.warehouse.published_file import read_table, tables, to_arrow, write_parquet
+from connector.warehouse.published_file import list_tables, read_table, to_arrow, write_parquet
 from connector.warehouse.runs import Publication, read_own_publication
 from connector.warehouse.warehouse import Warehouse
 
@@ -48,7 +48,7 @@ def read(table: str, *, account: str | None = None) -> Frame:
     """
     from connector.publishing.frames import Frame  # noqa: PLC0415
 
-    return Frame.of(read_table(_published(account), table))
+    return Frame.from_arrow(read_table(_find_published_file(account), table))
 
 
 def sql(query: str, *, account: str | None = None) -> Frame:
@@ -61,11 +61,11 @@ def sql(query: str, *, account: str | None = None) -> Frame:
     """
     from connector.publishing.frames import Frame  # noqa: PLC0415
 
-    return Frame.of(to_arrow(_published(account), query))
+    return Frame.from_arrow(to_arrow(_find_published_file(account), query))
 
 
-def _published(account: str | None) -> Path:
-    """Return the account's published file. Raises an error if it does not exist."""
+def _find_published_file(account: str | None) -> Path:
+    """Return the account's published file. Raises `NothingPublished` or `SettingsError`."""
     settings = load_settings({"account": account})
     path = Warehouse(settings.folder).published
     if not path.exists():
@@ -103,35 +103,36 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResul
     """
     if not file.exists():
         raise NothingPublished(f"{file} does not exist: nothing has been published yet")
-    found = tables(file)
+    found = list_tables(file)
     known = tuple(dict.fromkeys(each.partition(".")[0] for each in found))
     for schema in schemas:
         if schema not in known:
             raise UnknownName("schema of the published file", schema, known)
     wanted = tuple(t for t in found if not schemas or t.partition(".")[0] in schemas)
-    _check(folder)
+    _refuse_other_folder(folder)
     with convert_errors(folder):
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # `mkdtemp` makes it accessible only to the owner.
         made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
             targets = {
-                table: made / path for table, path in zip(wanted, _paths(wanted), strict=True)
+                table: made / path
+                for table, path in zip(wanted, _relative_paths(wanted), strict=True)
             }
             for each in {target.parent for target in targets.values()}:
                 each.mkdir(mode=0o700)
             write_parquet(file, targets)
-            manifest = _manifest(read_own_publication(file), targets, made)
+            manifest = _manifest_json(read_own_publication(file), targets, made)
             (made / MANIFEST).write_text(manifest, encoding="utf-8")
-            _close(made)
+            _restrict_and_sync(made)
             _replace_folder(made, folder)
         finally:
             shutil.rmtree(made, ignore_errors=True)
     return ExportResult(folder, wanted)
 
 
-def _check(folder: Path) -> None:
-    """Raise an error if a folder contains anything but an earlier export."""
+def _refuse_other_folder(folder: Path) -> None:
+    """Raise `Misused` if the folder contains anything but an earlier export."""
     with convert_errors(folder):
         is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
         is_filled = folder.is_dir() and any(folder.iterdir())
@@ -142,10 +143,10 @@ def _check(folder: Path) -> None:
             )
 
 
-def _paths(tables: Sequence[str]) -> Iterator[Path]:
-    """Return the path of each table's file.
+def _relative_paths(tables: Sequence[str]) -> Iterator[Path]:
+    """Yield `SCHEMA/TABLE.parquet` for each table, with characters that every file system accepts.
 
-    A content type's name may be no name for a file, and two of them may become the same.
+    Names that would be equal get a number.
     """
     taken: set[str] = set()
     for table in tables:
@@ -160,7 +161,8 @@ def _paths(tables: Sequence[str]) -> Iterator[Path]:
         yield Path(schema) / f"{kept}.parquet"
 
 
-def _manifest(row: Publication | None, targets: dict[str, Path], folder: Path) -> str:
+def _manifest_json(row: Publication | None, targets: dict[str, Path], folder: Path) -> str:
+    """Return the text of the file that names the publication and the file of each table."""
     told = {
         "publication": None if row is None else row.publication,
         "true_of": None if row is None or row.true_of is None else row.true_of.isoformat(),
@@ -169,8 +171,8 @@ def _manifest(row: Publication | None, targets: dict[str, Path], folder: Path) -
     return json.dumps(told, indent=2) + "\n"
 
 
-def _close(folder: Path) -> None:
-    """Make everything in the folder accessible only to the owner, and sync it to the disk."""
+def _restrict_and_sync(folder: Path) -> None:
+    """Make all files in the folder readable only by the owner, and sync them to the disk."""
     for path in folder.rglob("*"):
         if path.is_file():
             path.chmod(0o600)
@@ -182,11 +184,11 @@ def _close(folder: Path) -> None:
 
 
 def _replace_folder(made: Path, folder: Path) -> None:
-    """Replace the old folder with the new one; `made` is the old one afterwards."""
+    """Put the folder `made` in the place of `folder`; an earlier folder is then at `made`."""
     if not folder.exists() or not any(folder.iterdir()):
         made.replace(folder)
-    elif not _swap(made, folder):
-        # This system cannot swap two folders, so for an instant there is none.
+    elif not _swap_folders(made, folder):
+        # This system cannot swap two folders, so the folder is missing for an instant.
         aside = Path(f"{made}.old")
         folder.rename(aside)
         made.rename(folder)
@@ -194,7 +196,7 @@ def _replace_folder(made: Path, folder: Path) -> None:
     sync_folder(folder.parent)
 
 
-def _swap(one: Path, other: Path) -> bool:
+def _swap_folders(one: Path, other: Path) -> bool:
     """Swap two folders atomically; return False if the system does not support it."""
     if not sys.platform.startswith("linux"):
         return False

@@ -36,18 +36,19 @@ class Frame(pd.DataFrame):
     _table: pa.Table
 
     @classmethod
-    def of(cls, table: pa.Table) -> Frame:
-        """Return the rows of an Arrow table."""
+    def from_arrow(cls, table: pa.Table) -> Frame:
+        """Return a frame with the rows of an Arrow table."""
         shown = table
         for place, column in enumerate(table.schema):
             if pa.types.is_decimal(column.type):
-                shown = shown.set_column(place, column.name, _numbers(table.column(place)))
+                shown = shown.set_column(place, column.name, _to_numbers(table.column(place)))
         frame = cls(shown.to_pandas(types_mapper=_TYPES.get, date_as_object=False))
         frame._table = table
         return frame
 
     @property
     def _constructor(self) -> type[pd.DataFrame]:
+        """Class of the frames that pandas derives from this one."""
         return pd.DataFrame
 
     def arrow(self) -> pa.Table:
@@ -76,8 +77,8 @@ class Frame(pd.DataFrame):
         return polars.from_arrow(self.arrow())
 
 
-def _numbers(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return decimals as floats; whole numbers without decimal places stay whole."""
+def _to_numbers(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return decimals as floats, or as integers if their type has no decimal places."""
     if decimals.type.scale == 0:
         with suppress(pa.ArrowInvalid):
             return decimals.cast(pa.int64())

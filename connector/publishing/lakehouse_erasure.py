@@ -17,16 +17,16 @@ from connector.publishing.lakehouse_connection import (
     LAKE,
     LakehouseAccount,
     open_for_change,
-    reading,
+    open_for_reading,
     retry_conflicts,
     run_transaction,
 )
 from connector.publishing.lakehouse_publication import (
     GRACE,
-    LakePublication,
+    LakehouseResult,
     clean_up,
     conflict_with_other_changes,
-    replace_rows,
+    replace_account_rows,
 )
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import literal
@@ -36,32 +36,34 @@ from connector.warehouse.warehouse import Warehouse
 
 @dataclass(slots=True)
 class LakehouseMatches:
-    """Rows with an identifier of a person, by table; `unreadable` files are incomplete."""
+    """Number of a person's rows by table, and the paths of files that could not be read."""
 
     rows: Counter[str] = field(default_factory=Counter)
     unreadable: list[str] = field(default_factory=list)
 
 
 def find_in_lakehouse(settings: Settings, person: Person) -> LakehouseMatches:
-    """Find the rows in all snapshots with an identifier of the person.
+    """Count the account's rows with an identifier of the person, in all snapshots.
 
     Returns no rows if there is no lakehouse. Raises a `LakehouseError`.
     """
     found = LakehouseMatches()
-    place = LakehouseAccount.of(settings)
+    place = LakehouseAccount.from_settings(settings)
     if place is None:
         return found
     try:
-        with reading(place) as connection:
-            for table, files in _files(connection, place).items():
-                _look_in(connection, table, files, person, found)
+        with open_for_reading(place) as connection:
+            for table, files in _find_files(connection, place).items():
+                _count_in_files(connection, table, files, person, found)
     except NothingPublished:
         return found
     found.rows = +found.rows
     return found
 
 
-def _files(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) -> dict[str, list[str]]:
+def _find_files(
+    connection: duckdb.DuckDBPyConnection, place: LakehouseAccount
+) -> dict[str, list[str]]:
     """Return the account's files by table, including files that no snapshot needs."""
     pattern = f"{place.data}/*/*/account={place.account}/*.parquet"
     found: dict[str, list[str]] = {}
@@ -71,13 +73,14 @@ def _files(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) -> di
     return found
 
 
-def _look_in(
+def _count_in_files(
     connection: duckdb.DuckDBPyConnection,
     table: str,
     files: Sequence[str],
     person: Person,
     found: LakehouseMatches,
 ) -> None:
+    """Add the number of the person's rows, and files that cannot be read, to `found`."""
     try:
         found.rows[table] += _count_rows_of_person(connection, files, person)
     except duckdb.Error:
@@ -85,12 +88,13 @@ def _look_in(
             found.unreadable += files
         else:
             for each in files:
-                _look_in(connection, table, (each,), person, found)
+                _count_in_files(connection, table, (each,), person, found)
 
 
 def _count_rows_of_person(
     connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: Person
 ) -> int:
+    """Return the number of rows in the files with an identifier of the person in a text column."""
     listed = ", ".join(map(literal, files))
     source = f"read_parquet([{listed}], union_by_name => true, hive_partitioning => false)"
     names = [
@@ -150,20 +154,28 @@ def erase_from_lakehouse(settings: Settings) -> None:
     Earlier snapshots expire for all accounts, because a snapshot contains the whole lakehouse. The
     next call continues after an error. Raises the errors of `publish_to_lakehouse`.
     """
-    if (place := LakehouseAccount.of(settings)) is not None:
+    if (place := LakehouseAccount.from_settings(settings)) is not None:
         file = Warehouse(settings.folder).published
-        _replace(place, file if file.exists() else None)
+        _replace_rows_and_clean(place, file if file.exists() else None)
 
 
-def remove_account(settings: Settings) -> LakePublication:
-    """Remove the account from the lakehouse. Raises the errors of `publish_to_lakehouse`."""
-    return _replace(LakehouseAccount.required(settings), None)
+def remove_account(settings: Settings) -> LakehouseResult:
+    """Delete all rows of the account from the lakehouse.
+
+    Raises the errors of `publish_to_lakehouse`.
+    """
+    return _replace_rows_and_clean(LakehouseAccount.require(settings), None)
 
 
-def _replace(place: LakehouseAccount, published: Path | None) -> LakePublication:
+def _replace_rows_and_clean(place: LakehouseAccount, published: Path | None) -> LakehouseResult:
+    """Replace the account's rows, then remove every trace of earlier rows.
+
+    These are snapshots, their files, and PostgreSQL's statistics. Raises `LakehouseError` if files
+    remain.
+    """
     began = time.monotonic()
     with open_for_change(place, published=published) as connection:
-        done = replace_rows(connection, place, published, force=True)
+        done = replace_account_rows(connection, place, published, force=True)
         clean_up(connection, None, GRACE)
         is_new = True
         while is_new:
@@ -174,12 +186,12 @@ def _replace(place: LakehouseAccount, published: Path | None) -> LakePublication
         connection.execute(
             f"CALL postgres_execute('{CATALOG}', '{_VACUUM}', use_transaction => false)"
         )
-        _check_rest(connection, place)
+        _check_no_file_remains(connection, place)
     return replace(done, seconds=time.monotonic() - began)
 
 
-def _check_rest(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) -> None:
-    """Raise an error while files of a stopped publication are too new to be removed."""
+def _check_no_file_remains(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) -> None:
+    """Raise `LakehouseError` if files of a stopped publication are too new to be removed."""
     ((files,),) = connection.execute(
         f"SELECT count(*) FROM ducklake_delete_orphaned_files('{LAKE}', cleanup_all => true, "
         f"dry_run => true) WHERE contains(path, {literal(f'/account={place.account}/')})"

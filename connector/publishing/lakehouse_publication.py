@@ -29,14 +29,14 @@ from connector.publishing.lakehouse_tables import (
     delete_rows,
     ensure_table,
     insert_rows,
-    lake_tables,
+    lakehouse_tables,
     published_tables,
 )
 from connector.settings.model import Settings
 from connector.version import program_version
 from connector.warehouse.duckdb_file import literal
 from connector.warehouse.internal_tables import TableRows
-from connector.warehouse.runs import SharedPublication, write_shared
+from connector.warehouse.runs import LakehouseAttempt, record_lakehouse_attempt
 from connector.warehouse.warehouse import Warehouse
 
 Outcome = Literal["published", "unchanged", "failed"]
@@ -61,7 +61,10 @@ _COLUMNS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class LakehouseEntry:
-    """Latest publication of an account. `published_at` is the time when its file was made."""
+    """Row of `lakehouse.publications`: the latest publication of one account.
+
+    `published_at` is the time when its file was made.
+    """
 
     account: str
     publication: str
@@ -78,12 +81,13 @@ _ENTRIES = TableRows(LakehouseEntry, f"{LAKE}.{PUBLICATIONS}", _COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
-class LakePublication:
-    """Result of a publication; `unchanged` if the lakehouse had the file, or a newer one.
+class LakehouseResult:
+    """Result of publishing to the lakehouse.
 
     Attributes:
-        publication: Publication of the file.
-        snapshot: Snapshot of the lakehouse afterwards.
+        outcome: `unchanged` if the lakehouse already had this file or a newer one.
+        publication: Id of the published file's publication.
+        snapshot: Number of the new snapshot of the lakehouse.
         tables: Number of tables with rows.
         inserted: Number of rows written.
         removed: Number of rows replaced.
@@ -106,19 +110,19 @@ class LakePublication:
         return shown if self.error is None else {**shown, "error": self.error.as_json()}
 
 
-def publish_to_lakehouse(settings: Settings, *, force: bool = False) -> LakePublication:
+def publish_to_lakehouse(settings: Settings, *, force: bool = False) -> LakehouseResult:
     """Publish the account's published file, then remove unneeded files of earlier snapshots.
 
     If the lakehouse has this file or a newer one, nothing changes unless `force` is set. Raises
     `SettingsError` if there is no lakehouse, `NothingPublished`, and a `LakehouseError`.
     """
-    place = LakehouseAccount.required(settings)
+    place = LakehouseAccount.require(settings)
     file = Warehouse(settings.folder).published
     if not file.exists():
         raise NothingPublished(f"{file} does not exist: nothing has been published yet")
     began = time.monotonic()
     with open_for_change(place, published=file) as connection:
-        done = replace_rows(connection, place, file, force=force)
+        done = replace_account_rows(connection, place, file, force=force)
         if done.outcome == "published":
             clean_up(connection, timedelta(days=settings.lakehouse_keep_days.value), GRACE)
     return replace(done, seconds=time.monotonic() - began)
@@ -129,20 +133,20 @@ def publish_and_record(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     *,
     force: bool = False,
-) -> LakePublication:
-    """Publish to the lakehouse, and record the result in the work file.
+) -> LakehouseResult:
+    """Publish to the lakehouse, and record the attempt in the work file.
 
-    An error is part of the result. The next publication corrects it. Raises `SettingsError` if
-    there is no lakehouse.
+    An error is part of the result instead of being raised, except `SettingsError` if no lakehouse
+    is configured.
     """
-    place = LakehouseAccount.required(settings)
+    place = LakehouseAccount.require(settings)
     started_at = now()
     try:
         done = publish_to_lakehouse(settings, force=force)
     except ConnectorError as error:
-        done = LakePublication(place.account, "failed", error=error)
+        done = LakehouseResult(place.account, "failed", error=error)
     copied = ("outcome", "publication", "snapshot", "tables", "inserted", "removed")
-    row = SharedPublication(
+    row = LakehouseAttempt(
         started_at,
         now(),
         **{name: getattr(done, name) for name in copied},
@@ -152,19 +156,24 @@ def publish_and_record(
     warehouse = Warehouse(settings.folder)
     if warehouse.exists:
         with suppress(WarehouseError):
-            write_shared(warehouse.work, row)
+            record_lakehouse_attempt(warehouse.work, row)
     return done
 
 
-def replace_rows(
+def replace_account_rows(
     connection: duckdb.DuckDBPyConnection,
     place: LakehouseAccount,
     file: Path | None,
     *,
     force: bool,
-) -> LakePublication:
-    """Replace the account's rows with the attached file; without a file, delete them."""
-    done = run_transaction(connection, lambda: _replace(connection, place, file, force=force))
+) -> LakehouseResult:
+    """Replace the account's rows with those of the attached file; without a file, delete them.
+
+    The outcome is `unchanged` if the lakehouse has this file or a newer one, unless `force` is set.
+    """
+    done = run_transaction(
+        connection, lambda: _replace_in_transaction(connection, place, file, force=force)
+    )
     if done.outcome == "unchanged":
         return done
     ((snapshot,),) = connection.execute(
@@ -173,23 +182,24 @@ def replace_rows(
     return replace(done, snapshot=snapshot)
 
 
-def _replace(
+def _replace_in_transaction(
     connection: duckdb.DuckDBPyConnection,
     place: LakehouseAccount,
     file: Path | None,
     *,
     force: bool,
-) -> LakePublication:
-    account, held = place.account, lake_tables(connection)
+) -> LakehouseResult:
+    """Replace the account's rows and its entry; the result has no snapshot yet."""
+    account, held = place.account, lakehouse_tables(connection)
     last = next((e for e in read_entries(connection) if e.account == account), None)
-    entry = None if file is None else _entry(connection, file, place)
+    entry = None if file is None else _describe_attached_file(connection, file, place)
     if entry is None:
         if last is None:
-            return LakePublication(account, "unchanged")
+            return LakehouseResult(account, "unchanged")
     elif last is not None:
-        _check_source(last, entry)
+        _check_same_source(last, entry)
         if last.published_at >= entry.published_at and not force:
-            return LakePublication(account, "unchanged", entry.publication)
+            return LakehouseResult(account, "unchanged", entry.publication)
     conflict_with_other_changes(connection)
     removed = sum(
         delete_rows(connection, table, account)
@@ -207,7 +217,7 @@ def _replace(
         _ENTRIES.insert(connection, replace(entry, tables=tables, rows=rows))
     message = "removed" if publication is None else f"publication {publication}"
     connection.execute(f"CALL {LAKE}.set_commit_message({literal(account)}, {literal(message)})")
-    return LakePublication(account, "published", publication, None, tables, rows, removed)
+    return LakehouseResult(account, "published", publication, None, tables, rows, removed)
 
 
 def conflict_with_other_changes(connection: duckdb.DuckDBPyConnection) -> None:
@@ -215,7 +225,7 @@ def conflict_with_other_changes(connection: duckdb.DuckDBPyConnection) -> None:
 
     DuckLake compares transactions table by table, and every change updates `lakehouse.changes`.
     """
-    if PUBLICATIONS in lake_tables(connection):
+    if PUBLICATIONS in lakehouse_tables(connection):
         connection.execute(f"UPDATE {LAKE}.{CHANGES} SET number = number + 1")
         return
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {LAKE}.lakehouse")
@@ -229,19 +239,22 @@ def conflict_with_other_changes(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def read_entries(connection: duckdb.DuckDBPyConnection) -> tuple[LakehouseEntry, ...]:
-    """Return the latest publication of each account, by name."""
-    if PUBLICATIONS not in lake_tables(connection):
+    """Return the latest publication of each account, sorted by account."""
+    if PUBLICATIONS not in lakehouse_tables(connection):
         return ()
     rows = connection.execute(
-        f"SELECT {_ENTRIES.selected} FROM {LAKE}.{PUBLICATIONS} ORDER BY account"
+        f"SELECT {_ENTRIES.select_list} FROM {LAKE}.{PUBLICATIONS} ORDER BY account"
     ).fetchall()
     return tuple(map(_ENTRIES.read, rows))
 
 
-def _entry(
+def _describe_attached_file(
     connection: duckdb.DuckDBPyConnection, file: Path, place: LakehouseAccount
 ) -> LakehouseEntry:
-    """Describe the attached file. A file without the schema `sync` is identified by its time."""
+    """Return the entry for the attached file, from its latest publication.
+
+    A file without the schema `sync` is identified by the time of its last change.
+    """
     source, own = place.source, program_version()
     with suppress(duckdb.CatalogException):
         rows = connection.execute(
@@ -254,8 +267,8 @@ def _entry(
     return LakehouseEntry(place.account, f"{at:%Y%m%dT%H%M%S.%fZ}", at, None, None, source, own)
 
 
-def _check_source(last: LakehouseEntry, entry: LakehouseEntry) -> None:
-    """Raise an error instead of replacing the rows of another account with the same name."""
+def _check_same_source(last: LakehouseEntry, entry: LakehouseEntry) -> None:
+    """Raise `LakehouseError` if the rows in the lakehouse came from another address of the API."""
     if None in (last.source, entry.source) or last.source == entry.source:
         return
     raise LakehouseError(
@@ -284,8 +297,9 @@ def clean_up(
         ("path", "ducklake_cleanup_old_files", "cleanup_all => true" if keep is None else unused),
         ("path", "ducklake_delete_orphaned_files", unused),
     ):
-        _call(connection, f"SELECT {selected} FROM {function}('{LAKE}', {which})")
+        _execute_with_retries(connection, f"SELECT {selected} FROM {function}('{LAKE}', {which})")
 
 
-def _call(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+def _execute_with_retries(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    """Execute a statement, and repeat it after conflicts with other processes."""
     retry_conflicts(lambda: connection.execute(statement).fetchall())

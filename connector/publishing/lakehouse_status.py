@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from connector.publishing.lakehouse_connection import LAKE, LakehouseAccount, reading
+from connector.publishing.lakehouse_connection import LAKE, LakehouseAccount, open_for_reading
 from connector.publishing.lakehouse_publication import LakehouseEntry, read_entries
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import from_microseconds
@@ -14,9 +14,9 @@ from connector.warehouse.duckdb_file import from_microseconds
 
 @dataclass(frozen=True, slots=True)
 class LakehouseStatus:
-    """Status of the lakehouse: its snapshots, the oldest first, and its accounts.
+    """Snapshots of the lakehouse (number and time, the oldest first), and its accounts.
 
-    `files` and `bytes` refer to the latest snapshot.
+    `files` and `bytes` are the number and the size of the files of the latest snapshot.
     """
 
     data: str
@@ -45,8 +45,8 @@ class LakehouseStatus:
 
 def read_status(settings: Settings) -> LakehouseStatus:
     """Read the status. Raises `SettingsError`, `NothingPublished`, and a `LakehouseError`."""
-    place = LakehouseAccount.required(settings)
-    with reading(place) as connection:
+    place = LakehouseAccount.require(settings)
+    with open_for_reading(place) as connection:
         ((files, size),) = connection.execute(
             "SELECT coalesce(sum(file_count), 0)::BIGINT, "
             f"coalesce(sum(file_size_bytes), 0)::BIGINT FROM ducklake_table_info('{LAKE}')"

@@ -39,7 +39,10 @@ _FLOATS = ("FLOAT", "DOUBLE")
 
 
 def published_tables(connection: duckdb.DuckDBPyConnection) -> tuple[TableSchema, ...]:
-    """Return the shared tables of the attached file `published`, without views."""
+    """Return the tables of the attached file `published` that are copied to the lakehouse.
+
+    Views, content types and internal schemas are not copied.
+    """
     comments = connection.execute(
         "SELECT schema_name || '.' || table_name, coalesce(comment, '') FROM duckdb_tables() "
         "WHERE database_name = 'published' AND NOT internal"
@@ -47,22 +50,22 @@ def published_tables(connection: duckdb.DuckDBPyConnection) -> tuple[TableSchema
     about = dict(comments)
     return tuple(
         replace(each, about=about[str(each)])
-        for each in _tables(connection, "published")
+        for each in _read_tables(connection, "published")
         if str(each) in about and each.schema in SCHEMAS and not CONTENT.match(str(each))
     )
 
 
-def lake_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, TableSchema]:
+def lakehouse_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, TableSchema]:
     """Return the tables of the lakehouse by name, with all of their columns."""
-    return {str(each): each for each in _tables(connection, LAKE)}
+    return {str(each): each for each in _read_tables(connection, LAKE)}
 
 
 def ensure_table(
-    connection: duckdb.DuckDBPyConnection, table: TableSchema, held: TableSchema | None
+    connection: duckdb.DuckDBPyConnection, table: TableSchema, existing: TableSchema | None
 ) -> None:
-    """Create the table, or add missing columns to the existing table `held`.
+    """Create the table, or add missing columns and wider types to the `existing` one.
 
-    Raises `LakehouseError` for a column of another type.
+    Raises `LakehouseError` for a column of an incompatible type.
     """
     target = f"{LAKE}.{table.quoted}"
     for each in table.columns:
@@ -72,19 +75,19 @@ def ensure_table(
                 action="Rename the column: the lakehouse has a column of that name.",
                 code="lakehouse_differs",
             )
-    if held is None:
-        _make(connection, table, target)
+    if existing is None:
+        _create_table(connection, table, target)
         return
-    there = {each.name.lower(): each for each in held.columns}
+    there = {each.name.lower(): each for each in existing.columns}
     for column in table.columns:
         known = there.get(column.name.lower())
         if known is None:
             connection.execute(
                 f"ALTER TABLE {target} ADD COLUMN {quoted(column.name)} {column.type}"
             )
-            _comment(connection, target, (column,))
-        elif known.type != column.type and not _holds(known.type, column.type):
-            if not _holds(column.type, known.type):
+            _write_column_comments(connection, target, (column,))
+        elif known.type != column.type and not _is_wider(known.type, column.type):
+            if not _is_wider(column.type, known.type):
                 raise LakehouseError(
                     f"{table}.{column.name} is {known.type} in the lakehouse, and {column.type} in"
                     " the published file",
@@ -96,7 +99,8 @@ def ensure_table(
             )
 
 
-def _make(connection: duckdb.DuckDBPyConnection, table: TableSchema, target: str) -> None:
+def _create_table(connection: duckdb.DuckDBPyConnection, table: TableSchema, target: str) -> None:
+    """Create the table `target`, with a first column `account` that partitions it."""
     columns = (Column(ACCOUNT, "VARCHAR", _ACCOUNT_COMMENT), *table.columns)
     defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in columns)
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {LAKE}.{quoted(table.schema)}")
@@ -104,10 +108,12 @@ def _make(connection: duckdb.DuckDBPyConnection, table: TableSchema, target: str
     connection.execute(f"ALTER TABLE {target} SET PARTITIONED BY ({ACCOUNT})")
     if table.about:
         connection.execute(f"COMMENT ON TABLE {target} IS {literal(table.about)}")
-    _comment(connection, target, columns)
+    _write_column_comments(connection, target, columns)
 
 
-def _comment(connection: duckdb.DuckDBPyConnection, target: str, columns: Iterable[Column]) -> None:
+def _write_column_comments(
+    connection: duckdb.DuckDBPyConnection, target: str, columns: Iterable[Column]
+) -> None:
     for each in columns:
         if each.comment:
             connection.execute(
@@ -115,35 +121,38 @@ def _comment(connection: duckdb.DuckDBPyConnection, target: str, columns: Iterab
             )
 
 
-def _holds(wide: str, narrow: str) -> bool:
-    """Return True if every value of the narrow type is a value of the wide type."""
+def _is_wider(wide: str, narrow: str) -> bool:
+    """Return True if the type `wide` has every value of the type `narrow`."""
     return any(
         wide in types and narrow in types and types.index(wide) > types.index(narrow)
         for types in (_INTEGERS, _FLOATS)
     )
 
 
-def _tables(connection: duckdb.DuckDBPyConnection, database: str) -> Iterator[TableSchema]:
+def _read_tables(connection: duckdb.DuckDBPyConnection, database: str) -> Iterator[TableSchema]:
+    """Yield the tables and views of an attached database, with types of the lakehouse."""
     columns: dict[tuple[str, str], list[Column]] = {}
     for schema, table, name, type, comment in connection.execute(
         "SELECT schema_name, table_name, column_name, data_type, comment FROM duckdb_columns() "
         f"WHERE database_name = {literal(database)} AND NOT internal "
         "ORDER BY schema_name, table_name, column_index"
     ).fetchall():
-        columns.setdefault((schema, table), []).append(Column(name, _type(type), comment or ""))
+        columns.setdefault((schema, table), []).append(
+            Column(name, _lakehouse_type(type), comment or "")
+        )
     for (schema, table), found in columns.items():
         yield TableSchema(schema, table, tuple(found))
 
 
-def _type(type: str) -> str:
-    """Return the type that stores these values in Parquet unchanged."""
+def _lakehouse_type(type: str) -> str:
+    """Return the column type that keeps values of DuckDB's type unchanged in Parquet."""
     if type.startswith("ENUM("):
         return "VARCHAR"
     return _WIDER.get(type, type)
 
 
 def insert_rows(connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str) -> int:
-    """Insert the rows of the published file, and return their number."""
+    """Insert the table's rows of the attached file for the account; return their number."""
     ((inserted,),) = connection.execute(
         f"INSERT INTO {LAKE}.{table.quoted} BY NAME "
         f"SELECT {literal(account)} AS {ACCOUNT}, * FROM published.{table.quoted}"
@@ -152,7 +161,7 @@ def insert_rows(connection: duckdb.DuckDBPyConnection, table: TableSchema, accou
 
 
 def delete_rows(connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str) -> int:
-    """Delete the rows of the account, and return their number."""
+    """Delete the account's rows from the table; return their number."""
     ((deleted,),) = connection.execute(
         f"DELETE FROM {LAKE}.{table.quoted} WHERE {ACCOUNT} = {literal(account)}"
     ).fetchall()

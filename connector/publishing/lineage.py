@@ -13,7 +13,7 @@ Column = tuple[str, str]
 
 
 class Lineage:
-    """Columns that the columns of a project's models are computed from.
+    """Source columns of each column of a project's models, parsed from their SQL.
 
     Columns that only filter, join or group rows do not count. `shapes` are the columns of all
     tables.
@@ -21,10 +21,10 @@ class Lineage:
 
     def __init__(self, project: Project, shapes: Shapes) -> None:
         self._parents: dict[Column, tuple[Column, ...]] = {}
-        schema = _schema(shapes)
+        schema = _to_sqlglot_schema(shapes)
         for node in project.nodes:
             if isinstance(node, Model) and node.table in shapes:
-                for name, parents in _trace(node.query.sql, schema).items():
+                for name, parents in _trace_parents(node.query.sql, schema).items():
                     self._parents[node.table, name] = parents
 
     def parents(self, table: str, column: str) -> tuple[Column, ...]:
@@ -43,7 +43,7 @@ class Lineage:
         return tuple(sorted(each for each in seen if each not in self._parents))
 
 
-def _schema(shapes: Shapes) -> Any:
+def _to_sqlglot_schema(shapes: Shapes) -> Any:
     """Return the columns of all tables in sqlglot's form."""
     # Importing sqlglot takes time, and only catalogs need lineage.
     from sqlglot.schema import MappingSchema  # noqa: PLC0415
@@ -55,7 +55,7 @@ def _schema(shapes: Shapes) -> Any:
     return MappingSchema(tree, dialect="duckdb")
 
 
-def _trace(sql: str, schema: Any) -> Mapping[str, tuple[Column, ...]]:
+def _trace_parents(sql: str, schema: Any) -> Mapping[str, tuple[Column, ...]]:
     """Return the parents of each column of a query; none if sqlglot cannot read the query."""
     import sqlglot  # noqa: PLC0415
     from sqlglot.lineage import lineage  # noqa: PLC0415

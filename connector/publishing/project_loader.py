@@ -54,11 +54,12 @@ _LINE = "__line__"
 """Key for the line on which a mapping begins; every mapping of a file has it."""
 
 
-class _Loader(_SafeLoader):
+class _YamlLoader(_SafeLoader):
     """Loader of plain YAML values. Adds the line of each mapping, and refuses duplicate keys."""
 
 
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
+def _construct_mapping(loader: _YamlLoader, node: yaml.MappingNode) -> dict[str, Any]:
+    """Return a YAML mapping with its line under `__line__`. Raises an error for a duplicate key."""
     found: dict[str, Any] = {_LINE: node.start_mark.line + 1}
     for key_node, value in node.value:
         key = loader.construct_object(key_node)
@@ -69,11 +70,11 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
     return found
 
 
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+_YamlLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _construct_mapping)
 
 
 class _FileEntry(BaseModel):
-    """Mapping of a file. An unknown key is an error, because dbt may know it."""
+    """Mapping in a schema file. An unknown key is an error, because dbt may give it a meaning."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -83,6 +84,7 @@ class _FileEntry(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, entry: Any) -> Any:
+        """Raise `ValueError` for a key that is not a field of the entry."""
         known = [each.alias or name for name, each in cls.model_fields.items()]
         for key in entry if isinstance(entry, dict) else ():
             if key not in known:
@@ -94,27 +96,23 @@ class _FileEntry(BaseModel):
 EntryT = TypeVar("EntryT", bound=BaseModel)
 
 
-def read_yaml(path: Path, form: type[EntryT]) -> EntryT:
-    """Read the mapping of a YAML file. Raises `ModelError` with the line."""
+def read_yaml(path: Path, model: type[EntryT]) -> EntryT:
+    """Read a YAML file and validate it as `model`. Raises `ModelError` with the line."""
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 # plain values
-        return form.model_validate(found)
+        found = yaml.load(path.read_text(encoding="utf-8"), _YamlLoader)  # noqa: S506 # plain values
+        return model.model_validate(found)
     except ValidationError as error:
-        raise _invalid(path, found, error) from None
+        raise _to_model_error(path, found, error) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = None if mark is None else mark.line + 1
-        raise ModelError(
-            f"is not valid YAML: {error.problem}", path=path, line=line, code="model_invalid"
-        ) from None
+        raise ModelError(f"is not valid YAML: {error.problem}", path=path, line=line) from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ModelError(
-            f"cannot be read: {type(error).__name__}", path=path, code="model_invalid"
-        ) from None
+        raise ModelError(f"cannot be read: {type(error).__name__}", path=path) from None
 
 
-def _invalid(path: Path, found: Any, error: ValidationError) -> ModelError:
-    """Return the first error, with the line of the innermost mapping around it."""
+def _to_model_error(path: Path, found: Any, error: ValidationError) -> ModelError:
+    """Return a `ModelError` for the first error, with its line in the document `found`."""
     first = error.errors()[0]
     line = 1
     for step in first["loc"]:
@@ -125,26 +123,30 @@ def _invalid(path: Path, found: Any, error: ValidationError) -> ModelError:
             break
     line = found.get(_LINE, line) if isinstance(found, dict) else line
     keys = ".".join(str(step) for step in first["loc"])
-    told = first.get("ctx", {}).get("error") or f"{first['msg']}, not {_shown(first['input'])}"
-    return ModelError(
-        f"{keys}: {told}" if keys else told, path=path, line=line, code="model_invalid"
+    told = (
+        first.get("ctx", {}).get("error") or f"{first['msg']}, not {_format_input(first['input'])}"
     )
+    return ModelError(f"{keys}: {told}" if keys else told, path=path, line=line)
 
 
-def _shown(value: Any) -> str:
+def _format_input(value: Any) -> str:
+    """Return the invalid value for an error message."""
     return "a mapping or list" if isinstance(value, dict | list) else repr(value)
 
 
-def _lines(text: str) -> str:
+def _single_spaced(text: str) -> str:
+    """Return each line of the text with single spaces."""
     return "\n".join(" ".join(line.split()) for line in text.strip().split("\n"))
 
 
-def _plain(value: Any) -> Any:
+def _sql_scalar(value: Any) -> Any:
+    """Return a YAML boolean or number as SQL text; other values unchanged."""
     # YAML reads true as a boolean; SQL and dbt write it in lower case.
     return str(value).lower() if isinstance(value, bool | int | float) else value
 
 
-def _without_line_numbers(value: Any) -> Any:
+def _without_line_number(value: Any) -> Any:
+    """Return a mapping without the key `__line__`; other values unchanged."""
     return {k: v for k, v in value.items() if k != _LINE} if isinstance(value, dict) else value
 
 
@@ -157,6 +159,8 @@ _Paths = tuple[str, ...]
 
 
 class _Defaults(BaseModel):
+    """Default schema and materialization of a folder of models or seeds."""
+
     schema_name: str | None = Field(None, alias="+schema")
     materialized: Literal["view", "table"] = Field("view", alias="+materialized")
 
@@ -171,8 +175,8 @@ class ProjectSettings(BaseModel):
     model_folders: _Paths = Field(alias="model-paths")
     seed_folders: _Paths = Field(alias="seed-paths")
     audit_folders: _Paths = Field(alias="test-paths")
-    models: Annotated[dict[str, _Defaults], BeforeValidator(_without_line_numbers)] = {}
-    seeds: Annotated[dict[str, _Defaults], BeforeValidator(_without_line_numbers)] = {}
+    models: Annotated[dict[str, _Defaults], BeforeValidator(_without_line_number)] = {}
+    seeds: Annotated[dict[str, _Defaults], BeforeValidator(_without_line_number)] = {}
     at_end: str | None = Field(None, alias="on-run-end")
 
     def defaults(self, kind: Literal["models", "seeds"]) -> _Defaults:
@@ -191,16 +195,19 @@ _ARGUMENTS: Mapping[CheckKind, set[str]] = {
 
 
 class _TestEntry(_FileEntry):
+    """Test of a column in a schema file, with the arguments of its kind."""
+
     kind: Literal["unique", "not_null", "accepted_values", "relationships"]
     name: _OneLine | None = None
     severity: Severity = "error"
-    values: tuple[Annotated[str, BeforeValidator(_plain)], ...] = ()
+    values: tuple[Annotated[str, BeforeValidator(_sql_scalar)], ...] = ()
     quote: bool = True
     to: _OneLine | None = None
     field: _OneLine | None = None
 
     @model_validator(mode="after")
     def _check_arguments_of_kind(self) -> _TestEntry:
+        """Raise `ValueError` if an argument is missing or does not belong to the kind of test."""
         given = self.model_fields_set & {"values", "quote", "to", "field"}
         wanted = _ARGUMENTS[self.kind]
         if given - ({"quote"} if "values" in wanted else set()) != wanted:
@@ -212,9 +219,9 @@ class _TestEntry(_FileEntry):
 _INNER = ("arguments", "config")
 
 
-def _flat(test: Any) -> Any:
-    """Return a test's configuration as one mapping, wherever dbt allows it."""
-    kinds = [test] if isinstance(test, str) else [*_without_line_numbers(test)]
+def _flatten_test(test: Any) -> Any:
+    """Return a test as one mapping with its kind, wherever dbt allows its arguments."""
+    kinds = [test] if isinstance(test, str) else [*_without_line_number(test)]
     given = test.get(kinds[0]) or {} if isinstance(test, dict) and kinds else {}
     parts = [given, *(given.get(key) or {} for key in _INNER)] if isinstance(given, dict) else []
     if len(kinds) != 1 or not parts or not all(isinstance(part, dict) for part in parts):
@@ -225,14 +232,18 @@ def _flat(test: Any) -> Any:
     return flat
 
 
-_Tests = list[Annotated[_TestEntry, BeforeValidator(_flat)]]
+_Tests = list[Annotated[_TestEntry, BeforeValidator(_flatten_test)]]
 
 
 class _ColumnMeta(BaseModel):
+    """`meta` of a column. Keys other than `personal` are ignored."""
+
     personal: StrictBool | None = None
 
 
 class _ColumnEntry(_FileEntry):
+    """Column in a schema file, with its description and tests."""
+
     name: _OneLine
     description: _OneLine = ""
     meta: _ColumnMeta = _ColumnMeta()
@@ -242,8 +253,10 @@ class _ColumnEntry(_FileEntry):
 
 
 class _TableEntry(_FileEntry):
+    """Model, seed or source table in a schema file, with its columns."""
+
     name: _Name
-    description: Annotated[str, AfterValidator(_lines)] = ""
+    description: Annotated[str, AfterValidator(_single_spaced)] = ""
     columns: tuple[_ColumnEntry, ...] = ()
 
     @property
@@ -253,20 +266,26 @@ class _TableEntry(_FileEntry):
 
     @property
     def personal(self) -> dict[str, bool]:
-        """Columns whose `meta` says whether they are personal."""
+        """Value of `meta: {personal: ...}` of each column that has one."""
         said = ((each.name, each.meta.personal) for each in self.columns)
         return {name: personal for name, personal in said if personal is not None}
 
 
 class _SeedConfig(_FileEntry):
-    column_types: Annotated[dict[str, str], BeforeValidator(_without_line_numbers)] = {}
+    """`config` of a seed: the types of its columns."""
+
+    column_types: Annotated[dict[str, str], BeforeValidator(_without_line_number)] = {}
 
 
 class _SeedEntry(_TableEntry):
+    """Seed in a schema file, whose column types are required."""
+
     config: _SeedConfig
 
 
 class _SourceEntry(_FileEntry):
+    """Source in a schema file: a schema with its tables."""
+
     name: _OneLine
     schema_name: _OneLine = Field("", alias="schema")
     description: str = ""
@@ -315,17 +334,17 @@ def render(
     refs, read, options = dict[str, str](), dict[str, str](), dict[str, str]()
 
     def ref(name: str) -> str:
-        refs[name] = _look_up("model or seed", name, nodes)
+        refs[name] = _resolve_name("model or seed", name, nodes)
         return refs[name]
 
     def source(schema: str, table: str) -> str:
         name = f"{schema}.{table}"
-        read[name] = _look_up("source", name, sources)
+        read[name] = _resolve_name("source", name, sources)
         return read[name]
 
     def config(**given: str) -> str:
         for name, value in given.items():
-            allowed = _look_up("option of config()", name, _OPTIONS)
+            allowed = _resolve_name("option of config()", name, _OPTIONS)
             if value not in allowed:
                 raise ValueError(f"{name} is {value!r}. Allowed: {', '.join(allowed)}")
         options.update(given)
@@ -335,18 +354,17 @@ def render(
         template = _JINJA.from_string(_BRACES.sub(_on_one_line, text))
         sql = template.render(ref=ref, source=source, config=config)
     except ReferenceUnknown as error:
-        place: Any = {"path": path, "line": _line_of(error)}
+        place: Any = {"path": path, "line": _template_line(error)}
         raise ReferenceUnknown(error.what, error.received, error.allowed, **place) from None
     except Exception as error:  # a template can raise anything
         reason = str(error).replace(f"{render.__name__}.<locals>.", "")
         raise ModelError(
             f"the template cannot be evaluated: {reason}",
             path=path,
-            line=_line_of(error),
+            line=_template_line(error),
             action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }}"
             " and {{ config(materialized='table' or 'view') }}, in an audit"
             " {{ config(severity='error' or 'warn') }}.",
-            code="model_invalid",
         ) from None
     return ModelQuery(path, sql, tuple(refs), tuple(read.values()), options)
 
@@ -356,8 +374,8 @@ def _on_one_line(braces: re.Match[str]) -> str:
     return braces[0].replace("\n", " ") + "\n" * braces[0].count("\n")
 
 
-def _line_of(error: Exception) -> int | None:
-    """Return the line of the template that caused an error."""
+def _template_line(error: Exception) -> int | None:
+    """Return the line of the template that caused an error; None if it is unknown."""
     if isinstance(error, TemplateSyntaxError):
         return error.lineno
     frames = extract_tb(error.__traceback__)
@@ -367,7 +385,8 @@ def _line_of(error: Exception) -> int | None:
 ValueT = TypeVar("ValueT")
 
 
-def _look_up(what: str, name: str, known: Mapping[str, ValueT]) -> ValueT:
+def _resolve_name(what: str, name: str, known: Mapping[str, ValueT]) -> ValueT:
+    """Return the value of a name. Raises `ReferenceUnknown`, which calls the name a `what`."""
     if name not in known:
         raise ReferenceUnknown(what, name, tuple(known))
     return known[name]
@@ -389,10 +408,10 @@ _FORMS = {
 
 
 def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple[str, str]:
-    """Return the grain (empty for an audit) and the sentence of the opening comment.
+    """Return the grain (empty for an audit) and the sentence of the file's opening comment.
 
     Raises:
-        ModelError: The comment has another form, or another name than the file.
+        ModelError: The comment has another format, or names another file.
     """
     found = _HEADER.match(text)
     if found is None or found[word] != path.stem or not found["sentence"].endswith(".\n"):
@@ -401,7 +420,6 @@ def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple
             path=path,
             line=1,
             action=f"Begin the file with {_FORMS[word]} that ends with a full stop.",
-            code="model_invalid",
         )
     sentence = found["sentence"].replace("\n-- ", " ")
     return found["grain"] or "", sentence.removeprefix("-- ").strip()
@@ -434,11 +452,11 @@ def load_project(
     Raises:
         ModelError: A file is wrong. The error names the file, and the line if it is known.
     """
-    return _ProjectReader(folder or shipped_folder(), seeds, own).project()
+    return _ProjectLoader(folder or shipped_folder(), seeds, own).load()
 
 
 class _SqlFile(NamedTuple):
-    """Model or audit; `schema` is the one that a model is built in."""
+    """SQL file of a model or an audit. `schema` is the schema of the model's table."""
 
     path: Path
     schema: str
@@ -451,8 +469,8 @@ class _SqlFile(NamedTuple):
         return not self.schema or (self.is_own and self.text.startswith("-- audit:"))
 
 
-class _ProjectReader:
-    """Loader of one project."""
+class _ProjectLoader:
+    """Reads the schema files of one project when it is created; `load` reads all other files."""
 
     def __init__(self, folder: Path, users_seeds: Path | None, own: OwnModels | None) -> None:
         self._folder, self._users_seeds, self._own = folder, users_seeds, own
@@ -463,29 +481,29 @@ class _ProjectReader:
         self._source_tables: dict[str, SourceTable] = {}
         folders = (*settings.model_folders, *settings.seed_folders, *settings.audit_folders)
         for suffix in ("yml", "yaml"):
-            for path in (*self._files(folders, suffix), *self._own_files(suffix)):
-                self._read(path)
+            for path in (*self._find_files(folders, suffix), *self._find_user_files(suffix)):
+                self._read_schema_file(path)
         self._tables: dict[str, str] = {}
         """Tables of the models and seeds, by name."""
 
-    def _read(self, path: Path) -> None:
-        """Read one schema file. Raises `ModelError`."""
+    def _read_schema_file(self, path: Path) -> None:
+        """Add the entries of one schema file. Raises `ModelError`."""
         read = read_yaml(path, SchemaFile)
         for model in read.models:
-            _add_once(self._models, model.name, path, model)
+            _add_entry(self._models, model.name, path, model)
         for seed in read.seeds:
-            _add_once(self._seeds, seed.name, path, seed)
+            _add_entry(self._seeds, seed.name, path, seed)
         for source in read.sources:
             for table in source.tables:
                 name = f"{source.name}.{table.name}"
-                _add_once(self._sources, name, path, table)
+                _add_entry(self._sources, name, path, table)
                 schema = source.schema_name or source.name
                 self._source_tables[name] = SourceTable(f"{schema}.{table.name}", table.texts)
 
-    def project(self) -> Project:
+    def load(self) -> Project:
         """Return the project, with all references resolved."""
         seeds = {each.name: each for each in self._read_seeds()}
-        files = [*self._sql_files()]
+        files = [*self._read_sql_files()]
         paths = {each.name: each.path for each in seeds.values()}
         self._tables = {each.name: each.table for each in seeds.values()}
         for path, schema, _, _ in (each for each in files if not each.is_audit):
@@ -495,53 +513,54 @@ class _ProjectReader:
                 )
             paths[path.stem] = path
             self._tables[path.stem] = f"{schema}.{path.stem}"
-        models = {each.path.stem: self._model(each) for each in files if not each.is_audit}
-        _check_declared("model", self._models, models)
-        _check_declared("seed", self._seeds, seeds)
+        models = {each.path.stem: self._read_model(each) for each in files if not each.is_audit}
+        _check_entries_have_files("model", self._models, models)
+        _check_entries_have_files("seed", self._seeds, seeds)
         makes_views = self._settings.at_end is not None
         project = Project(models, seeds, self._source_tables, makes_views)
         assert project.parents is not None, "these models depend on each other in a circle"
         audits = tuple(self._read_audits(each for each in files if each.is_audit))
         project = replace(project, audits=audits)
-        return replace(project, tests=tuple(self._tests(project)))
+        return replace(project, tests=tuple(self._read_tests(project)))
 
-    def _sql_files(self) -> Iterator[_SqlFile]:
+    def _read_sql_files(self) -> Iterator[_SqlFile]:
         """Yield the models and audits of the project, and then the user's."""
         default = self._settings.defaults("models").schema_name
         for folder in self._settings.model_folders:
-            for path in self._files((folder,), "sql"):
-                yield _SqlFile(path, default or folder, _text(path))
-        for path in self._files(self._settings.audit_folders, "sql"):
-            yield _SqlFile(path, "", _text(path))
-        for path in self._own_files("sql"):
+            for path in self._find_files((folder,), "sql"):
+                yield _SqlFile(path, default or folder, _read_query(path))
+        for path in self._find_files(self._settings.audit_folders, "sql"):
+            yield _SqlFile(path, "", _read_query(path))
+        for path in self._find_user_files("sql"):
             assert self._own is not None, "there are own files"
-            yield _SqlFile(path, self._own.schema, _text(path), is_own=True)
+            yield _SqlFile(path, self._own.schema, _read_query(path), is_own=True)
 
-    def _files(self, folders: tuple[str, ...], suffix: str) -> Iterator[Path]:
+    def _find_files(self, folders: tuple[str, ...], suffix: str) -> Iterator[Path]:
+        """Yield the files with this suffix in folders of the project, sorted by path."""
         for folder in dict.fromkeys(folders):
             yield from sorted((self._folder / folder).glob(f"**/*.{suffix}"))
 
-    def _own_files(self, suffix: str) -> list[Path]:
+    def _find_user_files(self, suffix: str) -> list[Path]:
+        """Return the files with the suffix in the user's folder of models, sorted by path."""
         return sorted(self._own.folder.glob(f"**/*.{suffix}")) if self._own else []
 
-    def _render(self, text: str, path: Path) -> ModelQuery:
+    def _render_query(self, text: str, path: Path) -> ModelQuery:
         sources = {name: each.table for name, each in self._source_tables.items()}
         return render(text, path, self._tables, sources)
 
-    def _model(self, file: _SqlFile) -> Model:
-        """Read a model. The user's models need no header."""
+    def _read_model(self, file: _SqlFile) -> Model:
+        """Return the model of a file. The user's models need no header. Raises `ModelError`."""
         path, schema, text, is_own = file
         if not re.fullmatch(_NAME, path.stem):
             raise ModelError(
                 f"{path.stem!r} is not a valid table name",
                 path=path,
                 action="Rename the file: a-z, 0-9 and '_', beginning with a letter.",
-                code="model_invalid",
             )
         grain, sentence = "", ""
         if not is_own or text.startswith("-- model:"):
             grain, sentence = read_header(text, path, "model")
-        query = self._render(text, path)
+        query = self._render_query(text, path)
         default = "table" if is_own else self._settings.defaults("models").materialized
         declared = self._models.get(path.stem)
         entry = declared[1] if declared else None
@@ -560,8 +579,9 @@ class _ProjectReader:
         )
 
     def _read_seeds(self) -> Iterator[Seed]:
+        """Yield each seed of the project, with the user's file if there is one."""
         schema = self._settings.defaults("seeds").schema_name
-        for shipped in self._files(self._settings.seed_folders, "csv"):
+        for shipped in self._find_files(self._settings.seed_folders, "csv"):
             _, entry = self._seeds[shipped.stem]
             types = entry.config.column_types
             users = self._users_seeds / shipped.name if self._users_seeds else shipped
@@ -576,6 +596,7 @@ class _ProjectReader:
             )
 
     def _read_audits(self, files: Iterable[_SqlFile]) -> Iterator[Audit]:
+        """Yield the audits. Raises `ModelError` if two have the same name."""
         seen: dict[str, Path] = {}
         for path, _, text, _ in files:
             _, sentence = read_header(text, path, "audit")
@@ -584,13 +605,17 @@ class _ProjectReader:
                     f"{path.stem} is also {seen[path.stem]}", path=path, code="model_twice"
                 )
             seen[path.stem] = path
-            query = self._render(text, path)
+            query = self._render_query(text, path)
             severity: Severity = "warn" if query.options.get("severity") == "warn" else "error"
             about = (*query.refs, *query.sources, "")[0]
             reads = frozenset((*(self._tables[name] for name in query.refs), *query.sources))
             yield Audit(path.stem, sentence, query, severity, about, reads)
 
-    def _tests(self, project: Project) -> Iterator[GenericTest]:
+    def _read_tests(self, project: Project) -> Iterator[GenericTest]:
+        """Yield the tests of columns in all schema files.
+
+        Raises `ModelError` if two have the same name.
+        """
         tested = [
             *((project.models[name].table, name, *each) for name, each in self._models.items()),
             *((project.seeds[name].table, name, *each) for name, each in self._seeds.items()),
@@ -617,39 +642,40 @@ class _ProjectReader:
                         line=line,
                         values=test.values,
                         quotes_values=test.quote,
-                        to=self._other_side(path, test, line),
+                        to=self._referenced_table(path, test, line),
                         field=test.field,
                     )
 
-    def _other_side(self, path: Path, test: _TestEntry, line: int) -> str | None:
-        """Return the table of `to: ref('x')` or `to: source('x', 'y')`."""
+    def _referenced_table(self, path: Path, test: _TestEntry, line: int) -> str | None:
+        """Return the table that `to: ref('x')` or `to: source('x', 'y')` of a test names.
+
+        Returns None for a test without `to`. Raises `ModelError` for other texts.
+        """
         if test.to is None:
             return None
         # The same number of lines before it as in the file, so that an error names the file's line.
-        query = self._render("\n" * (line - 1) + f"{{{{ {test.to} }}}}", path)
+        query = self._render_query("\n" * (line - 1) + f"{{{{ {test.to} }}}}", path)
         table = query.sql.strip()
         if table not in (*(self._tables[name] for name in query.refs), *query.sources):
             action = "Write to: ref('model')."
-            raise ModelError(
-                "'to' is not a ref or source",
-                path=path,
-                line=line,
-                action=action,
-                code="model_invalid",
-            )
+            raise ModelError("'to' is not a ref or source", path=path, line=line, action=action)
         return table
 
 
-def _check_declared(
-    what: str, declared: Mapping[str, tuple[Path, _TableEntry]], there: Collection[str]
+def _check_entries_have_files(
+    what: str, declared: Mapping[str, tuple[Path, _TableEntry]], found: Collection[str]
 ) -> None:
-    """Raise `ReferenceUnknown` for an entry of a schema file that no file belongs to."""
+    """Raise `ReferenceUnknown` if a schema file describes a model or seed that has no file."""
     for name, (path, entry) in declared.items():
-        if name not in there:
-            raise ReferenceUnknown(what, name, tuple(there), path=path, line=entry.line)
+        if name not in found:
+            raise ReferenceUnknown(what, name, tuple(found), path=path, line=entry.line)
 
 
-def _add_once(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) -> None:
+def _add_entry(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) -> None:
+    """Add an entry of a schema file.
+
+    Raises `ModelError` if it or one of its columns is duplicate.
+    """
     if name in into:
         first, other = into[name]
         told = f"{name} is declared here and in {first}:{other.line}"
@@ -660,21 +686,17 @@ def _add_once(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) -
     into[name] = path, entry
 
 
-def _text(path: Path) -> str:
+def _read_query(path: Path) -> str:
+    """Return the text of a SQL file.
+
+    Raises `ModelError` if it cannot be read or has a semicolon.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(
-            f"cannot be read: {type(error).__name__}", path=path, code="model_invalid"
-        ) from None
+        raise ModelError(f"cannot be read: {type(error).__name__}", path=path) from None
     if text.rstrip().endswith(";"):
         line = text.rstrip().count("\n") + 1
         action = "Remove the semicolon. A file contains one query."
-        raise ModelError(
-            "the query ends with a semicolon",
-            path=path,
-            line=line,
-            action=action,
-            code="model_invalid",
-        )
+        raise ModelError("the query ends with a semicolon", path=path, line=line, action=action)
     return text

@@ -18,11 +18,11 @@ from pydantic import SecretStr
 
 from connector.errors import SettingsError, UnknownName
 from connector.publishing.columns import (
-    CONTENT,
-    OWN,
+    CONTENT_VIEW_PREFIX,
+    PERSONAL_OWN_COLUMNS,
     RECORD,
     Shapes,
-    describe,
+    describe_project,
     personal_columns,
     read_shapes,
 )
@@ -40,13 +40,13 @@ from connector.warehouse.duckdb_file import (
 )
 
 
-def is_token(table: str, column: str) -> bool:
-    """Return True if a hash can replace a personal column.
+def can_be_hashed(table: str, column: str) -> bool:
+    """Return True if a personal column can be published as hashes instead of being left out.
 
     Received records are too large to be compared, and texts about a row of a push join with
     nothing.
     """
-    return column != RECORD and table not in OWN
+    return column != RECORD and table not in PERSONAL_OWN_COLUMNS
 
 
 # -- Own models ------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def find_undeclared(project: Project) -> tuple[UndeclaredColumn, ...]:
     own = [each for each in project.nodes if isinstance(each, Model) and each.is_own]
     if not own:
         return ()
-    shapes = describe(project)
+    shapes = describe_project(project)
     personal = personal_columns(project, shapes)
     found: list[UndeclaredColumn] = []
     for model in own:
@@ -115,7 +115,7 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
 
     Args:
         without: Value of the setting. Names of schemas are ignored.
-        project: The models; None if there are none.
+        project: The models; None without models.
 
     Raises:
         UnknownName: A table or column does not exist.
@@ -127,14 +127,16 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
     if not listed and not fields:
         return frozenset()
     project = project or Project({}, {}, {}, makes_content_views=False)
-    shapes = describe(project)
+    shapes = describe_project(project)
     for table, column in listed:
-        if not table.startswith(CONTENT) and not is_extra_view(table):
+        if not table.startswith(CONTENT_VIEW_PREFIX) and not is_extra_view(table):
             _check_column(table, column, shapes)
     if not fields:
         return frozenset(listed)
     found = {(f"{schema}.{table}", column) for table, column in fields for schema in _TABLES}
-    found |= {(table, column) for table in OWN for column in OWN[table]}
+    found |= {
+        (table, column) for table in PERSONAL_OWN_COLUMNS for column in PERSONAL_OWN_COLUMNS[table]
+    }
     needed: list[tuple[Column, Column]] = []
     lineage = Lineage(project, shapes)
     for node in project.nodes:
@@ -150,7 +152,7 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
             if each.name == RECORD:
                 found |= {(node.table, key) for _, key in keys}
             else:
-                sources += [key for key in keys if _reads_key(node, each, key[1])]
+                sources += [key for key in keys if _may_contain_key(node, each, key[1])]
             if sources and made not in listed:
                 needed.append((made, sources[0]))
     if needed:
@@ -164,8 +166,8 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
     return frozenset((*found, *listed))
 
 
-def _reads_key(node: Model | Seed, column: ColumnType, key: str) -> bool:
-    """Return True if a column that is computed from `_record` may hold this key of it."""
+def _may_contain_key(node: Model | Seed, column: ColumnType, key: str) -> bool:
+    """Return True if a column that is computed from `_record` may contain the value of this key."""
     sql = node.query.sql if isinstance(node, Model) else ""
     return column.type == "JSON" or bool(re.search(rf"'[^']*\b{key}\b[^']*'", sql))
 
@@ -181,13 +183,13 @@ def _check_column(table: str, column: str, shapes: Shapes) -> None:
         raise UnknownName(f"column of {table} in publish_without", column, names)
 
 
-def _is_content_left_out(table: str, column: str, left_out: Collection[Column]) -> bool:
-    """Return True for a column that a view of a content type has of a field left out."""
-    return table.startswith(CONTENT) and ("landing.content_items", column) in left_out
+def _is_left_out_of_content_view(table: str, column: str, left_out: Collection[Column]) -> bool:
+    """Return True for a column of a content view whose field is left out of content items."""
+    return table.startswith(CONTENT_VIEW_PREFIX) and ("landing.content_items", column) in left_out
 
 
-def _without_keys(record: str, keys: Collection[str]) -> str:
-    """Return an expression for the API's response without these keys."""
+def _without_keys_expression(record: str, keys: Collection[str]) -> str:
+    """Return the SQL for a JSON column without these keys."""
     patch = json.dumps(dict.fromkeys(keys))
     return f"json_merge_patch({record}, {literal(patch)})"
 
@@ -203,7 +205,13 @@ _HASHED = "The value is replaced by a hash."
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """Treatment of personal columns, the key of hashes, and the schemas and columns left out."""
+    """Rules for a masked copy.
+
+    Attributes:
+        personal: Keep, drop or hash personal columns.
+        key: Key of the hashes; None if nothing is hashed.
+        without: Schemas, `RESOURCE.FIELD` and `SCHEMA.TABLE.COLUMN` to leave out.
+    """
 
     personal: Treatment
     key: SecretStr | None
@@ -212,7 +220,7 @@ class Mask:
 
 @dataclass(frozen=True, slots=True)
 class _DraftTable:
-    """Table or view of the draft, with its comments; columns are in their order."""
+    """Table or view of the draft, with its columns in order."""
 
     name: str
     comment: str | None
@@ -238,11 +246,11 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
         )
         copy.chmod(0o600)
         if mask.key is not None:
-            _set_key(connection, mask.key)
+            _set_hash_key(connection, mask.key)
         shapes = read_shapes(connection)
         personal = personal_columns(project, shapes) if mask.personal != "keep" else frozenset()
         left_out = left_out_columns(mask.without, project)
-        for table in _tables(connection, shapes):
+        for table in _draft_tables(connection, shapes):
             schema = table.name.partition(".")[0]
             if schema not in mask.without:
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{quoted(schema)}")
@@ -258,19 +266,24 @@ def _copy_table(
     personal: Collection[Column],
     left_out: Collection[Column],
 ) -> None:
+    """Copy the table with masked columns; skip it if no column remains."""
     shown: list[str] = []
     comments: dict[str, str] = {}
     removed = [name for owner, name in left_out if owner == table.name]
     for column in table.columns:
         name = quoted(column.name)
-        if column.name in removed or _is_content_left_out(table.name, column.name, left_out):
+        if column.name in removed or _is_left_out_of_content_view(
+            table.name, column.name, left_out
+        ):
             continue
         if (table.name, column.name) not in personal:
             is_record = column.name == RECORD and removed
-            shown.append(f"{_without_keys(name, removed)} AS {name}" if is_record else name)
+            shown.append(
+                f"{_without_keys_expression(name, removed)} AS {name}" if is_record else name
+            )
             comments[name] = column.comment
-        elif mask.personal == "hash" and is_token(table.name, column.name):
-            shown.append(f"{_token(name)} AS {name}")
+        elif mask.personal == "hash" and can_be_hashed(table.name, column.name):
+            shown.append(f"{_hash_expression(name)} AS {name}")
             comments[name] = f"{column.comment} {_HASHED}".strip()
     if not shown:
         return
@@ -295,7 +308,7 @@ def _quoted_table(name: str) -> str:
     return f"{quoted(schema)}.{quoted(table)}"
 
 
-def _tables(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> Iterator[_DraftTable]:
+def _draft_tables(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> Iterator[_DraftTable]:
     """Yield every table and view of the draft."""
     of_draft = "database_name = current_database() AND NOT internal"
     for table, comment in connection.execute(
@@ -306,8 +319,8 @@ def _tables(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> Iterator[_
         yield _DraftTable(table, comment, shapes.get(table, ()))
 
 
-def _set_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:
-    """Set the two pads of the key (RFC 2104) as variables, so that no statement contains them."""
+def _set_hash_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:
+    """Set the two pads of the HMAC key (RFC 2104) as variables, to keep them out of statements."""
     plain = key.get_secret_value().encode()
     if len(plain) > _BLOCK_BYTES:
         plain = hashlib.sha256(plain).digest()
@@ -316,8 +329,8 @@ def _set_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:
         connection.execute(f"SET VARIABLE {name} = ?::BLOB", [bytes(b ^ byte for b in plain)])
 
 
-def _token(name: str) -> str:
-    """Return an expression for the token of a column's value: HMAC with SHA-256.
+def _hash_expression(name: str) -> str:
+    """Return the SQL for the hash of a column's value: the first half of an HMAC with SHA-256.
 
     DuckDB computes it, because a Python function would be called for each value. Null stays null,
     and an empty text stays empty, to show that the field was empty.

@@ -32,21 +32,21 @@ from connector.publishing.project import (
     project_files,
     shipped_folder,
 )
-from connector.settings.layers import SEEDS_FOLDER, refuse
+from connector.settings.layers import SEEDS_FOLDER, raise_invalid_value
 from connector.settings.model import Settings
 from connector.version import program_version
 from connector.warehouse.duckdb_file import convert_errors, hold_lock, transaction
 from connector.warehouse.runs import Publication, read_own_publication, write_publication
 from connector.warehouse.warehouse import Warehouse
 from connector.warehouse.work_file import (
-    copy_work,
+    begin_publication,
     record_publication,
     remove_draft,
     replace_published,
 )
 
 if TYPE_CHECKING:
-    from connector.publishing.lakehouse_publication import LakePublication
+    from connector.publishing.lakehouse_publication import LakehouseResult
     from connector.publishing.pseudonymize import Mask
 
 # -- Lock ------------------------------------------------------------------------------------------
@@ -89,16 +89,16 @@ _DRAFT, _MASKED = ".publishing", ".masking"
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """Published file and its record.
+    """Published file and the record of its publication.
 
-    `built` is None if a prepared draft was published, or if nothing had changed. `shared` is the
-    result of publishing to the lakehouse, None if there is none.
+    `built` is None if a prepared draft was published, or if nothing had changed. `lakehouse` is the
+    result of publishing to the lakehouse; None if there is no lakehouse.
     """
 
     file: Path
     publication: Publication
     built: BuildResult | None = None
-    shared: LakePublication | None = None
+    lakehouse: LakehouseResult | None = None
 
     @property
     def is_unchanged(self) -> bool:
@@ -106,14 +106,14 @@ class PublishResult:
         return self.publication.outcome == "unchanged"
 
     @property
-    def unshared(self) -> ConnectorError | None:
+    def lakehouse_error(self) -> ConnectorError | None:
         """Error of publishing to the lakehouse; None if there was none."""
-        return None if self.shared is None else self.shared.error
+        return None if self.lakehouse is None else self.lakehouse.error
 
     def as_json(self) -> dict[str, Any]:
         """Return the publication as `--json` prints it; times as ISO 8601."""
         row = self.publication
-        shared = {} if self.shared is None else {"lakehouse": self.shared.as_json()}
+        shared = {} if self.lakehouse is None else {"lakehouse": self.lakehouse.as_json()}
         return {
             "outcome": row.outcome,
             "file": str(self.file),
@@ -131,9 +131,9 @@ class PublishResult:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDraft:
-    """Draft to be published by `publish(prepared=publication)`.
+    """Built and checked draft. `publish(prepared=...)` publishes it by the id in `publication`.
 
-    It is refused if `built.blocking` is not empty.
+    It cannot be published if `built.blocking` is not empty.
     """
 
     publication: str
@@ -154,7 +154,7 @@ def publish(
     if_changed: bool = False,
     run_id: str | None = None,
     watch: BuildObserver | None = None,
-    shares: bool = True,
+    to_lakehouse: bool = True,
     now: Callable[[], datetime] = _now,
 ) -> PublishResult:
     """Build the models over the loaded rows and publish the file for analysts.
@@ -170,7 +170,8 @@ def publish(
             `unchanged`.
         run_id: Id of the run that publishes.
         watch: Called with the progress of the build.
-        shares: Publish to the lakehouse as well, if there is one. An error is part of the result.
+        to_lakehouse: Publish to the lakehouse as well, if there is one. An error is part of the
+            result.
         now: Clock.
 
     Raises:
@@ -179,20 +180,20 @@ def publish(
         WarehouseError: A file cannot be written. After every error the published file is unchanged,
             and `sync.publications` has the reason.
     """
-    _check_landed(settings)
+    _check_records_loaded(settings)
     with publication_lock(settings.folder):
         work = _PublicationRun(settings, run_id, watch, now)
-        with work.recorded(keeps_draft=keeps_draft):
+        with work.record_errors(keeps_draft=keeps_draft):
             built = None
-            if prepared is None or not work.takes_up(prepared):
-                built = work.draw_up(select, if_changed=if_changed)
-            done = work.leave_in_place() if work.is_unchanged else work.put_in_place(built)
+            if prepared is None or not work.resume_draft(prepared):
+                built = work.build_draft(select, if_changed=if_changed)
+            done = work.record_unchanged() if work.is_unchanged else work.publish_draft(built)
     # Others may publish in between: the current file is shared.
-    if not shares or settings.lakehouse.value is None:
+    if not to_lakehouse or settings.lakehouse.value is None:
         return done
     from connector.publishing.lakehouse_publication import publish_and_record  # noqa: PLC0415 # an extra
 
-    return replace(done, shared=publish_and_record(settings, now))
+    return replace(done, lakehouse=publish_and_record(settings, now))
 
 
 def prepare_draft(
@@ -203,21 +204,21 @@ def prepare_draft(
     watch: BuildObserver | None = None,
     now: Callable[[], datetime] = _now,
 ) -> PreparedDraft:
-    """Create a draft, build and check its models, and leave it to be published.
+    """Build and check a draft that a later `publish` can use.
 
-    Raises a `ModelError` or a `WarehouseError`. Failed checks are part of the result.
+    Failed checks are part of the result. Raises a `ModelError` or a `WarehouseError`.
     """
-    _check_landed(settings)
+    _check_records_loaded(settings)
     with publication_lock(settings.folder):
         work = _PublicationRun(settings, run_id, watch, now)
-        with work.recorded(keeps_draft=True):
-            built = work.draw_up(select, ends=False)
+        with work.record_errors(keeps_draft=True):
+            built = work.build_draft(select, marks_published=False)
             assert built is not None, "a draft is always built"
-            return work.leave(built)
+            return work.keep_draft(built)
 
 
-def project_of(settings: Settings) -> Project:
-    """Return the models, with the account's own seeds and models.
+def load_account_project(settings: Settings) -> Project:
+    """Return the shipped models, with the account's own seeds and models.
 
     Raises a `ModelError`, and `SettingsError` if the folder of own models is not a folder.
     """
@@ -225,25 +226,28 @@ def project_of(settings: Settings) -> Project:
 
     seeds, own = settings.folder / SEEDS_FOLDER, settings.models_folder
     if own.value is not None and not own.value.is_dir():
-        refuse("models_folder", own.value, "a folder that exists", own.origin)
+        raise_invalid_value("models_folder", own.value, "a folder that exists", own.origin)
     return load_project(
         seeds=seeds if seeds.is_dir() else None,
         own=OwnModels(own.value, settings.models_schema.value) if own.value else None,
     )
 
 
-def _with_checks(row: Publication, built: BuildResult, project: Project) -> Publication:
-    """Return the row with the results of the checks; empty seeds are no warning."""
-    from connector.publishing.seeds import AUDITS, is_begun  # noqa: PLC0415 # a build
+def _with_check_results(row: Publication, built: BuildResult, project: Project) -> Publication:
+    """Return the publication with the results of the checks.
+
+    An audit that fails because the user has not filled in a seed counts as unfilled, not as failed.
+    """
+    from connector.publishing.seeds import AUDITS, maps_any_value  # noqa: PLC0415 # a build
 
     unfilled = {
         AUDITS[seed]: seed
         for seed in AUDITS
-        if seed in project.seeds and not is_begun(project.seeds[seed])
+        if seed in project.seeds and not maps_any_value(project.seeds[seed])
     }
     waiting = [each for each in built.warnings if each.name in unfilled]
     return replace(
-        _with_failed(
+        _with_failed_checks(
             row, [each for each in (*built.blocking, *built.warnings) if each not in waiting]
         ),
         models=len(built.models),
@@ -253,7 +257,8 @@ def _with_checks(row: Publication, built: BuildResult, project: Project) -> Publ
     )
 
 
-def _with_failed(row: Publication, failed: Sequence[CheckResult]) -> Publication:
+def _with_failed_checks(row: Publication, failed: Sequence[CheckResult]) -> Publication:
+    """Return the publication with these failed checks, their numbers of rows and an id of each."""
     return replace(
         row,
         failed_checks=tuple(each.name for each in failed),
@@ -262,11 +267,11 @@ def _with_failed(row: Publication, failed: Sequence[CheckResult]) -> Publication
     )
 
 
-def fingerprint_of(settings: Settings) -> str:
-    """Return the fingerprint of everything besides the records that a published file depends on.
+def settings_fingerprint(settings: Settings) -> str:
+    """Return a hash of the version, the settings, and the files of models and seeds.
 
-    These are the version, the files of models and seeds, and the settings. The hash key of personal
-    fields is included as a hash that does not reveal it.
+    Together with the records, these determine the published file. The hash key of personal fields
+    is included as a hash that does not reveal it.
     """
     key = settings.hash_key()
     names = ("models", "models_schema", "publish_personal", "publish_without", "time_zone")
@@ -287,7 +292,8 @@ def fingerprint_of(settings: Settings) -> str:
     return digest.hexdigest()
 
 
-def _check_landed(settings: Settings) -> None:
+def _check_records_loaded(settings: Settings) -> None:
+    """Raise `WarehouseError` if the account has no work file."""
     if not Warehouse(settings.folder).exists:
         raise WarehouseError(
             f"no records are loaded in {settings.folder}",
@@ -295,8 +301,11 @@ def _check_landed(settings: Settings) -> None:
         )
 
 
-def _mask_of(settings: Settings) -> Mask | None:
-    """Return the mask of the settings. Raises `SettingsError` without a hash key."""
+def _mask_from_settings(settings: Settings) -> Mask | None:
+    """Return the mask; None if everything is published.
+
+    Raises `SettingsError` without a hash key.
+    """
     personal, without = settings.publish_personal.value, settings.publish_without.value
     if personal == "keep" and not without:
         return None
@@ -306,7 +315,10 @@ def _mask_of(settings: Settings) -> Mask | None:
 
 
 class _PublicationRun:
-    """Publication in progress, which has the lock of its folder."""
+    """One publication, from the draft to the published file.
+
+    The caller holds `publication_lock`.
+    """
 
     def __init__(
         self,
@@ -317,7 +329,7 @@ class _PublicationRun:
     ) -> None:
         warehouse = Warehouse(settings.folder)
         self._settings, self._watch, self._now = settings, watch, now
-        self._mask = _mask_of(settings)
+        self._mask = _mask_from_settings(settings)
         self._work, self._target = warehouse.work, warehouse.published
         self._draft = self._target.with_name(self._target.name + _DRAFT)
         self._masked = self._target.with_name(self._target.name + _MASKED)
@@ -332,8 +344,8 @@ class _PublicationRun:
         )
 
     @contextmanager
-    def recorded(self, *, keeps_draft: bool) -> Iterator[None]:
-        """Record an error if possible, and remove the draft."""
+    def record_errors(self, *, keeps_draft: bool) -> Iterator[None]:
+        """After an error, remove the draft and record the error in the work file."""
         try:
             yield
         except BaseException as error:
@@ -345,7 +357,7 @@ class _PublicationRun:
                 remove_draft(self._masked)
                 if isinstance(error, ConnectorError):
                     outcome = "refused" if isinstance(error, PublishingRefused) else "failed"
-                    self._end(outcome, error_code=error.code, message=str(error))
+                    self._set_outcome(outcome, error_code=error.code, message=str(error))
                     record_publication(self._work, self._row)
             raise
 
@@ -354,27 +366,27 @@ class _PublicationRun:
         """Return True if the published file is up to date."""
         return self._row.outcome == "unchanged"
 
-    def draw_up(
-        self, select: Sequence[str], *, ends: bool = True, if_changed: bool = False
+    def build_draft(
+        self, select: Sequence[str], *, marks_published: bool = True, if_changed: bool = False
     ) -> BuildResult | None:
-        """Copy the work file, and build and check the models in the copy.
+        """Copy the work file to the draft, and build and check the models in it.
 
-        With `ends` the record in the draft is marked as published if no check refuses it. Returns
-        None with `if_changed` if nothing has changed.
+        With `marks_published` the draft is recorded as published unless a check blocks it. With
+        `if_changed`, returns None and copies nothing if the published file is up to date.
         """
         remove_draft(self._draft)
         remove_draft(self._masked)
-        self._check_left_out()
+        self._check_left_out_columns()
         is_plain = self._settings.models.value == "off"
         if is_plain and self._mask is None:
             # No check can refuse it and no model is added, so its record is written beforehand.
-            self._end("published")
-        self._row = copy_work(
+            self._set_outcome("published")
+        self._row = begin_publication(
             self._work,
             self._draft,
             self._row,
             self._target,
-            made_with=fingerprint_of(self._settings),
+            settings_fingerprint=settings_fingerprint(self._settings),
             if_changed=if_changed,
         )
         if self.is_unchanged:
@@ -383,9 +395,9 @@ class _PublicationRun:
             return BuildResult((), ())
         # A pull that changed nothing builds nothing.
         from connector.publishing.build import build  # noqa: PLC0415
-        from connector.publishing.custom_fields import make_extra_views  # noqa: PLC0415
+        from connector.publishing.custom_fields import create_extra_views  # noqa: PLC0415
 
-        earlier = self._earlier(select)
+        earlier = self._file_to_copy_from(select)
         if earlier is not None:
             # Copied models may belong to other records than built ones.
             self._row = replace(self._row, fingerprint=None)
@@ -394,10 +406,10 @@ class _PublicationRun:
         assert project is not None
 
         def finish(connection: duckdb.DuckDBPyConnection, built: BuildResult) -> None:
-            make_extra_views(connection)
-            self._row = _with_checks(self._row, built, project)
-            if ends and not built.blocking:
-                self._end("published")
+            create_extra_views(connection)
+            self._row = _with_check_results(self._row, built, project)
+            if marks_published and not built.blocking:
+                self._set_outcome("published")
                 with transaction(connection):
                     write_publication(connection, self._row)
 
@@ -410,8 +422,8 @@ class _PublicationRun:
             watch=self._watch,
         )
 
-    def _earlier(self, select: Sequence[str]) -> Path | None:
-        """Return the published file if models that are not selected may be copied from it.
+    def _file_to_copy_from(self, select: Sequence[str]) -> Path | None:
+        """Return the published file if unselected models may be copied from it, else None.
 
         They may not be copied if this file or that one has dropped or hashed personal columns.
         """
@@ -421,8 +433,8 @@ class _PublicationRun:
         is_plain = shown is not None and shown.personal == self._row.personal == "keep"
         return self._target if is_plain else None
 
-    def takes_up(self, prepared: str) -> bool:
-        """Continue with a draft that was left, if nothing later was published; return True then.
+    def resume_draft(self, prepared: str) -> bool:
+        """Continue with an earlier draft; return False if it is missing or outdated.
 
         Raises `PublishingRefused` if its checks have failed.
         """
@@ -442,12 +454,12 @@ class _PublicationRun:
             raise PublishingRefused([(name, None) for name in row.failed_checks])
         return True
 
-    def leave(self, built: BuildResult) -> PreparedDraft:
-        """Leave the draft, with the results of its checks recorded in it."""
+    def keep_draft(self, built: BuildResult) -> PreparedDraft:
+        """Record the results of the checks in the draft, and keep it for a later `publish`."""
         row = self._row
         if built.blocking:
             refusal = PublishingRefused([(each.name, each.failing) for each in built.blocking])
-            row = _with_failed(replace(row, outcome="refused"), built.blocking)
+            row = _with_failed_checks(replace(row, outcome="refused"), built.blocking)
             row = replace(row, error_code=refusal.code, message=str(refusal))
             # Even if the draft is never published, the reason for the missing file is recorded.
             record_publication(self._work, row)
@@ -456,12 +468,15 @@ class _PublicationRun:
         record_publication(self._draft, row)
         return PreparedDraft(row.publication, self._draft, built)
 
-    def put_in_place(self, built: BuildResult | None) -> PublishResult:
-        """Refuse the draft, or mask it and make it the published file."""
+    def publish_draft(self, built: BuildResult | None) -> PublishResult:
+        """Mask the draft and make it the published file.
+
+        Raises `PublishingRefused` after failed checks.
+        """
         if built is not None and built.blocking:
             raise PublishingRefused([(each.name, each.failing) for each in built.blocking])
         if self._row.outcome != "published":
-            self._end("published")
+            self._set_outcome("published")
             record_publication(self._draft, self._row)
         finished = self._draft
         if self._mask is not None:
@@ -471,20 +486,20 @@ class _PublicationRun:
             remove_draft(self._draft)
             finished = self._masked
         size = replace_published(finished, self._target)
-        self._end("published", bytes=size)
+        self._set_outcome("published", bytes=size)
         # It is published even if this record fails: the next publication reads it from the file.
         with suppress(WarehouseError):
             record_publication(self._work, self._row)
         return PublishResult(self._target, self._row, built)
 
-    def leave_in_place(self) -> PublishResult:
-        """Record that there was nothing to publish."""
-        self._end("unchanged")
+    def record_unchanged(self) -> PublishResult:
+        """Record that the published file was up to date."""
+        self._set_outcome("unchanged")
         record_publication(self._work, self._row)
         return PublishResult(self._target, self._row)
 
-    def _check_left_out(self) -> None:
-        """Raise an error before the build if columns cannot be left out."""
+    def _check_left_out_columns(self) -> None:
+        """Raise an error before the build if a column of `publish_without` cannot be left out."""
         if self._mask is not None:
             from connector.publishing.pseudonymize import left_out_columns  # noqa: PLC0415
 
@@ -492,9 +507,13 @@ class _PublicationRun:
 
     @cached_property
     def _project(self) -> Project | None:
-        return None if self._settings.models.value == "off" else project_of(self._settings)
+        """Models of the account; None if models are turned off."""
+        return (
+            None if self._settings.models.value == "off" else load_account_project(self._settings)
+        )
 
-    def _end(self, outcome: str, **more: Any) -> None:
+    def _set_outcome(self, outcome: str, **more: Any) -> None:
+        """Set the outcome, the time of the end and further fields of the publication."""
         ended = self._now()
         self._row = replace(
             self._row,

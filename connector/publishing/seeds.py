@@ -16,10 +16,10 @@ from pathlib import Path
 
 import duckdb
 
-from connector.atomic_files import replacing
-from connector.errors import MartsMissing, ModelError, UnknownName, naming
-from connector.log import neutralise
-from connector.publishing.project import Project, Seed, naming_line, shipped_folder
+from connector.atomic_files import write_atomically
+from connector.errors import MartsMissing, ModelError, UnknownName, file_error
+from connector.log import escape_control_characters
+from connector.publishing.project import Project, Seed, convert_sql_errors, shipped_folder
 from connector.warehouse.duckdb_file import make_folder, quoted
 from connector.warehouse.published_file import open_read_only
 
@@ -28,13 +28,13 @@ DELIMITERS = (",", ";", "\t")
 
 @dataclass(frozen=True, slots=True)
 class SeedRows:
-    """Rows of a seed's file, each with its line, in the order of the declared columns."""
+    """Rows of a seed's file: line number and cells in the order of the declared columns."""
 
     delimiter: str
     rows: tuple[tuple[int, tuple[str | None, ...]], ...]
 
 
-def read_rows(seed: Seed) -> SeedRows:
+def read_seed_rows(seed: Seed) -> SeedRows:
     """Read a seed's file. Raises `ModelError` with the line but without a value."""
     try:
         text = seed.path.read_text(encoding="utf-8-sig")
@@ -52,11 +52,15 @@ def read_rows(seed: Seed) -> SeedRows:
             f"cannot be read: {error.strerror}", path=seed.path, code="seed_invalid"
         ) from None
     wanted = [each.name for each in seed.columns]
-    delimiter = _delimiter(text, wanted, seed.path)
-    return SeedRows(delimiter, tuple(_rows(text, delimiter, len(wanted), seed.path)))
+    delimiter = _find_delimiter(text, wanted, seed.path)
+    return SeedRows(delimiter, tuple(_parse_rows(text, delimiter, len(wanted), seed.path)))
 
 
-def _delimiter(text: str, wanted: Sequence[str], path: Path) -> str:
+def _find_delimiter(text: str, wanted: Sequence[str], path: Path) -> str:
+    """Return the delimiter with which the first line has the wanted headings.
+
+    Raises `ModelError`.
+    """
     first = text.partition("\n")[0].rstrip("\r")
     for each in DELIMITERS:
         if next(csv.reader([first], delimiter=each), []) == list(wanted):
@@ -70,9 +74,10 @@ def _delimiter(text: str, wanted: Sequence[str], path: Path) -> str:
     )
 
 
-def _rows(
+def _parse_rows(
     text: str, delimiter: str, columns: int, path: Path
 ) -> Iterator[tuple[int, tuple[str | None, ...]]]:
+    """Yield line number and cells of each row after the headings; empty cells are None."""
     reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, strict=True)
     try:
         for cells in reader:
@@ -88,12 +93,12 @@ def _rows(
         ) from None
 
 
-def make_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
-    """Create the seed's table again and return its number of rows. Raises `ModelError`.
+def create_seed_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
+    """Create or replace the seed's table and return its number of rows. Raises `ModelError`.
 
     The caller must hold a transaction.
     """
-    rows = read_rows(seed).rows
+    rows = read_seed_rows(seed).rows
     texts = ", ".join(
         f"cells ->> {place} AS {quoted(each.name)}" for place, each in enumerate(seed.columns, 1)
     )
@@ -141,18 +146,18 @@ AUDITS: Mapping[str, str] = {
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def is_begun(seed: Seed) -> bool:
-    """Return True if the user's file maps at least one value.
+def maps_any_value(seed: Seed) -> bool:
+    """Return True if the user's file maps at least one value that the shipped file does not have.
 
-    A file that `models seeds --write` has just written does not. Raises `ModelError`.
+    Returns False without a user's file. Raises `ModelError`.
     """
     if not seed.is_users:
         return False
     shipped = shipped_folder() / "seeds" / seed.path.name
     known = set()
     if shipped.exists():
-        known = {cells for _, cells in read_rows(replace(seed, path=shipped)).rows}
-    rows = (cells for _, cells in read_rows(seed).rows)
+        known = {cells for _, cells in read_seed_rows(replace(seed, path=shipped)).rows}
+    rows = (cells for _, cells in read_seed_rows(seed).rows)
     return any(cells not in known and any(cells[1:]) for cells in rows)
 
 
@@ -161,13 +166,12 @@ class UnmappedValues:
     """Values in the data that no row of a seed maps."""
 
     seed: Seed
-    audit: str
     values: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SeedCopy:
-    """Copy of a seed for the user, and the values appended to it.
+    """User's copy of a seed, and the values appended to it.
 
     `left_out` are values that a spreadsheet program or a terminal might execute.
     """
@@ -191,52 +195,56 @@ def find_unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
         for name, audit_name in AUDITS.items():
             if name in project.seeds and audit_name in audits:
                 audit = audits[audit_name]
-                with naming_line(audit.path, f"{audit_name} cannot be run"):
+                with convert_sql_errors(audit.path, f"{audit_name} cannot be run"):
                     rows = connection.execute(audit.query.sql).fetchall()
                 values = sorted({str(row[0]) for row in rows if row[0] is not None})
-                found.append(UnmappedValues(project.seeds[name], audit_name, tuple(values)))
+                found.append(UnmappedValues(project.seeds[name], tuple(values)))
     return tuple(found)
 
 
-def write_copies(
-    folder: Path, found: Collection[UnmappedValues], project: Project, asked: Collection[str] = ()
+def write_seed_copies(
+    folder: Path, found: Collection[UnmappedValues], project: Project, names: Collection[str] = ()
 ) -> tuple[SeedCopy, ...]:
-    """Write copies of seeds for the user, with unmapped values to fill in.
+    """Copy seeds to the user's folder, and append unmapped values for the user to fill in.
 
-    Without `asked` (names of seeds), only seeds with unmapped values are written. An existing file
-    is kept, and missing values are appended. Raises `UnknownName`, `ModelError` and
-    `WarehouseError`.
+    Without `names`, only seeds with unmapped values are copied. Rows of an existing file are kept.
+    Raises `UnknownName`, `ModelError` and `WarehouseError`.
     """
     missing = {each.seed.name: each.values for each in found}
-    for name in asked:
+    for name in names:
         if name not in project.seeds:
             raise UnknownName("seed", name, project.seeds)
-    names = asked or [name for name, values in missing.items() if values]
+    names = names or [name for name, values in missing.items() if values]
     make_folder(folder)
-    return tuple(_write(folder, project.seeds[n], missing.get(n, ())) for n in sorted(set(names)))
+    return tuple(
+        _write_copy(folder, project.seeds[n], missing.get(n, ())) for n in sorted(set(names))
+    )
 
 
-def _write(folder: Path, seed: Seed, missing: Collection[str]) -> SeedCopy:
+def _write_copy(folder: Path, seed: Seed, missing: Collection[str]) -> SeedCopy:
+    """Copy one seed, or append to the existing copy, the values that no row has yet."""
     path = folder / f"{seed.name}.csv"
     is_new = not path.exists()
-    read = read_rows(seed)
+    read = read_seed_rows(seed)
     # Rows that wait to be filled in need not be written twice.
     named = {cells[0] for _, cells in read.rows}
-    left_out = tuple(v for v in missing if v.startswith(_FORMULA) or v != neutralise(v))
+    left_out = tuple(
+        v for v in missing if v.startswith(_FORMULA) or v != escape_control_characters(v)
+    )
     appended = tuple(value for value in missing if value not in named and value not in left_out)
     try:
         held = seed.path.read_bytes()
         if appended or is_new:
             # Atomically, because the user's work must not be lost.
-            with replacing(path) as file:
-                file.write(held + _lines(held, seed, appended, read.delimiter))
+            with write_atomically(path) as file:
+                file.write(held + _new_rows(held, seed, appended, read.delimiter))
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
     return SeedCopy(path, is_new, appended, left_out)
 
 
-def _lines(held: bytes, seed: Seed, values: Collection[str], delimiter: str) -> bytes:
-    """Return the rows to append, each with its first cell, in the format of the file."""
+def _new_rows(held: bytes, seed: Seed, values: Collection[str], delimiter: str) -> bytes:
+    """Return the bytes to append: a row for each value, in the format of the file."""
     end = "\r\n" if b"\r\n" in held else "\n"
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator=end)

@@ -14,11 +14,11 @@ from math import ceil, log2
 from connector.catalog.resource import Declaration, Page, Resource
 from connector.pulls.first_load import ids_read_too_early
 from connector.pulls.listing import (
-    Dirtiness,
-    first_clean,
+    RecordState,
+    find_first_clean,
     ids_of,
     list_all,
-    predicted_boundary,
+    predict_boundary,
     read_landed_rows,
     with_checked_totals,
 )
@@ -38,7 +38,7 @@ from connector.warehouse.pull_commands import (
     ReadRecords,
     Steps,
     floor_of,
-    future_of,
+    future_limit,
 )
 
 
@@ -71,7 +71,7 @@ class StreamComparison:
         return not differ
 
 
-def compare(resource: Declaration, result: StreamComparison) -> Steps[None]:
+def compare_all_records(resource: Declaration, result: StreamComparison) -> Steps[None]:
     """Compare every record with the loaded rows, and add differences to `result`."""
     listed: set[str] = set()
 
@@ -101,10 +101,10 @@ def _read_and_compare(ids: tuple[str, ...], result: StreamComparison) -> Steps[N
         known = yield from LandedRows(remaining)
         outcomes = yield from ReadRecords(remaining)
         remaining = tuple(id for id in remaining if id not in outcomes)
-        yield from _compare_read(outcomes, known, result)
+        yield from _compare_details(outcomes, known, result)
 
 
-def _compare_read(
+def _compare_details(
     outcomes: Mapping[str, Outcome], known: Mapping[str, LandedRow], result: StreamComparison
 ) -> Steps[None]:
     records = tuple(each.record for each in outcomes.values() if isinstance(each, FoundDetail))
@@ -160,15 +160,13 @@ class PullCost:
 
 def estimate_pull_cost(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     """Estimate the cost of a pull of the stream. Sends a few requests."""
-    return (yield from with_checked_totals(_estimate(resource, bookmark), bookmark))
-
-
-def _estimate(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     if not resource.sortable or not bookmark.is_sorted:
-        return (yield from _estimate_whole_read(resource, bookmark))
-    if bookmark.proven_at is None:
-        return (yield from _estimate_first_load(resource, bookmark))
-    return (yield from _RankSearch(resource, bookmark).estimate())
+        steps = _estimate_whole_read(resource, bookmark)
+    elif bookmark.proven_at is None:
+        steps = _estimate_first_load(resource, bookmark)
+    else:
+        steps = _RankSearch(resource, bookmark).estimate()
+    return (yield from with_checked_totals(steps, bookmark))
 
 
 def read_listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
@@ -191,7 +189,7 @@ def _estimate_first_load(resource: Declaration, bookmark: Bookmark) -> Steps[Pul
     queued = yield from CountQueued()
     pages = max(1, ceil(page.total / page.per_page))
     unlisted = max(0, page.total - live)
-    ends = 0 if resource.lists_cursor else 1
+    ends = 0 if resource.lists_updated_at else 1
     details = unlisted + queued + (ends if page.total else 0)
     # Pages that an interrupted load has read are not read again.
     swept = pages if bookmark.verify_page is not None else max(0, (bookmark.load_page or 1) - 1)
@@ -231,7 +229,7 @@ class _RankSearch:
     """Search for the first unchanged record of a loaded stream, by rank."""
 
     def __init__(self, resource: Declaration, bookmark: Bookmark) -> None:
-        self._lists_cursor = resource.lists_cursor
+        self._lists_cursor = resource.lists_updated_at
         self._bookmark = bookmark
         self._floor = self._future = floor_of(bookmark)
         self._pages: dict[int, Page[Resource]] = {}
@@ -241,8 +239,8 @@ class _RankSearch:
 
     def estimate(self) -> Steps[PullCost]:
         """Search and estimate the requests of the pull."""
-        first = yield from self._page(1)
-        self._future = future_of(first.dated_at, self._bookmark)
+        first = yield from self._read_page(1)
+        self._future = future_limit(first.timestamp, self._bookmark)
         changed = yield from self._count_changed(first)
         live = yield from CountLive()
         queued = yield from CountQueued()
@@ -267,7 +265,7 @@ class _RankSearch:
             details=changed + ends + deleted + queued,
         )
 
-    def _page(self, number: int) -> Steps[Page[Resource]]:
+    def _read_page(self, number: int) -> Steps[Page[Resource]]:
         if number not in self._pages:
             page = yield from ListPage(number, "updated_at", "desc")
             self._pages[number] = page
@@ -283,27 +281,27 @@ class _RankSearch:
             LandedRow(item.updated_at) if self._lists_cursor else known.get(item.id)
             for item in first.items
         ]
-        start = predicted_boundary(rows, self._floor, self._future)
+        start = predict_boundary(rows, self._floor, self._future)
         return (
-            yield from first_clean(
-                start, lambda rank: self._dirtiness_at(first, rank), lambda: first.total
+            yield from find_first_clean(
+                start, lambda rank: self._state_at_rank(first, rank), lambda: first.total
             )
         )
 
-    def _dirtiness_at(self, first: Page[Resource], rank: int) -> Steps[Dirtiness]:
+    def _state_at_rank(self, first: Page[Resource], rank: int) -> Steps[RecordState]:
         """Return whether the record of that rank changed, by its page and detail."""
         if rank >= first.total:
             return "end"
-        page = yield from self._page(rank // first.per_page + 1)
+        page = yield from self._read_page(rank // first.per_page + 1)
         index = rank % first.per_page
         if index >= len(page.items):
             return "end"
-        updated_at = yield from self._updated_at(page.items[index])
+        updated_at = yield from self._read_updated_at(page.items[index])
         if updated_at is None or updated_at > self._future:
             return "odd"
         return "dirty" if updated_at > self._floor else "clean"
 
-    def _updated_at(self, item: Resource) -> Steps[datetime | None]:
+    def _read_updated_at(self, item: Resource) -> Steps[datetime | None]:
         """Return the `updated_at` of a record. An unreadable record counts as changed now."""
         if self._lists_cursor:
             return item.updated_at

@@ -23,7 +23,7 @@ from connector.pulls.pull_executor import PullExecutor
 from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
 from connector.settings.model import Settings
 from connector.warehouse.pull_commands import Stream
-from connector.warehouse.state import read_status
+from connector.warehouse.state import read_resource_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class CostEstimate:
         month: Requests of the month so far.
     """
 
-    prices: dict[str, PullCost]
+    by_resource: dict[str, PullCost]
     skipped: tuple[str, ...]
     spent: int
     limit_per_minute: int | None
@@ -65,7 +65,7 @@ class CostEstimate:
     @property
     def requests(self) -> int:
         """Total number of requests of the pull."""
-        return sum(each.requests for each in self.prices.values())
+        return sum(each.requests for each in self.by_resource.values())
 
     @property
     def minutes(self) -> float | None:
@@ -88,7 +88,7 @@ class CostEstimate:
             "spent": self.spent,
             "resources": {
                 name: {**asdict(each), "requests": each.requests}
-                for name, each in self.prices.items()
+                for name, each in self.by_resource.items()
             },
             "skipped": list(self.skipped),
             "month": None if self.month is None else to_json_value(asdict(self.month)),
@@ -125,7 +125,7 @@ async def estimate_cost(
         if every is not None:
             schedule = await _estimate_schedule(context, prices, every, month)
     return CostEstimate(
-        prices=prices,
+        by_resource=prices,
         skipped=tuple(skipped),
         spent=context.tally.requests,
         limit_per_minute=context.client.limiter.limit,
@@ -137,7 +137,7 @@ async def estimate_cost(
 async def _estimate_resource(context: RunContext, name: str) -> PullCost:
     """Estimate one resource over all its known streams."""
     whole = PullCost(0, 0, 0, 0, 0, 0)
-    for stream in await _streams(context, declaration(name)):
+    for stream in await _all_streams(context, declaration(name)):
         bookmark = await context.bookmark(stream)
         steps = estimate_pull_cost(stream.resource, bookmark)
         each = await PullExecutor(context, stream).run(steps)
@@ -153,7 +153,7 @@ async def _estimate_resource(context: RunContext, name: str) -> PullCost:
     return whole
 
 
-async def _streams(context: RunContext, resource: Declaration) -> tuple[Stream, ...]:
+async def _all_streams(context: RunContext, resource: Declaration) -> tuple[Stream, ...]:
     """Return the streams of a resource, including those of parents that were never loaded."""
     if resource.parent is None:
         return (Stream(resource),)
@@ -169,8 +169,10 @@ async def _estimate_schedule(
     now, quiet, changes_a_day = context.now(), 0, 0.0
     for name, each in prices.items():
         for stream in await context.streams(declaration(name)):
-            quiet += _quiet_requests(stream, each)
-        state = await asyncio.to_thread(context.warehouse.read, read_status, name, tells_last=False)
+            quiet += _requests_without_changes(stream, each)
+        state = await asyncio.to_thread(
+            context.warehouse.read, read_resource_state, name, with_last_run=False
+        )
         proven_at = state.proven_at
         if proven_at is not None and now > proven_at:
             days = max((now - proven_at) / timedelta(days=1), 1 / 24)
@@ -181,8 +183,8 @@ async def _estimate_schedule(
     return ScheduleEstimate(every.total_seconds(), pulls, quiet, changes_a_day, requests)
 
 
-def _quiet_requests(stream: Stream, whole: PullCost) -> int:
+def _requests_without_changes(stream: Stream, estimate: PullCost) -> int:
     """Return the number of requests of a pull of the stream without changes."""
     if not stream.resource.sortable:
-        return max(1, ceil(whole.total / PER_PAGE_MAX))
-    return 1 if stream.resource.lists_cursor else 2
+        return max(1, ceil(estimate.total / PER_PAGE_MAX))
+    return 1 if stream.resource.lists_updated_at else 2

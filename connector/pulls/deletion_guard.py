@@ -85,13 +85,13 @@ class MassDeletionGuard:
         self._waiting: set[str] = set()
         self.absent: set[str] = set()
         self.refused: Refusal | None = None
-        self.withheld: dict[str, DeletionProof] = {}
+        self.held: dict[str, DeletionProof] = {}
         self.contradicted: set[str] = set()
 
     @property
-    def withholds_many(self) -> bool:
+    def holds_many(self) -> bool:
         """Return True if the number of held tombstones requires reading the lists."""
-        return self._passed + len(self.withheld) > self._max and not self._accepts
+        return self._passed + len(self.held) > self._max and not self._accepts
 
     @property
     def reason_to_hold(self) -> str | None:
@@ -144,33 +144,33 @@ class MassDeletionGuard:
 
     def drop_listed(self, ids: set[str]) -> None:
         """Drop held tombstones of records that a list shows, because they may exist."""
-        shown = ids & self.withheld.keys()
+        shown = ids & self.held.keys()
         for id in shown:
-            del self.withheld[id]
+            del self.held[id]
         self.contradicted |= shown
         count = len(self.contradicted)
         message = f"{count} records were reported as deleted, but the lists still contain them"
         self._refuse_unless(count <= self._max, Refusal("details_gone", message))
 
-    def accept(self, gone: dict[str, DeletionProof]) -> dict[str, DeletionProof]:
+    def release_if_few(self, gone: dict[str, DeletionProof]) -> dict[str, DeletionProof]:
         """Return the tombstones accepted without a list; hold them if there are too many."""
-        self.withheld |= gone
-        if self.withholds_many:
+        self.held |= gone
+        if self.holds_many:
             return {}
-        self._passed += len(self.withheld)
-        return self.release()
+        self._passed += len(self.held)
+        return self.release_all()
 
-    def release(self) -> dict[str, DeletionProof]:
+    def release_all(self) -> dict[str, DeletionProof]:
         """Return the held tombstones, which no list contradicts; none after a refusal."""
-        released, self.withheld = self.withheld, {}
+        released, self.held = self.held, {}
         self._waiting -= released.keys()
         return {} if self.refused is not None else released
 
     def defer(self) -> None:
         """Leave the held tombstones to the next pull, which reads all lists first."""
-        self._waiting |= self.withheld.keys()
-        self.withheld.clear()
+        self._waiting |= self.held.keys()
+        self.held.clear()
 
-    def _refuse_unless(self, is_believed: bool, refusal: Refusal) -> None:
-        if not (is_believed or self._accepts):
+    def _refuse_unless(self, is_plausible: bool, refusal: Refusal) -> None:
+        if not (is_plausible or self._accepts):
             self.refused = refusal

@@ -45,28 +45,28 @@ def read_queue(guard: MassDeletionGuard) -> Steps[None]:
     """
     unread: set[str] = set()
     while True:
-        skip = frozenset(unread | guard.withheld.keys() | guard.contradicted)
+        skip = frozenset(unread | guard.held.keys() | guard.contradicted)
         ids = yield from NextQueued(BATCH_RECORDS_MAX, skip)
         if not ids:
             break
         outcomes = yield from ReadRecords(ids)
         found, gone, failed = _split_outcomes(outcomes)
         unread |= failed.keys()
-        guard.withheld |= gone
+        guard.held |= gone
         yield from Commit(records=found, unread=failed)
 
 
 def commit_tombstones(guard: MassDeletionGuard) -> Steps[None]:
     """Commit the tombstones that the guard held, after the lists did not show the records."""
-    if gone := guard.release():
+    if gone := guard.release_all():
         yield from Commit(gone=gone)
 
 
 def commit_few_tombstones(guard: MassDeletionGuard) -> Steps[None]:
     """Commit the tombstones that the guard held if they are few; otherwise keep them queued."""
-    if guard.withholds_many:
+    if guard.holds_many:
         guard.defer()
-    elif gone := guard.accept({}):
+    elif gone := guard.release_if_few({}):
         yield from Commit(gone=gone)
 
 
@@ -107,8 +107,8 @@ def read_and_compare(
         bookmark, events = _find_anomalies(changed, known, bookmark)
         yield from Commit(records=found, unread=failed, bookmark=bookmark, events=events)
     if is_absent:
-        guard.withheld |= gone
-    allowed = guard.release() if is_absent else guard.accept(gone)
+        guard.held |= gone
+    allowed = guard.release_all() if is_absent else guard.release_if_few(gone)
     yield from Commit(gone=allowed, enqueue=dict.fromkeys(gone.keys() - allowed.keys(), "gone"))
     return bookmark
 
@@ -192,7 +192,7 @@ class DetailReads:
         # Ids read since the last committed batch, found or not.
         self._unlanded = 0
 
-    def remember(self, id: str, known: LandedRow) -> None:
+    def add_known_row(self, id: str, known: LandedRow) -> None:
         """Remember a loaded row. In a resumed pass, a row read since T0 counts as read.
 
         A new pass starts slightly after T0. A row read between T0 and its start would count as read
@@ -243,25 +243,25 @@ class DetailReads:
             for id, outcome in outcomes.items():
                 self.unread.pop(id, None)
                 if isinstance(outcome, FoundDetail):
-                    self._process_detail(id, outcome)
+                    self._add_detail(id, outcome)
                 elif isinstance(outcome, DeletionProof):
                     self.gone[id] = outcome
                 else:
                     self.unread[id] = outcome
             if remaining or self._unlanded >= BATCH_RECORDS_MAX:
-                yield from self._land()
+                yield from self._commit_found()
 
-    def compare(self, listing: Listing) -> None:
+    def measure_listed_lateness(self, listing: Listing) -> None:
         """Record details that were older than the `updated_at` of their list item."""
         for item in listing.order:
             updated_at = self.updated_at(item.id)
-            if not item.declaration.lists_cursor or updated_at is None:
+            if not item.declaration.lists_updated_at or updated_at is None:
                 continue
             if self.is_read_after(item.id, listing) and updated_at < item.updated_at:
-                late = (listing.last.dated_at - item.updated_at).total_seconds()
+                late = (listing.last.timestamp - item.updated_at).total_seconds()
                 self.bookmark = with_lateness(self.bookmark, late)
 
-    def close(self, bookmark: Bookmark, event: Event | None) -> Steps[None]:
+    def commit_end(self, bookmark: Bookmark, event: Event | None) -> Steps[None]:
         """Commit the remaining rows, the tombstones that the guard accepts, and the bookmark."""
         self.bookmark = bookmark
         if event is not None:
@@ -272,12 +272,12 @@ class DetailReads:
                 f"reads them again"
             )
             self._events.append(Event("undated", why))
-        allowed = self._guard.accept(self.gone)
+        allowed = self._guard.release_if_few(self.gone)
         withheld = dict.fromkeys(self.gone.keys() - allowed.keys(), "gone")
         queued = {id: each.reason for id, each in self.unread.items()} | withheld
-        yield from self._land(allowed, queued, self.unread)
+        yield from self._commit_found(allowed, queued, self.unread)
 
-    def _process_detail(self, id: str, found: FoundDetail) -> None:
+    def _add_detail(self, id: str, found: FoundDetail) -> None:
         updated_at = found.record.updated_at
         self._found[id] = found
         self.by_id[id] = DetailRead(updated_at, self.step)
@@ -304,7 +304,7 @@ class DetailReads:
         if self.bookmark.lateness_seconds > before.lateness_seconds:
             self._events.append(Event("late", f"became visible {late:.0f} s or more late", id))
 
-    def _land(
+    def _commit_found(
         self,
         gone: dict[str, DeletionProof] | None = None,
         enqueue: dict[str, str] | None = None,

@@ -61,7 +61,7 @@ class SweepResult:
     is_short: bool
 
 
-def sweep(bookmark: Bookmark) -> Steps[SweepResult]:
+def first_sweep(bookmark: Bookmark) -> Steps[SweepResult]:
     """Load every list item of a stream that was never loaded.
 
     The sweep is repeated while fewer ids are loaded than the total, because of unstable ties. R is
@@ -75,7 +75,7 @@ def sweep(bookmark: Bookmark) -> Steps[SweepResult]:
         requests += 1
         # A total is stored once a second response agrees, or once the rows show the end of the
         # list.
-        is_certain = page.offset is not None or (
+        is_certain = page.total_error is not None or (
             last_total is not None and abs(page.total - last_total) <= deviation_limit(page.total)
         )
         last_total = page.total
@@ -161,7 +161,7 @@ def second_sweep(
         stored_total = capped_total(round_result.total, live)
         bookmark = replace(bookmark, verify_page=None, listed=stored_total)
         if (offset := round_result.offset(live)) is not None:
-            events = total_events(bookmark, offset, live)
+            events = wrong_total_events(bookmark, offset, live)
             bookmark = replace(bookmark, total_offset=offset)
         if bookmark.proven_at is None:
             bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
@@ -203,7 +203,7 @@ def _count_unlisted_live(round_result: VerificationRound) -> Steps[int]:
 # -- Lists that cannot be sorted -----------------------------------------------------------------
 
 
-def read_whole(
+def read_whole_list(
     resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard, *, reads_all: bool = False
 ) -> Steps[tuple[Bookmark, bool, int]]:
     """Read a list that cannot be sorted: every page, and the details that need it.
@@ -237,11 +237,11 @@ def read_whole(
     guard.check_missing(len(landed - listed), recognised)
     is_whole = not has_shifted and len(listed) == page.count and guard.refused is None
     if is_whole and number > 1 and not resource.sortable:
-        is_whole = yield from _are_all_alive(listed)
+        is_whole = yield from _are_all_listed_again(listed)
     if is_whole:
         yield from Commit(enqueue=dict.fromkeys(landed - listed, "absent"))
     yield from read_queue(guard)
-    if guard.withholds_many:
+    if guard.holds_many:
         # A record that the list shows is not proven to be deleted, even if its detail was a 404.
         guard.drop_listed(listed)
     yield from commit_tombstones(guard)
@@ -261,7 +261,7 @@ def read_whole(
     return bookmark, is_whole, total
 
 
-def _are_all_alive(listed: set[str]) -> Steps[bool]:
+def _are_all_listed_again(listed: set[str]) -> Steps[bool]:
     """Return True if a second read of the list shows all of these records.
 
     A deletion between two pages moves another record onto the previous page, which was read
@@ -290,12 +290,12 @@ def ids_read_too_early(
     which is never verified, it is kept. Every detail is read again after `DETAILS_REREAD_HOURS`.
     """
     lateness = timedelta(seconds=bookmark.lateness_seconds)
-    daily = page.dated_at - timedelta(hours=DETAILS_REREAD_HOURS)
+    daily = page.timestamp - timedelta(hours=DETAILS_REREAD_HOURS)
     found: list[str] = []
     for item in page.items:
         read_at = known[item.id].read_at if item.id in known else None
-        updated_at = item.updated_at if item.declaration.lists_cursor else None
-        limit = daily if item.declaration.sortable else page.dated_at
+        updated_at = item.updated_at if item.declaration.lists_updated_at else None
+        limit = daily if item.declaration.sortable else page.timestamp
         if updated_at is not None:
             limit = max(daily, updated_at + lateness)
         if read_at is not None and read_at < limit:
@@ -303,7 +303,7 @@ def ids_read_too_early(
     return found
 
 
-def total_events(bookmark: Bookmark, offset: int, live: int) -> tuple[Event, ...]:
+def wrong_total_events(bookmark: Bookmark, offset: int, live: int) -> tuple[Event, ...]:
     """Return the event of a wrong total; none if it was wrong by the same number before."""
     if offset in (0, bookmark.total_offset):
         return ()

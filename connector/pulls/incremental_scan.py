@@ -32,11 +32,11 @@ from connector.catalog.resource import Declaration, Page, Resource
 from connector.pulls.deletion_guard import MassDeletionGuard, capped_total, deviation_limit
 from connector.pulls.detail_queue import DetailReads
 from connector.pulls.listing import (
-    Dirtiness,
     Listing,
-    first_clean,
+    RecordState,
+    find_first_clean,
     ids_of,
-    predicted_boundary,
+    predict_boundary,
     read_landed_rows,
 )
 from connector.warehouse.pull_commands import (
@@ -51,7 +51,7 @@ from connector.warehouse.pull_commands import (
     UndatedIds,
     UpdatedBetween,
     floor_of,
-    future_of,
+    future_limit,
     with_clock_change,
     with_pass_start,
 )
@@ -105,7 +105,7 @@ class IncrementalScan:
 
     def __init__(self, resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard) -> None:
         assert bookmark.proven_at is not None, "a scan needs a floor: load the stream first"
-        self._lists_cursor = resource.lists_cursor
+        self._lists_cursor = resource.lists_updated_at
         self._lateness = timedelta(seconds=bookmark.lateness_seconds)
         self._floor = floor_of(bookmark)
         self._details = DetailReads(bookmark, guard)
@@ -125,17 +125,17 @@ class IncrementalScan:
             listing.boundary = yield from self._find_boundary(listing)
             self._above.update(dict.fromkeys(item.id for item in listing.order[: listing.boundary]))
             one_instant = len(listing.pages) == 1
-            if not one_instant and attempt < ATTEMPTS_MAX and self._is_short(listing):
+            if not one_instant and attempt < ATTEMPTS_MAX and self._has_too_few_ids(listing):
                 continue  # Only lists were read again; the ids already read are kept.
             if not one_instant and attempt == 1 and self._may_be_stale():
                 continue  # A page that was older than the previous one may have hidden a record.
             details = self._details
             yield from details.read(tuple(id for id in self._above if not details.is_attempted(id)))
-            details.compare(listing)
+            details.measure_listed_lateness(listing)
             if (floor := floor_of(details.bookmark)) < self._floor:
                 self._floor = floor
                 continue  # The previous scan ended too high, so this one must reach lower.
-            if witnesses := (yield from self._order_checks(listing).out_of_order()):
+            if witnesses := (yield from self._create_order_checks(listing).out_of_order()):
                 out_of_order += 1
                 if out_of_order == LISTINGS_OUT_OF_ORDER_MAX:
                     reason = OUT_OF_ORDER
@@ -149,19 +149,19 @@ class IncrementalScan:
             ):
                 reason = NO_END
                 break
-            if one_instant or (yield from self._certify(listing)):
+            if one_instant or (yield from self._verify_completeness(listing)):
                 reason = None
                 break
-        return (yield from self._close(listing, reason))
+        return (yield from self._commit_end(listing, reason))
 
-    def _close(self, listing: Listing, reason: str | None) -> Steps[ScanResult]:
+    def _commit_end(self, listing: Listing, reason: str | None) -> Steps[ScanResult]:
         """Commit the end of the pass. R becomes T0 if the pass is verified."""
         total = listing.last.total
         self._guard.check_total(total)
         # A list that hides records may hide changes as well, so R must not move.
         reason = (distrust := self._guard.reason_to_hold) or reason
         bookmark = replace(self._details.bookmark, opened_at=None)
-        if _is_outdated(bookmark.total_offset, listing.last):
+        if _is_offset_outdated(bookmark.total_offset, listing.last):
             bookmark = replace(bookmark, total_offset=None)
         if reason is None:
             live = (yield from CountLive()) + self._details.unlanded_new
@@ -172,12 +172,12 @@ class IncrementalScan:
             bookmark = replace(bookmark, alarms=alarms, is_sorted=alarms < ALARMS_MAX)
         suspects: dict[str, str] = {}
         if reason in (None, distrust):
-            suspects = yield from self._order_checks(listing).suspicious_ids()
+            suspects = yield from self._create_order_checks(listing).suspicious_ids()
         if distrust is not None:
             self._guard.absent |= {id for id, why in suspects.items() if why == "absent"}
             suspects = {id: suspects[id] for id in suspects.keys() - self._guard.absent}
         event = Event("unproven", reason) if reason not in (None, distrust) else None
-        yield from self._details.close(bookmark, event)
+        yield from self._details.commit_end(bookmark, event)
         gone = len(self._details.gone)
         length = listing.length(bookmark.total_offset or 0)
         return ScanResult(bookmark, reason, total, length, listing.last.per_page, gone, suspects)
@@ -186,7 +186,7 @@ class IncrementalScan:
         """Return the bookmark with R set to T0 and the data of this scan that the next one
         needs.
         """
-        before, opened_at, closing = bookmark.proven_at, self._opened_at, listing.first_clean_item
+        before, opened_at, closing = bookmark.proven_at, self._started_at, listing.first_clean_item
         assert before is not None
         # A clock that is behind R gives new writes dates from before it.
         is_certain = self._is_certain and not (self._clock_was_set or opened_at < before)
@@ -204,15 +204,15 @@ class IncrementalScan:
             closed_floor=floor if closed_by is not None or not is_certain else None,
         )
 
-    def _order_checks(self, listing: Listing) -> OrderChecks:
-        limit = self._opened_at - self._lateness
+    def _create_order_checks(self, listing: Listing) -> OrderChecks:
+        limit = self._started_at - self._lateness
         return OrderChecks(
             listing, self._details, self._above, limit, self._future_limit, self._lists_cursor
         )
 
     # -- the list --------------------------------------------------------------------------------
 
-    def _extend(self, listing: Listing) -> Steps[None]:
+    def _list_next_page(self, listing: Listing) -> Steps[None]:
         """List the next page; the first one of the pass sets T0."""
         page = yield from ListPage(len(listing.pages) + 1, "updated_at", "desc")
         details = self._details
@@ -223,7 +223,7 @@ class IncrementalScan:
         landed = yield from read_landed_rows(fresh)
         self._guard.count_recognised(ids_of(fresh), landed)
         for id, known in landed.items():
-            details.remember(id, known)
+            details.add_known_row(id, known)
 
     def _check_server_clock(self, page: Page[Resource]) -> None:
         """Lower the floor if the server clock was set back."""
@@ -235,27 +235,27 @@ class IncrementalScan:
             self._clock_was_set = self._clock_was_set or self._has_listed
             if not self._has_listed:
                 self._floor = floor
-        if not self._has_listed and (ahead := page.ahead_seconds) is not None:
+        if not self._has_listed and (ahead := page.server_ahead_seconds) is not None:
             # The time of this response becomes R, so a later setback is measured from this clock.
             highest = max(ahead, after.clock_ahead_seconds or ahead)
             self._details.bookmark = replace(after, clock_ahead_seconds=highest)
         self._has_listed = True
 
     @property
-    def _opened_at(self) -> datetime:
+    def _started_at(self) -> datetime:
         opened_at = self._details.bookmark.opened_at
         assert opened_at is not None
         return opened_at
 
     @property
     def _future_limit(self) -> datetime:
-        return future_of(self._opened_at, self._details.bookmark)
+        return future_limit(self._started_at, self._details.bookmark)
 
     @property
     def _total_offset(self) -> int | None:
         return self._details.bookmark.total_offset
 
-    def _is_complete(self, listing: Listing) -> bool:
+    def _has_whole_list(self, listing: Listing) -> bool:
         return listing.last.ends_list(self._total_offset or 0)
 
     # -- the boundary ----------------------------------------------------------------------------
@@ -264,21 +264,23 @@ class IncrementalScan:
         """Return the index in `listing.order` of the first clean record; its length if there is
         none.
         """
-        yield from self._extend(listing)
-        start = self._predict(listing)
-        while start >= len(listing.order) and not self._is_complete(listing):
-            yield from self._extend(listing)
-            start = self._predict(listing)
+        yield from self._list_next_page(listing)
+        start = self._predict_boundary(listing)
+        while start >= len(listing.order) and not self._has_whole_list(listing):
+            yield from self._list_next_page(listing)
+            start = self._predict_boundary(listing)
         return (
-            yield from first_clean(
-                start, lambda index: self._dirtiness_at(listing, index), lambda: len(listing.order)
+            yield from find_first_clean(
+                start,
+                lambda index: self._state_at_index(listing, index),
+                lambda: len(listing.order),
             )
         )
 
-    def _dirtiness_at(self, listing: Listing, index: int) -> Steps[Dirtiness]:
+    def _state_at_index(self, listing: Listing, index: int) -> Steps[RecordState]:
         """Return whether the record of that index is dirty; lists further pages if necessary."""
-        while index >= len(listing.order) and not self._is_complete(listing):
-            yield from self._extend(listing)
+        while index >= len(listing.order) and not self._has_whole_list(listing):
+            yield from self._list_next_page(listing)
         if index >= len(listing.order):
             return "end"
         item = listing.order[index]
@@ -286,13 +288,13 @@ class IncrementalScan:
             return "odd"
         return "dirty" if (yield from self._is_dirty(listing, item)) else "clean"
 
-    def _predict(self, listing: Listing) -> int:
+    def _predict_boundary(self, listing: Listing) -> int:
         """Return the index from which all items look loaded and in order."""
         rows = [
             LandedRow(item.updated_at) if self._lists_cursor else self._details.known.get(item.id)
             for item in listing.order
         ]
-        return predicted_boundary(rows, self._floor, self._future_limit)
+        return predict_boundary(rows, self._floor, self._future_limit)
 
     def _is_below_floor(self, updated_at: datetime | None) -> bool:
         return updated_at is not None and updated_at <= self._floor
@@ -342,14 +344,14 @@ class IncrementalScan:
 
     # -- the certificate -------------------------------------------------------------------------
 
-    def _is_short(self, listing: Listing) -> bool:
+    def _has_too_few_ids(self, listing: Listing) -> bool:
         """Return True if fewer ids were seen above the boundary than its rank."""
         need = listing.length(self._total_offset or 0)
         if listing.first_clean_item is not None:
             need = listing.rank[listing.first_clean_item.id]
         return listing.has_shifted or len(self._above.keys() - self._details.gone.keys()) < need
 
-    def _certify(self, listing: Listing) -> Steps[bool]:
+    def _verify_completeness(self, listing: Listing) -> Steps[bool]:
         """Return True if all records above the boundary, as of the last page, were read.
 
         An id counts if it was dirty then and existed after the last page: this listing shows it
@@ -371,7 +373,7 @@ class IncrementalScan:
             and (id not in details.by_id or details.by_id[id].step < listing.last_step)
         )
         yield from details.read(hidden)
-        until = listing.last.dated_at - SECOND
+        until = listing.last.timestamp - SECOND
         live = [id for id in self._above if self._was_dirty_and_alive(listing, id, need, until)]
         if len(live) >= need:
             lost = yield from self._no_longer_listed(listing, live)
@@ -416,12 +418,12 @@ class IncrementalScan:
         return updated_at is not None and self._floor < updated_at <= until
 
 
-def _is_outdated(offset: int | None, page: Page[Resource]) -> bool:
+def _is_offset_outdated(offset: int | None, page: Page[Resource]) -> bool:
     """Return True if the total's offset does not fit the records that the page shows."""
     if offset is None:
         return False
-    if page.offset is not None:
-        return abs(page.offset - offset) > deviation_limit(page.count)
+    if page.total_error is not None:
+        return abs(page.total_error - offset) > deviation_limit(page.count)
     return page.total + offset < (page.page - 1) * page.per_page + len(page.items)
 
 

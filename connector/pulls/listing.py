@@ -155,16 +155,16 @@ class Listing:
 
     def length(self, offset: int) -> int:
         """Return the number of rows of the list, if they exceed its total by `offset`."""
-        return self.last.length(offset)
+        return self.last.record_count(offset)
 
 
 # -- Exponential search --------------------------------------------------------------------------
 
-Dirtiness = Literal["dirty", "clean", "odd", "end"]
+RecordState = Literal["dirty", "clean", "odd", "end"]
 """Kind of a record at a rank: dated after the floor, at or before it, undated; or past the end."""
 
 
-def predicted_boundary(rows: Sequence[LandedRow | None], floor: datetime, future: datetime) -> int:
+def predict_boundary(rows: Sequence[LandedRow | None], floor: datetime, future: datetime) -> int:
     """Return the smallest index from which all rows are loaded and in the order of the list.
 
     None represents a record that is not loaded. A row without `updated_at`, or with one after
@@ -184,8 +184,8 @@ def predicted_boundary(rows: Sequence[LandedRow | None], floor: datetime, future
     return start
 
 
-def first_clean(
-    start: int, verdict: Callable[[int], Steps[Dirtiness]], end: Callable[[], int]
+def find_first_clean(
+    start: int, verdict: Callable[[int], Steps[RecordState]], end: Callable[[], int]
 ) -> Steps[int]:
     """Return the index of the first clean record, or `end()`: steps 1, 2, 4, ..., then halving.
 
@@ -250,7 +250,7 @@ def with_checked_totals(steps: Steps[T], bookmark: Bookmark) -> Steps[T]:
         error = None
         try:
             if isinstance(command, ListPage):
-                answer = yield from _page(command, known)
+                answer = yield from _read_page(command, known)
             else:
                 answer = yield command
         except ConnectorError as raised:
@@ -277,8 +277,8 @@ class _KnownTotal:
         """Return True if the rows and pages contradict the page's total."""
         total = page.total + self.offset
         before = (page.page - 1) * page.per_page
-        if page.offset is not None:
-            return abs(page.offset - self.offset) > deviation_limit(page.count)
+        if page.total_error is not None:
+            return abs(page.total_error - self.offset) > deviation_limit(page.count)
         if not page.items:
             return total - before > deviation_limit(before)
         if total < before + len(page.items):
@@ -301,7 +301,7 @@ class _KnownTotal:
             raise UnreadableAnswer("the list", f"answered with the same records on pages {numbers}")
 
 
-def _page(command: ListPage, known: _KnownTotal) -> Steps[Page[Resource]]:
+def _read_page(command: ListPage, known: _KnownTotal) -> Steps[Page[Resource]]:
     """Read a page whose total fits the rows or was shown by two responses."""
     totals: list[int] = []
     for _ in range(ANSWERS_MAX):

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from connector.catalog import declaration
 from connector.errors import codes_of, count_noun
 from connector.errors_api import Forbidden, TryAgain
-from connector.log import shortened
+from connector.log import shorten_name
 from connector.pulls.incremental_scan import NO_END
 from connector.pulls.resource_pull import NOT_READ, ONLY_THESE, UNSORTED
 from connector.warehouse.state import UnreadRecord
@@ -93,7 +93,7 @@ class RequestTally(Observer):
         """Count a response with status 429."""
         self.rate_limited += status == 429
 
-    def on_hold(self, seconds: float, why: str) -> None:
+    def on_wait_start(self, seconds: float, why: str) -> None:
         """Report a wait that is long enough."""
         if self.report_wait is not None and seconds >= WAIT_TOLD_SECONDS_MIN:
             self.report_wait(seconds)
@@ -102,7 +102,7 @@ class RequestTally(Observer):
         """Count the time of a wait for the rate limiter."""
         self.waited_seconds += seconds
 
-    def count_of(self, resource: str) -> int:
+    def requests_of(self, resource: str) -> int:
         """Return the number of requests sent for the resource."""
         return sum(count for (name, _), count in self.by_kind.items() if name == resource)
 
@@ -111,7 +111,7 @@ class ResourceTally:
     """Counts of one resource's pull, over all its streams."""
 
     def __init__(self) -> None:
-        self.fates = LandedCounts()
+        self.counts = LandedCounts()
         self.read = self.pending = 0
         self.total: int | None = None
         self.is_proven = True
@@ -120,7 +120,7 @@ class ResourceTally:
 
     def add_commit(self, commit: Commit, counts: LandedCounts) -> None:
         """Count one commit."""
-        self.fates += counts
+        self.counts += counts
         self.read += len(commit.records)
         self.pending += counts.listed + len(commit.enqueue) - len(commit.records) - len(commit.gone)
         self.pending = max(0, self.pending)
@@ -165,7 +165,7 @@ class PullReport:
         """Return 0 done, 1 failed, 3 partial or not published, 4 stopped; or the error's own."""
         if self.outcome == "failed" and self.error is not None:
             return self.error.exit_status
-        if self.outcome == "done" and self.published is not None and self.published.unshared:
+        if self.outcome == "done" and self.published is not None and self.published.lakehouse_error:
             return 3
         return {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]
 
@@ -264,7 +264,7 @@ def describe_unread(unread: Sequence[UnreadRecord]) -> str:
     descriptions = []
     for each in unread[:UNREAD_SHOWN_MAX]:
         runs = f", in {each.failed_runs} runs so far" if each.is_broken else ""
-        descriptions.append(f"{shortened(each.id)} ({each.error}{runs})")
+        descriptions.append(f"{shorten_name(each.id)} ({each.error}{runs})")
     more = len(unread) - len(descriptions)
     noun = count_noun(len(unread), "record could not be read", "records could not be read")
     return f"{noun}: {', '.join(descriptions)}{f' and {more:,} more' if more else ''}"
@@ -273,7 +273,7 @@ def describe_unread(unread: Sequence[UnreadRecord]) -> str:
 def describe_anomalies(resource: str, events: Sequence[Event]) -> str:
     """Return a sentence on undocumented fields and values in the records of a resource."""
     descriptions = [
-        f"{each.kind}: {each.detail}" + (f" (record {shortened(each.id)})" if each.id else "")
+        f"{each.kind}: {each.detail}" + (f" (record {shorten_name(each.id)})" if each.id else "")
         for each in events[:ANOMALIES_SHOWN_MAX]
     ]
     more = len(events) - len(descriptions)

@@ -26,7 +26,7 @@ from connector.errors_api import (
     UnexpectedStatus,
     UnreadableAnswer,
 )
-from connector.log import shortened
+from connector.log import shorten_name
 from connector.pulls.outcome import Progress, ResourceTally
 from connector.pulls.run_context import RunContext
 from connector.warehouse.pull_commands import (
@@ -35,13 +35,13 @@ from connector.warehouse.pull_commands import (
     UNREAD_MAX,
     Commit,
     DeletionProof,
-    EngineCommand,
     FoundDetail,
     ListPage,
     Outcome,
+    PullCommand,
     Query,
     ReadRecords,
-    SpendFor,
+    SetPurpose,
     Steps,
     Stream,
     UnreadableDetail,
@@ -78,7 +78,7 @@ class PullExecutor:
             command = next(steps)
             while True:
                 try:
-                    answer = await self._perform(command)
+                    answer = await self._execute(command)
                 except ConnectorError as error:
                     command = steps.throw(error)
                 else:
@@ -89,15 +89,15 @@ class PullExecutor:
         finally:
             steps.close()
 
-    async def _perform(self, command: EngineCommand[Any]) -> Any:
+    async def _execute(self, command: PullCommand[Any]) -> Any:
         match command:
             case ListPage(page, sort, order):
-                return await self._release_file_during(self._list(page, sort, order))
+                return await self._release_file_during(self._list_page(page, sort, order))
             case ReadRecords(ids):
-                return await self._release_file_during(self._read(ids))
+                return await self._release_file_during(self._read_details(ids))
             case Commit():
                 return await self._commit(command)
-            case SpendFor(purpose):
+            case SetPurpose(purpose):
                 self._context.tally.purpose = purpose
                 return None
             case _:
@@ -124,19 +124,19 @@ class PullExecutor:
             context.warehouse.commit, self._stream, commit, context.run.run_id, context.now()
         )
         tally.add_commit(commit, counts)
-        context.watch(Progress(name, tally.read, tally.pending, context.tally.count_of(name)))
+        context.watch(Progress(name, tally.read, tally.pending, context.tally.requests_of(name)))
 
-    async def _list(self, page: int, sort: str | None, order: Order) -> Page[Resource]:
+    async def _list_page(self, page: int, sort: str | None, order: Order) -> Page[Resource]:
         answer = await self._endpoint.list(page=page, sort=sort, order=order if sort else None)
         self._context.tally.readable += 1
         listed = replace(answer, received_at=self._context.now())
         for item in listed.items:
             # Without the server clock, items have the local time of their arrival, not of the
             # commit.
-            item.served_at = listed.dated_at
+            item.served_at = listed.timestamp
         return listed
 
-    async def _read(self, ids: tuple[str, ...]) -> dict[str, Outcome]:
+    async def _read_details(self, ids: tuple[str, ...]) -> dict[str, Outcome]:
         """Read details, with one worker per connection, until the batch's time is over."""
         outcomes: dict[str, Outcome] = {}
         waiting = iter(ids)
@@ -144,7 +144,7 @@ class PullExecutor:
 
         async def work() -> None:
             for id in waiting:
-                outcomes[id] = await self._read_one(id)
+                outcomes[id] = await self._read_detail(id)
                 if time.monotonic() > until:
                     break
 
@@ -164,7 +164,7 @@ class PullExecutor:
             raise
         return outcomes
 
-    async def _read_one(self, id: str) -> Outcome:
+    async def _read_detail(self, id: str) -> Outcome:
         try:
             record = await self._endpoint.get(id)
         except NotFound as error:
@@ -189,4 +189,4 @@ class PullExecutor:
 
 def reason_without_id(answer: str, id: str) -> str:
     """Return why a detail could not be read, without the record's id."""
-    return answer.replace(f" of the record {shortened(id)}", "")
+    return answer.replace(f" of the record {shorten_name(id)}", "")

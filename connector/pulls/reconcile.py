@@ -92,7 +92,7 @@ class DeletionSearch:
                 yield from self._extra_rows_before(high)
             ):
                 continue
-            halves = yield from self._halve(low, high)
+            halves = yield from self._split_range(low, high)
             waiting.extend(reversed(halves))
         if self._guard.refused is not None or not self.is_sorted:
             return []
@@ -107,7 +107,7 @@ class DeletionSearch:
             return 0
         return (yield from CountLive(cut.moment)) - cut.rank
 
-    def _halve(
+    def _split_range(
         self, low: ListPosition, high: ListPosition
     ) -> Steps[list[tuple[ListPosition, ListPosition]]]:
         """Read the page in the middle that has a cut, and return both sides of the cut.
@@ -115,8 +115,8 @@ class DeletionSearch:
         If every page in between was read, they are compared with the loaded rows together, and
         there are no more halves.
         """
-        while self.is_sorted and (number := self._middle(low, high)) is not None:
-            page = yield from self._read(number)
+        while self.is_sorted and (number := self._choose_page(low, high)) is not None:
+            page = yield from self._read_page(number)
             cuts = list(_positions_in(page, self._per_page))
             if not page.is_full:
                 # The list ends here, or before an empty page, whatever its total is.
@@ -128,7 +128,7 @@ class DeletionSearch:
         yield from self._compare_range(low, high)
         return []
 
-    def _middle(self, low: ListPosition, high: ListPosition) -> int | None:
+    def _choose_page(self, low: ListPosition, high: ListPosition) -> int | None:
         """Return the unread page nearest to the middle of two cuts, if possible with a cut
         itself.
         """
@@ -141,7 +141,7 @@ class DeletionSearch:
             nearest = nearest or number
         return nearest
 
-    def _read(self, number: int) -> Steps[Page[Resource]]:
+    def _read_page(self, number: int) -> Steps[Page[Resource]]:
         """Read one page: load and queue missing records, and queue records that differ."""
         page = yield from ListPage(number, "created_at", "asc")
         self.totals.append(page.total)

@@ -22,11 +22,11 @@ from connector.pulls.detail_queue import commit_few_tombstones, read_and_compare
 from connector.pulls.first_load import (
     TOO_FEW,
     SweepResult,
-    read_whole,
+    first_sweep,
+    read_whole_list,
     second_sweep,
-    sweep,
-    total_events,
     unsorted_event,
+    wrong_total_events,
 )
 from connector.pulls.incremental_scan import OUT_OF_ORDER, IncrementalScan, ScanResult
 from connector.pulls.listing import with_checked_totals
@@ -41,7 +41,7 @@ from connector.warehouse.pull_commands import (
     Event,
     LandedRows,
     ListPage,
-    SpendFor,
+    SetPurpose,
     Steps,
     UnreadableDetail,
 )
@@ -97,26 +97,28 @@ def pull(
     resource: Declaration, bookmark: Bookmark, options: PullOptions = FEWEST_REQUESTS
 ) -> Steps[PullResult]:
     """Update one stream with the minimum number of requests that verifies it."""
-    return (yield from with_checked_totals(_pull(resource, bookmark, options), bookmark))
+    return (yield from with_checked_totals(_choose_and_pull(resource, bookmark, options), bookmark))
 
 
-def _pull(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> Steps[PullResult]:
+def _choose_and_pull(
+    resource: Declaration, bookmark: Bookmark, options: PullOptions
+) -> Steps[PullResult]:
     if not resource.sortable or not (bookmark.is_sorted or options.is_full):
         return (yield from _pull_whole(resource, bookmark, options))
     # A full pull checks again whether the server sorts.
     bookmark = replace(bookmark, is_sorted=True)
     swept: SweepResult | None = None
     if bookmark.proven_at is None and bookmark.verify_page is None:
-        swept = yield from sweep(bookmark)
+        swept = yield from first_sweep(bookmark)
         bookmark = swept.bookmark
     guard = MassDeletionGuard(
         (yield from CountLive()), bookmark.listed, accepts=options.accepts_deletes
     )
     yield from read_queue(guard)
-    if guard.withholds_many:
+    if guard.holds_many:
         # Many deletions need more than a 404 each: every page is read to confirm them.
         bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
-    bookmark, ended = yield from _load(resource, bookmark, swept, guard, options)
+    bookmark, ended = yield from _load_or_compare(resource, bookmark, swept, guard, options)
     if ended is not None:
         yield from commit_few_tombstones(guard)
         return (yield from _finish(ended, guard))
@@ -145,7 +147,7 @@ def mark_stream_deleted(*, accepts_deletes: bool = False) -> Steps[PullResult]:
         reason = "the content type is deleted, but the API still lists its items"
         return PullResult(False, reason, page.total)
     guard = MassDeletionGuard(len(live), None, accepts=accepts_deletes)
-    allowed = guard.accept(dict.fromkeys(sorted(live), gone))
+    allowed = guard.release_if_few(dict.fromkeys(sorted(live), gone))
     if allowed:
         yield from Commit(gone=allowed, ends_stream=True)
         return PullResult(True, None, 0)
@@ -173,7 +175,7 @@ def read_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[PullResult]:
     return PullResult(False, reason, live)
 
 
-def _load(
+def _load_or_compare(
     resource: Declaration,
     bookmark: Bookmark,
     sweep_result: SweepResult | None,
@@ -186,14 +188,14 @@ def _load(
             return bookmark, PullResult(False, TOO_FEW, sweep_result.total)
         if not bookmark.is_sorted:
             yield from Commit(events=(unsorted_event(resource),))
-        elif sweep_result.is_one_instant and resource.lists_cursor:
+        elif sweep_result.is_one_instant and resource.lists_updated_at:
             # The only page showed every id and `updated_at` at one point in time, as a scan would.
             return bookmark, PullResult(True, None, sweep_result.total)
     if (options.is_full or options.sweeps) and sweep_result is None:
         bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
     if bookmark.verify_page is not None:
         if bookmark.proven_at is not None:
-            yield from SpendFor("sweep")
+            yield from SetPurpose("sweep")
         bookmark, reason = yield from second_sweep(bookmark, guard, reads_all=options.is_full)
         if reason is not None and (guard.refused is None or bookmark.proven_at is None):
             return bookmark, PullResult(False, reason, (yield from CountLive()))
@@ -204,7 +206,7 @@ def _scan(
     resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard, options: PullOptions
 ) -> Steps[PullResult]:
     """Scan, read suspicious records, audit, and verify if requested."""
-    yield from SpendFor("pull")
+    yield from SetPurpose("pull")
     is_resumed = bookmark.opened_at is not None
     scan_result = yield from IncrementalScan(resource, bookmark, guard).run()
     if is_resumed and scan_result.is_proven:
@@ -215,8 +217,8 @@ def _scan(
         events = () if bookmark.is_sorted else (unsorted_event(resource),)
         yield from Commit(events=events)
         return (yield from _pull_whole(resource, bookmark, options))
-    if guard.refused is None and guard.withholds_many:
-        yield from SpendFor("sweep")
+    if guard.refused is None and guard.holds_many:
+        yield from SetPurpose("sweep")
         bookmark, found = yield from second_sweep(replace(bookmark, scrubbed_to=None), guard)
         reason = reason or found
     else:
@@ -231,7 +233,7 @@ def _scan(
         scan_result = yield from IncrementalScan(resource, bookmark, MassDeletionGuard(0, 0)).run()
         bookmark, reason = scan_result.bookmark, scan_result.reason
     if options.verification_requests and guard.refused is None:
-        yield from SpendFor("scrub")
+        yield from SetPurpose("scrub")
         yield from run_verification_pass(bookmark, options.verification_requests, guard)
         yield from read_queue(guard)
         yield from commit_few_tombstones(guard)
@@ -248,12 +250,12 @@ def _audit(
     difference remains unexplained.
     """
     if bookmark.total_offset is None:
-        yield from SpendFor("sweep")
+        yield from SetPurpose("sweep")
         return (yield from _compare_all_pages(bookmark, guard))
     total = scan_result.length - scan_result.gone
     if (yield from CountLive()) == total:
         return bookmark, None
-    yield from SpendFor("sweep")
+    yield from SetPurpose("sweep")
     search = DeletionSearch(total, scan_result.per_page, bookmark, guard)
     absent = yield from search.run()
     bookmark = yield from read_and_compare(absent, search.bookmark, guard, is_absent=True)
@@ -293,7 +295,7 @@ def _compare_all_pages(
     if offset is None or guard.refused is not None:
         message = f"the API counts {round_result.total} records, but {live} are loaded"
         return bookmark, message if live != round_result.count else None
-    events = total_events(bookmark, offset, live)
+    events = wrong_total_events(bookmark, offset, live)
     bookmark = replace(bookmark, total_offset=offset)
     yield from Commit(bookmark=bookmark, events=events)
     return bookmark, None
@@ -306,7 +308,7 @@ def _pull_whole(
     guard = MassDeletionGuard(
         (yield from CountLive()), bookmark.listed, accepts=options.accepts_deletes
     )
-    bookmark, is_whole, total = yield from read_whole(
+    bookmark, is_whole, total = yield from read_whole_list(
         resource, bookmark, guard, reads_all=options.is_full
     )
     reason: str | None = None

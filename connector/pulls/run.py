@@ -31,7 +31,7 @@ from connector.errors_api import (
     UnreadableAnswer,
 )
 from connector.ledger.quota import MonthUse
-from connector.log import shortened
+from connector.log import shorten_name
 from connector.publishing.project import BuildObserver
 from connector.publishing.publication import PublishResult, publish
 from connector.pulls import resource_pull
@@ -56,7 +56,7 @@ from connector.warehouse.state import (
     ResourceState,
     UnreadRecord,
     current_events,
-    read_status,
+    read_resource_state,
     read_unread,
 )
 
@@ -158,7 +158,7 @@ class _PullRun:
         results: dict[str, ResourceRun] = {}
         first: ConnectorError | None = None
         fatal: ConnectorError | None = None
-        states = {name: await self._state(name) for name in names}
+        states = {name: await self._read_state(name) for name in names}
         self._was_readable = any(each.live for each in states.values())
         self._scrubs = _split_by_size(
             self._options.verification_requests, {n: states[n].live for n in names}
@@ -179,15 +179,17 @@ class _PullRun:
                 )
             context.watch(Progress(name, requests=results[name].requests, ended=results[name]))
         month = await self._store_request_counts()
-        outcome = self._outcome(results, fatal)
-        outcome, fatal = await self._end(outcome, fatal or (first if outcome == "failed" else None))
+        outcome = self._run_outcome(results, fatal)
+        outcome, fatal = await self._record_run_end(
+            outcome, fatal or (first if outcome == "failed" else None)
+        )
         published, unpublished = await self._publish_if_changed(outcome)
         if unpublished is not None:
             # A stopped run stays stopped: the next one continues and publishes. Any other run has
             # failed, because analysts do not see its rows.
             if outcome != "stopped":
                 outcome, fatal = "failed", unpublished
-            outcome, fatal = await self._end(outcome, fatal, unpublished)
+            outcome, fatal = await self._record_run_end(outcome, fatal, unpublished)
         return PullReport(
             outcome=outcome,
             run_id=context.run.run_id,
@@ -232,7 +234,7 @@ class _PullRun:
             return None
         return month
 
-    async def _end(
+    async def _record_run_end(
         self,
         outcome: RunOutcome,
         fatal: ConnectorError | None,
@@ -272,7 +274,7 @@ class _PullRun:
         outcome: ResourceOutcome = "done"
         try:
             streams = await self._streams_to_pull(declaration(name))
-            before = await self._proven_at(streams)
+            before = await self._earliest_verified_time(streams)
             shares = _split_by_size(self._scrubs.get(name, 0), {each.name: 1 for each in streams})
             if not streams and not self._ids:
                 # Without a parent there is no list to count: the API has no such record.
@@ -328,7 +330,7 @@ class _PullRun:
         except UnusableId as error:
             if stream.parent is None:
                 raise
-            reason = f"the items of {shortened(stream.parent)} cannot be listed: {error}"
+            reason = f"the items of {shorten_name(stream.parent)} cannot be listed: {error}"
             return PullResult(False, reason, 0, "record_unreadable")
         except NotFound as error:
             if stream.resource.parent is None or not error.is_api_error:
@@ -369,7 +371,7 @@ class _PullRun:
             reasons.append(f"not loaded, so the parent record is unknown: {named}")
         tally.reason = "; ".join(reasons) or resource_pull.ONLY_THESE
 
-    async def _proven_at(self, streams: tuple[Stream, ...]) -> datetime | None:
+    async def _earliest_verified_time(self, streams: tuple[Stream, ...]) -> datetime | None:
         """Return the earliest of the streams' bookmarks; None if one was never loaded."""
         moments = [(await self._context.bookmark(stream)).proven_at for stream in streams]
         known = [each for each in moments if each is not None]
@@ -386,12 +388,12 @@ class _PullRun:
         """Record the resource's outcome. Its own error takes precedence over an error of
         recording.
         """
-        counts, spent = tally.fates, self._context.tally
+        counts, spent = tally.counts, self._context.tally
         result = ResourceRun(
             resource=name,
             outcome=outcome,
             proven=False,
-            requests=spent.count_of(name),
+            requests=spent.requests_of(name),
             lists=spent.by_kind[name, "list"],
             details=spent.by_kind[name, "get"],
             new=counts.new,
@@ -409,19 +411,19 @@ class _PullRun:
             scrubs=spent.by_purpose[name, "scrub"],
             waited_seconds=spent.waited_seconds - self._before.waited_seconds,
             rate_limited=spent.rate_limited - self._before.rate_limited,
-            month_share=self._share_of_month(spent.count_of(name)),
+            month_share=self._share_of_month(spent.requests_of(name)),
         )
         try:
-            result = _with_state(result, await self._state(name))
+            result = _add_state(result, await self._read_state(name))
             if outcome == "done" and not self._ids:
                 unread = await asyncio.to_thread(self._warehouse.read, read_unread, name)
-                result = _with_outcome(result, unread, is_proven=tally.is_proven)
+                result = _add_outcome(result, unread, is_proven=tally.is_proven)
                 result = await self._check_counts(result)
             elif outcome == "done" and tally.reason != resource_pull.ONLY_THESE:
                 result = replace(result, outcome="partial")
             run_id = self._context.run.run_id
             result = await asyncio.to_thread(
-                self._warehouse.write, runs.end_resource, run_id, result
+                self._warehouse.write, runs.finish_resource_run, run_id, result
             )
             events = await asyncio.to_thread(self._warehouse.read, current_events, name, run_id)
             self._anomalies[name] = tuple(each for each in events if each.kind not in QUIET_KINDS)
@@ -430,9 +432,11 @@ class _PullRun:
                 raise
         return result
 
-    async def _state(self, name: str) -> ResourceState:
+    async def _read_state(self, name: str) -> ResourceState:
         """Return the state of a resource, without its last run."""
-        return await asyncio.to_thread(self._warehouse.read, read_status, name, tells_last=False)
+        return await asyncio.to_thread(
+            self._warehouse.read, read_resource_state, name, with_last_run=False
+        )
 
     async def _check_counts(self, result: ResourceRun) -> ResourceRun:
         """Mark the resource as not verified if the counts differ for the second time in a row.
@@ -459,7 +463,7 @@ class _PullRun:
         return replace(result, outcome="partial", proven=False, message=message)
 
     @staticmethod
-    def _outcome(results: dict[str, ResourceRun], fatal: ConnectorError | None) -> RunOutcome:
+    def _run_outcome(results: dict[str, ResourceRun], fatal: ConnectorError | None) -> RunOutcome:
         if isinstance(fatal, Stopped):
             return "stopped"
         outcomes = {each.outcome for each in results.values()}
@@ -476,7 +480,7 @@ def _outcome_of_error(error: ConnectorError) -> ResourceOutcome:
     return "stopped" if isinstance(error, Stopped) else "failed"
 
 
-def _with_state(result: ResourceRun, state: ResourceState) -> ResourceRun:
+def _add_state(result: ResourceRun, state: ResourceState) -> ResourceRun:
     return replace(
         result,
         live=state.live,
@@ -487,7 +491,7 @@ def _with_state(result: ResourceRun, state: ResourceState) -> ResourceRun:
     )
 
 
-def _with_outcome(
+def _add_outcome(
     result: ResourceRun, unread: Sequence[UnreadRecord], *, is_proven: bool
 ) -> ResourceRun:
     """Return the resource with its outcome: done if it is verified and the queue is empty, else

@@ -26,9 +26,9 @@ from connector.pulls.workspace import claim_folder
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.pull_commands import Bookmark, Event, Stream
-from connector.warehouse.queries import deleted_parents, live_ids
+from connector.warehouse.queries import find_deleted_parents, live_ids
 from connector.warehouse.runs import Run
-from connector.warehouse.state import read_bookmark, take_notices
+from connector.warehouse.state import read_bookmark, report_notices
 from connector.warehouse.warehouse import Warehouse
 
 PULL_LEASE = "pull"
@@ -79,14 +79,14 @@ class RunContext:
         """Return streams whose parent is deleted and whose records are still live."""
         if resource.parent is None:
             return ()
-        ids = await asyncio.to_thread(self.warehouse.read, deleted_parents, resource)
+        ids = await asyncio.to_thread(self.warehouse.read, find_deleted_parents, resource)
         return tuple(Stream(resource, id) for id in ids)
 
     async def read_month(self) -> MonthUse:
         """Store this run's requests, and return the requests of the month."""
         lease, budget = self.lease, self.lease.budget
         budget.limit_per_minute = self.client.limiter.limit
-        await budget.settle()
+        await budget.return_unused()
         return await asyncio.to_thread(
             lease.ledger.read_month, lease.spender.allowance, budget.today
         )
@@ -130,7 +130,7 @@ async def open_run(
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
     run = Run(new_id(started_at), command, started_at, budget=budget)
-    spender = RequestSpender(run.run_id, command, allowance_of(settings), asks_anyway=asks_anyway)
+    spender = RequestSpender(run.run_id, command, allowance_of(settings), ignores_quota=asks_anyway)
     with Ledger(settings.folder) as ledger:
         async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as holder:
             tally, follow = RequestTally(), watch or ignore_progress
@@ -138,7 +138,11 @@ async def open_run(
                 Progress("", waits_until=now() + timedelta(seconds=seconds))
             )
             connections, reserve = settings.connections.value, settings.reserve_requests.value
-            options = {"connections": connections, "reserve": reserve, **connection.route()}
+            options = {
+                "connections": connections,
+                "reserve": reserve,
+                **connection.client_options(),
+            }
             client = connect(
                 connection.base_url, connection.api_key, observer=tally, meter=holder, **options
             )
@@ -159,20 +163,20 @@ async def open_run(
                     await asyncio.to_thread(warehouse.prepare, identity)
                     await asyncio.to_thread(claim_folder, ledger, warehouse, connection.base_url)
                     if lease == PULL_LEASE:
-                        notices = await asyncio.to_thread(_notices, ledger, warehouse, run)
+                        notices = await asyncio.to_thread(_take_notices, ledger, warehouse, run)
                         context = replace(context, notices=notices)
                     else:
                         warehouse.release()  # An estimate may wait before it needs the file again.
                     yield context
 
 
-def _notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
+def _take_notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
     """Return sentences on files that were lost and created again, unless reported before."""
     relisted = []
-    for at, hashes in Erasures(ledger).relisted():
+    for at, hashes in Erasures(ledger).restored_hash_counts():
         detail = (
             f"{count_noun(hashes, 'hash', 'hashes')} of erased people were missing in "
             f"{ledger.path.name} and were restored from the receipts"
         )
         relisted.append((Event("erased_relisted", detail), at))
-    return warehouse.write(take_notices, run.run_id, relisted)
+    return warehouse.write(report_notices, run.run_id, relisted)

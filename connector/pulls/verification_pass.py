@@ -90,7 +90,7 @@ class VerificationRound:
         """Store the ids of a page that is about to be loaded; `known` were loaded before."""
         assert self.first_page is not None
         lateness = timedelta(seconds=self.bookmark.lateness_seconds)
-        since = self.first_page.dated_at - lateness
+        since = self.first_page.timestamp - lateness
         self.seen_hashes.update(hash(item.id) for item in items)
         new = (item for item in items if item.id not in known)
         self.maybe_new.update(hash(each.id) for each in new if each.created_at > since)
@@ -115,7 +115,7 @@ class VerificationRound:
 
 def run_verification_pass(
     bookmark: Bookmark, requests: int, guard: MassDeletionGuard
-) -> Steps[Bookmark]:
+) -> Steps[None]:
     """Spend at most this number of requests: on windows of the list, then on details."""
     windows = max(1, requests // (DETAILS_PER_WINDOW + 1)) if requests else 0
     remaining = requests
@@ -126,10 +126,7 @@ def run_verification_pass(
         bookmark = yield from read_and_compare(suspects, bookmark, guard, is_absent=True)
         remaining -= len(suspects)
     if remaining > 0:
-        bookmark = yield from read_and_compare(
-            (yield from LeastRecentlyRead(remaining)), bookmark, guard
-        )
-    return bookmark
+        yield from read_and_compare((yield from LeastRecentlyRead(remaining)), bookmark, guard)
 
 
 def read_windows(
@@ -174,7 +171,7 @@ def read_windows(
             break
         if number > 1 and (
             has_shrunk
-            or ((offset or is_strict) and _starts_after(page, verification_round.bookmark))
+            or ((offset or is_strict) and _may_leave_gap(page, verification_round.bookmark))
         ):
             # A record before this page was deleted, so the first record here moved to the page
             # before.
@@ -232,7 +229,7 @@ def _resume_position(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]
     return seen_count // per_page + 1, seen_count % per_page
 
 
-def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
+def _may_leave_gap(page: Page[Resource], bookmark: Bookmark) -> bool:
     """Return True if there may be a gap between the page and the items seen before."""
     if not page.items:
         return True
@@ -259,41 +256,32 @@ def _compare_windows(
     for each in verification_round.batch.pages:
         guard.check_total(each.total)
     guard.check_missing(verification_round.absent, verification_round.recognised)
-    absent = absent - guard.withheld.keys() if guard.refused is None else frozenset()
+    absent = absent - guard.held.keys() if guard.refused is None else frozenset()
     differing = yield from DifferingFields(items)
     suspects = dict.fromkeys(sorted(absent), "absent")
     suspects |= dict.fromkeys(sorted(differing), "differs")
     verification_round.suspects |= suspects
     if reads_all:
         suspects = dict.fromkeys(ids_of(items), "full") | suspects
-    yield from _advance(page, last, listed, verification_round)
+    yield from _advance_verified_time(page, last, listed, verification_round)
     yield from Commit(items=items, enqueue=suspects, bookmark=verification_round.bookmark)
     verification_round.batch.pages.clear()
 
 
-def _advance(
+def _advance_verified_time(
     page: Page[Resource],
-    last: datetime | None,
+    end: datetime | None,
     listed: set[str],
     verification_round: VerificationRound,
 ) -> Steps[None]:
     """Move the verified time to the end of the page, or before a tie that crosses the end."""
-    if last is None:
-        # The round is over, and the next one starts at the first page.
-        verification_round.bookmark, verification_round.pending_pages = (
-            replace(verification_round.bookmark, scrubbed_to=None),
-            [],
-        )
-        return
-    tied = yield from CreatedBetween(last - _TICK, last + _TICK)
-    earlier = [item.created_at for item in page.items if item.created_at < last]
-    if tied <= listed:
-        verification_round.bookmark, verification_round.pending_pages = (
-            replace(verification_round.bookmark, scrubbed_to=last),
-            [],
-        )
-    elif earlier:
-        verification_round.bookmark, verification_round.pending_pages = (
-            replace(verification_round.bookmark, scrubbed_to=max(earlier)),
-            [page],
-        )
+    verified: datetime | None = None  # After the last page, the next round starts at the first.
+    pending: list[Page[Resource]] = []
+    if end is not None:
+        tied = yield from CreatedBetween(end - _TICK, end + _TICK)
+        earlier = [item.created_at for item in page.items if item.created_at < end]
+        if not tied <= listed and not earlier:
+            return
+        verified, pending = (end, []) if tied <= listed else (max(earlier), [page])
+    verification_round.bookmark = replace(verification_round.bookmark, scrubbed_to=verified)
+    verification_round.pending_pages = pending

@@ -46,7 +46,7 @@ def claim_folder(ledger: Ledger, warehouse: Warehouse, address: str) -> Identity
             different folders.
         SettingsError: The folder has the records of another workspace.
     """
-    found = compare_files(ledger, warehouse)
+    found = read_folder_identity(ledger, warehouse)
     if found is None:
         found = Identity(secrets.token_hex(8), address, program_version())
     check_address(found, address, warehouse)
@@ -64,7 +64,7 @@ def write_identity(ledger: Ledger, warehouse: Warehouse, identity: Identity) -> 
     return current
 
 
-def compare_files(ledger: Ledger, warehouse: Warehouse) -> Identity | None:
+def read_folder_identity(ledger: Ledger, warehouse: Warehouse) -> Identity | None:
     """Return the identity of the folder's files; None if no run has used the folder yet.
 
     Creates no file. Raises `LedgerError`.
@@ -108,10 +108,12 @@ def check_files(settings: Settings) -> None:
     Creates no file. Other errors of the files are raised as well.
     """
     with Ledger(settings.folder) as ledger:
-        compare_files(ledger, Warehouse(settings.folder))
+        read_folder_identity(ledger, Warehouse(settings.folder))
 
 
-async def find_known(client: Client, known: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+async def find_first_existing(
+    client: Client, known: Iterable[tuple[str, str]]
+) -> tuple[str, str] | None:
     """Return the resource and id of the first of these records that the API has; else None.
 
     A resource that the key may not read is skipped.

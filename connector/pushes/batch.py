@@ -23,7 +23,7 @@ from connector.client.client import Client, RecordEndpoint
 from connector.errors import ConnectorError, Misused, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld, NotFound, Stopped
 from connector.ledger.erasures import Backups
-from connector.ledger.journal import has_open_rows
+from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.journal_records import (
     UNFINISHED,
     BatchAction,
@@ -44,7 +44,7 @@ from connector.ledger.push_plan import (
     check_marker,
     fold_identity,
     marker_of,
-    settle_seconds,
+    settle_seconds_min,
 )
 from connector.ledger.push_states import FOR_A_PERSON, IN_DOUBT, RowOutcome
 from connector.ledger.quota import MonthUse, format_moment
@@ -56,7 +56,7 @@ from connector.pushes.row_steps import run_row
 from connector.pushes.spill_file import SpillFile
 from connector.settings.model import Settings
 from connector.warehouse.pull_commands import CreatedBetween
-from connector.warehouse.state import read_status
+from connector.warehouse.state import read_resource_state
 from connector.warehouse.warehouse import Warehouse
 
 # -- Batch report ---------------------------------------------------------------------------------
@@ -280,11 +280,11 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
 
 def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
     """Raise `ConnectorError` if the ledger was replaced and the resource not pulled since."""
-    restored = Backups(ledger).last_restore(is_ledger_older=True)
+    restored = Backups(ledger).latest_restore(is_ledger_older=True)
     if restored is None:
         return
     before = restored.proven.get(resource)
-    proven_at = warehouse.read(read_status, resource, tells_last=False).proven_at
+    proven_at = warehouse.read(read_resource_state, resource, with_last_run=False).proven_at
     if proven_at is not None and (before is None or proven_at > before):
         return
     raise ConnectorError(
@@ -388,7 +388,7 @@ async def settle(
     Returns None if there are no such rows, or while a push is running, which looks them up itself.
     Raises `SettingsError` and `WarehouseError`.
     """
-    if not has_open_rows(settings.folder):
+    if not has_rows_to_look_up(settings.folder):
         return None
     opening = open_run(
         settings, "settle", lease=PUSH_LEASE, budget=budget, now=now, connect=connect
@@ -431,7 +431,7 @@ class _BatchRun:
         deadline = self._context.client.limits.deadline_seconds
         terms = replace(
             terms,
-            settle_seconds=max(terms.settle_seconds, settle_seconds(deadline)),
+            settle_seconds=max(terms.settle_seconds, settle_seconds_min(deadline)),
             lateness_seconds=max(terms.lateness_seconds, self._context.lateness_seconds),
         )
         await asyncio.to_thread(self._journal.mark_interrupted_rows)
@@ -456,9 +456,9 @@ class _BatchRun:
     async def _record_decision(self, key: RowKey, decision: Decision) -> PendingRow | None:
         """Record the decision on a row, and return the row if something is left to do."""
         record = await asyncio.to_thread(self._journal.row_record, key)
-        if record is not None and record.state == "follows" and record.same is not None:
-            key = record.same
-        row = await asyncio.to_thread(self._journal.row, key)
+        if record is not None and record.state == "follows" and record.same_row is not None:
+            key = record.same_row
+        row = await asyncio.to_thread(self._journal.row_with_task, key)
         if row is None:
             raise Misused(
                 f"row {key[1]} of the batch {key[0]} was never sent",
@@ -469,17 +469,19 @@ class _BatchRun:
             await self._session.move(
                 row, await transition_for_decision(self._context.client, row, decision)
             )
-        row = await asyncio.to_thread(self._journal.row, key)
+        row = await asyncio.to_thread(self._journal.row_with_task, key)
         return row if row is not None and row.status.state in UNFINISHED else None
 
     async def settle(self) -> tuple[list[RowRecord], ConnectorError | None]:
         """Look up all unconfirmed rows that need no person's decision. Sends no write."""
         self._session.reads = self._session.is_eager = True
         await asyncio.to_thread(self._journal.mark_interrupted_rows)
-        found = [each for each in self._journal.in_doubt() if each.state not in FOR_A_PERSON]
+        found = [
+            each for each in self._journal.unconfirmed_rows() if each.state not in FOR_A_PERSON
+        ]
         batches: dict[str, list[PendingRow]] = {}
         for each in found:
-            if (row := self._journal.row((each.batch, each.number))) is not None:
+            if (row := self._journal.row_with_task((each.batch, each.number))) is not None:
                 batches.setdefault(each.batch, []).append(row)
         for batch, rows in batches.items():
             await self._work(batch, rows, PendingCount(len(rows), frozenset(r.key for r in rows)))
@@ -495,7 +497,7 @@ class _BatchRun:
 
     async def _work(self, batch: str, rows: Iterable[PendingRow], pending: PendingCount) -> None:
         self._session.on_batch_start(await asyncio.to_thread(self._batch, batch), pending.rows)
-        open_about = await asyncio.to_thread(self._journal.open_subjects)
+        open_about = await asyncio.to_thread(self._journal.open_rows_by_subject)
         order = RowQueue(rows, open_about, pending.open)
         try:
             await BatchExecutor(self._session, order, self._row_runner, self._sleep).run_rows()
@@ -523,7 +525,7 @@ class _BatchRun:
         # A run that has lost its turn has nothing more to write down.
         with suppress(WarehouseError, Stopped):
             await asyncio.to_thread(
-                self._journal.end,
+                self._journal.record_run_end,
                 batch,
                 outcome,
                 requests=tally.requests,

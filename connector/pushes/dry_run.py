@@ -17,7 +17,14 @@ from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, allowance_of
 from connector.ledger.person import SuppressionList
-from connector.ledger.push_plan import Problem, PushPlan, RowResult, fingerprint, from_json, to_json
+from connector.ledger.push_plan import (
+    Problem,
+    PushPlan,
+    RowResult,
+    fingerprint,
+    task_from_json,
+    task_to_json,
+)
 from connector.ledger.push_states import LandedRecord, Mode, Operation, Task
 from connector.ledger.quota import MonthUse, format_moment
 from connector.pulls.workspace import check_files
@@ -31,7 +38,7 @@ from connector.pushes.spill_file import (
     unpacked_result,
 )
 from connector.settings.model import Settings
-from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check
+from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check_rows
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import ClaimedKeys, comparison_key
@@ -80,7 +87,7 @@ class PushFile:
 
 def with_column(problem: Problem, columns: ColumnMap) -> Problem:
     """Return a problem of the journal for the report, with the column of its field."""
-    column = problem.column or (columns.column_of(problem.field) if problem.field else None)
+    column = problem.column or (columns.heading_of(problem.field) if problem.field else None)
     is_shown = problem.found is not None and problem.code not in _FOUND_HERE
     found = f" The API has: {problem.found}." if is_shown else ""
     return replace(problem, message=problem.message + found, column=column or problem.field)
@@ -124,7 +131,7 @@ class PlannedLookups:
         self._landing, self._earlier = landing, earlier
         self._indexes: dict[tuple[int, tuple[str, ...]], _RowIndex] = {}
 
-    def ids(
+    def find_ids(
         self,
         resource: str,
         fields: Sequence[str],
@@ -132,7 +139,7 @@ class PlannedLookups:
         parent: str | None = None,
     ) -> Sequence[tuple[str, ...]]:
         """Return loaded ids, and placeholders for records that earlier files would create."""
-        found = list(self._landing.ids(resource, fields, values, parent))
+        found = list(self._landing.find_ids(resource, fields, values, parent))
         for place, each in enumerate(self._earlier):
             if each.resource != resource or each.parent != parent or "id" in fields:
                 continue
@@ -141,10 +148,12 @@ class PlannedLookups:
                 found[at] += tuple(each.placeholder_id(number) for number in index.rows(wanted))
         return found
 
-    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
+    def landed_records(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """Return the loaded records with these ids, and records that earlier files would create."""
         planned = {id for id in ids if is_placeholder_id(id)}
-        found = dict(self._landing.landed(resource, [id for id in ids if id not in planned]))
+        found = dict(
+            self._landing.landed_records(resource, [id for id in ids if id not in planned])
+        )
         for each in self._earlier:
             if planned and each.resource == resource:
                 for task in each.tasks:
@@ -185,7 +194,7 @@ class _RowIndex:
 
     def rows(self, values: Sequence[Any]) -> tuple[int, ...]:
         """Return the numbers of the rows with these values."""
-        first = self._first.first(comparison_key(values))
+        first = self._first.first_row(comparison_key(values))
         return () if first is None else (first, *self._others.get(first, ()))
 
 
@@ -235,7 +244,7 @@ class PreviewRows:
         self.reported: SpillFile[tuple[SheetRow, RowResult]] = SpillFile(
             folder, packed_pair, unpacked_pair
         )
-        self.tasks: SpillFile[Task] = SpillFile(folder, to_json, from_json)
+        self.tasks: SpillFile[Task] = SpillFile(folder, task_to_json, task_from_json)
         self.changes: dict[int, Mapping[str, tuple[Any, Any]]] = {}
         self.creates: dict[int, Mapping[str, Any]] = {}
         self.changing = self.requests = self.pushed = 0
@@ -443,7 +452,7 @@ def preview(
     make_folder(settings.folder)
     with Ledger(settings.folder) as ledger:
         # First of all: whoever was erased is known before anything of theirs is read.
-        Erasures(ledger).relist_receipts()
+        Erasures(ledger).restore_hashes_from_receipts()
         journal = Journal(ledger)
         seen_at = journal.previewed_at(table.digest, asked.resource) if as_seen else None
     warehouse = Warehouse(settings.folder)
@@ -466,13 +475,13 @@ def preview(
         columns = map_headings(table.headings, target, saved=saved, ignored=asked.ignored)
         journal = Journal(ledger)
         # What was never pushed needs no fingerprints, which cost a quarter of the time.
-        looks_back = not again and journal.has_rows_of(asked.resource)
+        looks_back = not again and journal.has_batch(asked.resource)
         meanings = ColumnMeanings(table.rows, columns.columns)
         lost = LostColumns(table, columns)
-        if not only_if_pushed or (looks_back and journal.has_rows_of(asked.resource, table.digest)):
-            known = SuppressionList.of(settings.folder)
+        if not only_if_pushed or (looks_back and journal.has_batch(asked.resource, table.digest)):
+            known = SuppressionList.read_from(settings.folder)
             read = lost.pass_rows() if only is None else only
-            checked = check(read, columns, target, lookups, known, meanings=meanings)
+            checked = check_rows(read, columns, target, lookups, known, meanings=meanings)
             with _rare_garbage_collection():
                 _add_rows(rows, checked, journal if looks_back else None)
         elif columns.unmapped:
@@ -483,7 +492,10 @@ def preview(
     at = proven_at.isoformat() if proven_at else None
     warned: Iterable[FileQuestion] = ()
     if not asked.accepts_warnings:
-        warned = (*meanings.mixed_dates(), *ask_about_warnings(rows.summary.warned, table, columns))
+        warned = (
+            *meanings.mixed_dates(),
+            *ask_about_warnings(rows.summary.rows_with_warnings, table, columns),
+        )
     questions = (*table.questions, *lost.questions(), *meanings.questions, *warned)
     notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
     notices = (*notices, *table.left_out.notices())
@@ -498,7 +510,7 @@ def _check_lost_journal(
     The copy of the journal in the work file still has it.
     """
     with Ledger(folder) as ledger:
-        if Journal(ledger).has_rows_of(resource, table.digest):
+        if Journal(ledger).has_batch(resource, table.digest):
             return
     found = warehouse.read(find_push, table.digest, resource)
     if found is not None:
@@ -563,7 +575,9 @@ def _add_rows(
         prints = {}
         if journal is not None:
             prints = {each.row.number: fingerprint(each.task) for each in batch if each.task}
-        pushed = journal.earlier_pushes(prints.values()) if journal is not None and prints else {}
+        pushed = (
+            journal.find_earlier_rows(prints.values()) if journal is not None and prints else {}
+        )
         for each in batch:
             earlier = pushed.get(prints.get(each.row.number, ""))
             is_pushed = earlier is not None and earlier.outcome in APPLIED

@@ -17,14 +17,19 @@ from connector.catalog import declaration
 from connector.catalog.resource import Declaration, Resource
 from connector.errors import ConnectorError, WarehouseError
 from connector.ledger.journal import Journal
-from connector.ledger.journal_records import Changes, Transition
+from connector.ledger.journal_records import JournalChanges, Transition
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_states import RowEvent, Task
 from connector.ledger.sqlite_file import values_of
 from connector.publishing.publication import publish as publish_file
 from connector.settings.model import Settings
 from connector.warehouse.pull_commands import Commit, DeletionProof, FoundDetail, Stream
-from connector.warehouse.state import PushChanges, find_by_slug_or_id, last_copied, write_pushes
+from connector.warehouse.state import (
+    PushChanges,
+    find_by_slug_or_id,
+    last_copied_change,
+    write_pushes,
+)
 from connector.warehouse.warehouse import Warehouse
 
 LAND_SECONDS = 1.0
@@ -181,7 +186,7 @@ def copy_journal(settings: Settings) -> None:
     with Ledger(settings.folder) as ledger:
         journal, is_copied = Journal(ledger), False
         while not is_copied:
-            copied = warehouse.read(last_copied)
+            copied = warehouse.read(last_copied_change)
             with closing(journal.changes_since(copied)) as changes:
                 # False where another push has copied in the meantime: what it knew may be later.
                 is_copied = warehouse.write(
@@ -189,7 +194,7 @@ def copy_journal(settings: Settings) -> None:
                 )
 
 
-def _changed_rows_by_table(changes: Changes) -> PushChanges:
+def _changed_rows_by_table(changes: JournalChanges) -> PushChanges:
     """Return the changes as rows of the tables for analysts."""
     return {
         "batches": [asdict(each) for each in changes.batches],

@@ -156,9 +156,9 @@ class PushOptions:
     def policy(self) -> PushPolicy:
         """Return the policy of the push. Raises `UnknownName` with the values allowed."""
         return PushPolicy(
-            policy=_choice("policy for unconfirmed rows", self.unconfirmed, POLICIES),
+            unconfirmed=_choice("policy for unconfirmed rows", self.unconfirmed, POLICIES),
             overwrite=self.overwrite,
-            again=self.resend,
+            resend=self.resend,
             marker_field=self.marker_field,
         )
 

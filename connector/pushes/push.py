@@ -133,7 +133,7 @@ class PushReport:
             "unmapped": [each.heading for each in self.preview.columns.unmapped],
             "notices": list(self.preview.notices),
             "questions": [asdict(each) for each in self.preview.questions],
-            "warned": self.preview.summary.warned,
+            "warned": self.preview.summary.rows_with_warnings,
             "changes": self._changes(),
             "report": str(self.file) if self.file is not None else None,
             "error": error.as_json() if error is not None else None,
@@ -251,7 +251,7 @@ def _previews(
         seen = preview(
             settings,
             each,
-            again=options.terms.again,
+            again=options.terms.resend,
             earlier=[before.planned for before, _ in previewed],
             # The first file to be sent may be sent as it was previewed here.
             keeps_tasks=not is_last or (options.applies and not previewed),
@@ -278,7 +278,7 @@ def record_preview(
             with report.open("rb") as file:
                 digests.append(hashlib.file_digest(file, "sha256").hexdigest())
         for digest in digests:
-            journal.note_preview(digest, resource, at)
+            journal.record_preview(digest, resource, at)
 
 
 @dataclass(slots=True)
@@ -316,7 +316,7 @@ class _FilePush:
             pulled = await self._pull(previewed)
         if pulled is not None or not is_first:
             # The landing is another one now: by the pull, or by the files before this one.
-            again, table = self.options.terms.again, previewed.table
+            again, table = self.options.terms.resend, previewed.table
             check = partial(preview, again=again, keeps_tasks=True, as_seen=True, table=table)
             self.checked_at = datetime.now(UTC)
             previewed = await asyncio.to_thread(check, self.settings, previewed.asked)
@@ -377,7 +377,7 @@ class _FilePush:
         """Report the questions that have to be answered before anything is sent."""
         if not previewed.results:
             # The pull was saved, and so the rows have not been checked yet.
-            again = self.options.terms.again
+            again = self.options.terms.resend
             check = partial(preview, again=again, table=previewed.table)
             previewed = await asyncio.to_thread(check, self.settings, previewed.asked)
         why = ", ".join(each.code for each in previewed.stopping)

@@ -296,9 +296,9 @@ class RowExecutor:
             case ReadOne(id):
                 answer = await session.read(task, id)
             case ClaimedRecords(ids):
-                answer = await asyncio.to_thread(session.journal.claimed_records, key, ids)
+                answer = await asyncio.to_thread(session.journal.records_of_others, key, ids)
             case OpenCreates():
-                answer = await asyncio.to_thread(session.journal.open_creates, key)
+                answer = await asyncio.to_thread(session.journal.other_open_creates, key)
         return answer
 
     async def _record_attempt(self, wanted: RecordAttempt) -> Attempt | InvalidBody:
@@ -406,7 +406,7 @@ class BatchExecutor(Generic[W]):
         """Return the next rows, at most `count`; None for a row that is blocked by another."""
         found: list[tuple[W, GoOn] | None] = []
         while len(found) < count:
-            match self._order.next():
+            match self._order.next_row():
                 case None:
                     break
                 case BlockedRow(row, by):

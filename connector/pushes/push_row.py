@@ -24,7 +24,7 @@ from connector.errors_api import (
     ValidationFailed,
 )
 from connector.ledger.journal_records import Attempt, Fate, RowStatus, Transition
-from connector.ledger.push_plan import Problem, PushPolicy, as_text
+from connector.ledger.push_plan import Problem, PushPolicy, shorten
 from connector.ledger.push_states import IN_DOUBT, Operation, Task, next_state
 from connector.warehouse.pull_commands import FoundDetail
 
@@ -244,7 +244,7 @@ def declined_problems(
                 declined.code,
                 said if is_field or not name else f"{name}: {said}",
                 field=name if is_field else None,
-                received=as_text(sent[name]) if name in sent else None,
+                received=shorten(sent[name]) if name in sent else None,
                 fix="Correct the value and push the row again.",
             )
         )
@@ -270,14 +270,14 @@ def conflict_problems(
         if was_redacted:
             message = f"an erasure changed {name}, so the push cannot detect changes by others"
         else:
-            known = repr(as_text(base[name]))
+            known = repr(shorten(base[name]))
             message = f"{name} was changed by someone else; the last pull read {known}"
         problem = Problem(
             VALUE_ERASED if was_redacted else "changed_elsewhere",
             message,
             field=name,
-            received=as_text(wanted[name]),
-            found=None if was_redacted else as_text(now.get(name)),
+            received=shorten(wanted[name]),
+            found=None if was_redacted else shorten(now.get(name)),
             fix="Check which value is right. To send the value of the file, add --overwrite.",
         )
         problems.append(problem)

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, Generic, TypeVar
 
-from connector.errors import naming_file_errors
+from connector.errors import convert_file_errors
 from connector.ledger.push_plan import Problem, RowResult
 from connector.spreadsheet.problems import Amount, Cell, PartlyVisibleCell, SheetRow
 
@@ -62,7 +62,7 @@ class SpillFile(Collection[T], Generic[T]):
     def value_at(self, place: int) -> T:
         """Return the value at that place."""
         self._write()
-        with naming_file_errors(self._folder):
+        with convert_file_errors(self._folder):
             self._file.seek(place)
             return self._unpack(self._file.readline().decode("ascii").rstrip("\n"))
 
@@ -85,12 +85,12 @@ class SpillFile(Collection[T], Generic[T]):
         if not self._lines:
             return
         text, self._lines = "".join(f"{line}\n" for line in self._lines), []
-        with naming_file_errors(self._folder):
+        with convert_file_errors(self._folder):
             self._file.seek(0, 2)
             self._file.write(text.encode("ascii"))
 
     def _read(self, place: int) -> list[bytes]:
-        with naming_file_errors(self._folder):
+        with convert_file_errors(self._folder):
             self._file.seek(place)
             return list(self._file.readlines(_READ_BYTES))
 
@@ -167,8 +167,8 @@ def unpacked_pair(text: str) -> tuple[SheetRow, RowResult]:
 def packed_row(row: SheetRow) -> str:
     """Return a row as one line."""
     form = [list(map(_plain_cell, row.cells)), list(map(astuple, row.problems)), dict(row.flaws)]
-    marks = (row.is_hidden, row.may_be_split, row.record)
-    return json.dumps([row.number, row.missing, marks, *form])
+    marks = (row.is_hidden, row.may_be_split, row.record_id)
+    return json.dumps([row.number, row.missing_cells, marks, *form])
 
 
 def unpacked_row(text: str) -> SheetRow:
@@ -182,7 +182,7 @@ def unpacked_row(text: str) -> SheetRow:
         missing,
         is_hidden=is_hidden,
         may_be_split=may_be_split,
-        record=record,
+        record_id=record,
     )
 
 
@@ -196,9 +196,9 @@ def _plain_cell(cell: Cell) -> Any:
         case time():
             return {"time": cell.isoformat()}
         case Amount():
-            return {"amount": [cell.value, cell.unit, cell.form, cell.shown]}
+            return {"amount": [cell.value, cell.unit, cell.number_format, cell.shown]}
         case PartlyVisibleCell():
-            return {"partly": [_plain_cell(cell.value), cell.shown, cell.form]}
+            return {"partly": [_plain_cell(cell.value), cell.shown, cell.number_format]}
     return cell
 
 

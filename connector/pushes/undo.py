@@ -141,7 +141,7 @@ class _UndoRun:
 
     def note_person(self, batch: str, person: str) -> None:
         """Record who undoes the batch."""
-        self._journal.note_people(batch, {"undone": person})
+        self._journal.record_people(batch, {"undone": person})
 
     async def undo_records(self, batch: str, sleep: Sleep) -> UndoReport:
         """Undo the rows, several records at the same time, and report."""

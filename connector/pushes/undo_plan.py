@@ -14,11 +14,11 @@ from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.field import VALUE_ERASED, Field, Kind, is_redacted
-from connector.catalog.field_comparison import is_same, missing_fields
+from connector.catalog.field_comparison import is_same_value, unapplied_fields
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration
 from connector.client.answer_fit import EARLIER_SECONDS, contradicting_fields
 from connector.ledger.journal_records import RowKey
-from connector.ledger.push_plan import SHOWN_CHARACTERS_MAX, Problem, as_text
+from connector.ledger.push_plan import SHOWN_CHARACTERS_MAX, Problem, shorten
 from connector.ledger.push_states import Operation, Task
 
 _BY_HAND = "Check the record on the platform, and change it there if necessary."
@@ -123,10 +123,12 @@ def is_unchanged_by_others(row: WrittenRow, now: Mapping[str, Any]) -> bool:
     if left is None or moment is None:
         return row.operation == "create" and left is moment
     ours, others = [left], list(row.taken_back)
-    while found := [each for each in others if any(is_same(stamp, at, each[0]) for at in ours)]:
+    while found := [
+        each for each in others if any(is_same_value(stamp, at, each[0]) for at in ours)
+    ]:
         ours += [became for _, became in found]
         others = [each for each in others if each not in found]
-    return any(is_same(stamp, at, moment) for at in ours)
+    return any(is_same_value(stamp, at, moment) for at in ours)
 
 
 def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
@@ -135,7 +137,7 @@ def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
     others = contradicting_fields(resource, known, now)
     changed = [
         name
-        for name in missing_fields(resource, known, now)
+        for name in unapplied_fields(resource, known, now)
         if name in others or not _is_as_shown(row, name, now.get(name))
     ]
     if changed:
@@ -153,8 +155,8 @@ def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
             "changed_since",
             message,
             field="updated_at",
-            received=as_text(row.updated_at or now.get("created_at")),
-            found=as_text(now.get("updated_at")),
+            received=shorten(row.updated_at or now.get("created_at")),
+            found=shorten(now.get("updated_at")),
             fix="Check the record on the platform, and delete it there if necessary.",
         )
         return UndoStep(problems=(problem,))
@@ -178,7 +180,7 @@ def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
         elif name not in row.before:
             message = f"the former value of {name} is unknown"
             problems.append(Problem("never_shown", message, field=name, fix=_BY_HAND))
-        elif declared.kind is Kind.VALUES:
+        elif declared.kind is Kind.OBJECT:
             back, taken = _plan_content_values(declared, written, former, present)
             problems += taken
             if back:
@@ -186,14 +188,14 @@ def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
             is_any_back |= bool(back) or not taken
         elif is_redacted(written) or is_redacted(former):
             problems.append(_redacted_problem(name))
-        elif is_same(declared, former, present):
+        elif is_same_value(declared, former, present):
             is_any_back = True
-        elif not (is_same(declared, written, present) or _is_as_shown(row, name, present)):
+        elif not (is_same_value(declared, written, present) or _is_as_shown(row, name, present)):
             problems.append(_changed_problem(name, written, present, "so it is not restored"))
         elif not _is_accepted(declared, former):
             message = f"{name} cannot be restored: an update does not accept its former value"
             allowed = ", ".join(declared.update.values or ()) or None
-            shown = as_text(former)
+            shown = shorten(former)
             problems.append(
                 Problem("not_accepted", message, None, shown, allowed, _BY_HAND, field=name)
             )
@@ -219,9 +221,9 @@ def _plan_content_values(
             # Values are sent as a whole, and so a mark in another one would be sent as well.
             taken.append(_redacted_problem(f"{declared.name}.{key}"))
             continue
-        if is_same(declared, {key: before}, present):
+        if is_same_value(declared, {key: before}, present):
             continue
-        if is_same(declared, {key: value}, present):
+        if is_same_value(declared, {key: value}, present):
             back[key] = before
         else:
             name = f"{declared.name}.{key}"
@@ -241,8 +243,8 @@ def _changed_problem(name: str, written: Any, present: Any, so: str) -> Problem:
         "changed_since",
         f"{name} was changed after the push, {so}",
         field=name,
-        received=as_text(written),
-        found=as_text(present),
+        received=shorten(written),
+        found=shorten(present),
         fix=_BY_HAND,
     )
 
@@ -250,11 +252,11 @@ def _changed_problem(name: str, written: Any, present: Any, so: str) -> Problem:
 def _is_as_shown(row: WrittenRow, name: str, present: Any) -> bool:
     """Whether the field is as the API returned it. A text that was cut cannot tell."""
     shown = row.shown_as.get(name)
-    return shown is not None and len(shown) < SHOWN_CHARACTERS_MAX and as_text(present) == shown
+    return shown is not None and len(shown) < SHOWN_CHARACTERS_MAX and shorten(present) == shown
 
 
 def _is_older(resource: Declaration, now: Mapping[str, Any], earliest: datetime) -> bool:
-    created_at, _ = resource.field("created_at").read(now.get("created_at"))
+    created_at, _ = resource.field("created_at").parse(now.get("created_at"))
     return not isinstance(created_at, datetime) or created_at < earliest
 
 

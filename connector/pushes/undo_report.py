@@ -237,7 +237,7 @@ def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
         if (without := _unread_outcome(row, made)) is not None:
             ended.append(without)
             continue
-        pending = journal.row((batch, row.number))
+        pending = journal.row_with_task((batch, row.number))
         if pending is None or row.record_id is None:
             raise journal.damage_error(
                 f"row {row.number} was written, and has no task or no record"
@@ -277,7 +277,11 @@ def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | No
     problems: tuple[Problem, ...] = ()
     if code:
         outcome, message, fix = _OUTCOMES_WITHOUT_READ[code]
-        found = None if row.same is None else f"row {row.same[1]} of the batch {row.same[0]}"
+        found = (
+            None
+            if row.same_row is None
+            else f"row {row.same_row[1]} of the batch {row.same_row[0]}"
+        )
         problems = (Problem(code, message, found=found, fix=fix),)
     return UndoneRow(row.number, row.operation, outcome, row.record_id, problems=problems)
 

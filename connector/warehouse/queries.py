@@ -6,7 +6,7 @@ All functions use an open connection and only read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,21 +15,27 @@ import duckdb
 
 from connector.catalog.resource import Declaration, Resource
 from connector.warehouse import pull_commands
-from connector.warehouse.duckdb_file import from_microseconds, quoted, staged_table, to_microseconds
+from connector.warehouse.duckdb_file import (
+    from_microseconds,
+    literal,
+    quoted,
+    staged_table,
+    to_microseconds,
+)
 from connector.warehouse.pull_commands import LandedRow, Stream
 from connector.warehouse.schema import as_json, differing_listed_names, differing_names, ids_table
-
-_QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent"
-"""Statement for the stream's queue, with the parameters `resource` and `parent`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingRow:
-    """Loaded row, as needed to apply a new response.
+    """Landing row before a new response.
 
     Attributes:
-        rowid: Row id of the row.
-        open_version_rowid: Row id of its open version, if it has one.
+        seen_at: Server time of the last response with the record.
+        rowid: DuckDB's row id in the landing table.
+        open_version_rowid: Row id of its open version in the history; None if it has none.
+        record: The record as JSON.
+        is_hydrated: True if a detail was read, not only list items.
         is_listed_since: True if a list has shown other values since the detail.
     """
 
@@ -42,7 +48,7 @@ class ExistingRow:
     is_listed_since: bool
 
     def equals(self, record: str) -> bool:
-        """Return True if the row is live and its detail equals this record in any key order."""
+        """Return True if the row is live and its detail is this JSON in any order of keys."""
         if not self.is_hydrated or self.is_deleted:
             return False
         if self.record == record:
@@ -52,15 +58,15 @@ class ExistingRow:
         return is_as_long and not differing_names(json.loads(self.record), json.loads(record))
 
 
-def created_between(created: Iterable[datetime | None]) -> str:
-    """Return a condition: a row was created between the first and the last of these times.
+def created_condition(created: Iterable[datetime | None]) -> str:
+    """Return the SQL ` AND created_at BETWEEN ...` for these times; empty without times.
 
-    Adjacent rows of the table are then found without reading the rest of it.
+    DuckDB then skips the parts of a table that were created at other times.
     """
-    moments = [each for each in created if each is not None]
-    if not moments:
+    timestamps = [each for each in created if each is not None]
+    if not timestamps:
         return ""
-    first, last = to_microseconds(min(moments)), to_microseconds(max(moments))
+    first, last = to_microseconds(min(timestamps)), to_microseconds(max(timestamps))
     return f" AND created_at BETWEEN make_timestamptz({first}) AND make_timestamptz({last})"
 
 
@@ -72,12 +78,12 @@ def stored_rows(
 ) -> dict[str, ExistingRow]:
     """Return the loaded rows with these ids.
 
-    They are searched near the times in `created` first, which is fast in a large table, and then
+    With `created`, the table is first searched near these times, which is fast, and then
     everywhere.
     """
     name, remaining = quoted(resource.name), dict.fromkeys(ids)
     stored: dict[str, ExistingRow] = {}
-    for where in dict.fromkeys((created_between(created), "")):
+    for where in dict.fromkeys((created_condition(created), "")):
         if not remaining:
             break
         with staged_table(connection, ids_table(remaining)):
@@ -111,10 +117,10 @@ def live_ids(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[str,
     return tuple(id for (id,) in rows)
 
 
-def deleted_parents(
+def find_deleted_parents(
     connection: duckdb.DuckDBPyConnection, resource: Declaration
 ) -> tuple[str, ...]:
-    """Return ids of deleted parents that have live records, or a bookmark of their stream."""
+    """Return ids of deleted content types that have live items or a bookmark."""
     parents, rows = quoted(resource.parent or ""), quoted(resource.name)
     found = connection.execute(
         f"SELECT parent FROM (SELECT _content_type_id AS parent FROM landing.{rows} "
@@ -127,149 +133,122 @@ def deleted_parents(
 
 
 class StreamQueries:
-    """Queries of one stream's rows, over an open connection."""
+    """Answers the queries of a pull from one stream's rows and queue."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
-        self._connection = connection
-        self._stream = stream
+        self._connection, self._stream = connection, stream
         self._name = f"landing.{quoted(stream.resource.name)}"
-        self._parent = stream.parent or ""
+        is_item = stream.resource.parent is not None
+        parent = f"_content_type_id = {literal(stream.parent or '')}" if is_item else "TRUE"
+        self._live = f"{self._name} WHERE _deleted_at IS NULL AND {parent}"
+        self._queued = f"SELECT id FROM sync.queue WHERE {queue_condition(stream)}"
 
     def run(self, query: pull_commands.Query[Any]) -> Any:
-        """Run a query, as its docstring describes it."""
+        """Return the result of the query, as the docstring of its class describes it."""
         match query:
             case pull_commands.LandedRows(ids, created):
                 found: Any = self._landed_rows(ids, created)
             case pull_commands.DifferingFields(answers):
-                found = self._differing(answers)
+                found = self._differing_fields(answers)
             case pull_commands.CreatedBetween(after, before):
-                found = self._ids_between("created_at", after, before)
+                found = frozenset(self._live_ids(_is_between("created_at", after, before)))
             case pull_commands.UpdatedBetween(after, before):
-                found = self._ids_between("updated_at", after, before, queued=False)
+                bounds = _is_between("updated_at", after, before)
+                found = frozenset(self._live_ids(f"{bounds} AND id NOT IN ({self._queued})"))
             case pull_commands.CountLive(before):
-                found = self.count_live(before)
+                condition = _is_between("created_at", None, before)
+                found = self._fetch_first(f"SELECT count(*) FROM {self._live}{condition}")[0]
             case pull_commands.TiedPages(per_page):
                 found = self._tied_pages(per_page)
             case pull_commands.LeastRecentlyRead(count):
-                found = self._least_recently_read(count)
+                found = self._live_ids(
+                    f" AND _hydrated_at IS NOT NULL AND id NOT IN ({self._queued}) "
+                    f"ORDER BY _hydrated_at, id LIMIT {count}"
+                )
             case pull_commands.UndatedIds(after):
-                found = self._fetch_ids(
-                    f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
-                    "AND (updated_at IS NULL OR epoch_us(updated_at) > $after) ORDER BY id",
-                    {"parent": self._parent, "after": to_microseconds(after)},
+                found = self._live_ids(
+                    " AND _hydrated_at IS NOT NULL AND (updated_at IS NULL "
+                    f"OR epoch_us(updated_at) > {to_microseconds(after)}) ORDER BY id"
                 )
             case pull_commands.NextQueued(count, skip):
-                found = self._next_queued(count, skip)
+                others = f" AND id NOT IN ({', '.join(map(literal, skip))})" if skip else ""
+                newest = f" ORDER BY created_at DESC NULLS LAST, id LIMIT {count}"
+                found = self._fetch_first(f"{self._queued}{others}{newest}")
             case pull_commands.CountQueued():
-                found = self.count_pending()
+                found = self._fetch_first(f"SELECT count(*) FROM ({self._queued})")[0]
         return found
-
-    def count_live(self, before: datetime | None) -> int:
-        """Return the number of live rows, optionally created before a time."""
-        condition = ""
-        if before is not None:
-            condition = f" AND created_at < make_timestamptz({to_microseconds(before)})"
-        return self._fetch_count(
-            f"SELECT count(*) FROM {self._live()}{condition}", {"parent": self._parent}
-        )
-
-    def count_pending(self) -> int:
-        """Return the number of queued ids."""
-        return self._fetch_count(
-            "SELECT count(*) FROM sync.queue WHERE resource = $resource AND parent = $parent",
-            self._stream_parameters(),
-        )
 
     def _landed_rows(
         self, ids: tuple[str, ...], created: tuple[datetime | None, ...]
     ) -> dict[str, LandedRow]:
         found: dict[str, LandedRow] = {}
-        for where in dict.fromkeys((created_between(created), "")):
+        for where in dict.fromkeys((created_condition(created), "")):
             remaining = [id for id in ids if id not in found]
             if not remaining:
                 break
             with staged_table(self._connection, ids_table(remaining)):
                 rows = self._connection.execute(
                     "SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), "
-                    f"id IN ({_QUEUED} AND id IN (SELECT id FROM stage)), _deleted_at IS NOT NULL "
-                    f"FROM {self._name} WHERE id IN (SELECT id FROM stage){where}",
-                    self._stream_parameters(),
+                    f"id IN ({self._queued} AND id IN (SELECT id FROM stage)), "
+                    "_deleted_at IS NOT NULL "
+                    f"FROM {self._name} WHERE id IN (SELECT id FROM stage){where}"
                 ).fetchall()
             for id, updated, read, queued, deleted in rows:
-                moments = from_microseconds(updated), from_microseconds(read)
-                found[id] = LandedRow(*moments, queued, deleted)
+                timestamps = from_microseconds(updated), from_microseconds(read)
+                found[id] = LandedRow(*timestamps, queued, deleted)
         return found
 
-    def _differing(self, answers: tuple[Resource, ...]) -> dict[str, tuple[str, ...]]:
+    def _differing_fields(self, answers: tuple[Resource, ...]) -> dict[str, tuple[str, ...]]:
+        """Return, by id, the fields in which responses differ from loaded details."""
         ids, created = [each.id for each in answers], [each.created_at for each in answers]
         stored = stored_rows(self._connection, self._stream.resource, ids, created)
         names = {
-            each.id: _differing(each, stored[each.id].record)
+            each.id: _differing_names(each, stored[each.id].record)
             for each in answers
             if each.id in stored and stored[each.id].is_hydrated
         }
         return {id: each for id, each in names.items() if each}
 
-    def _ids_between(
-        self, column: str, after: datetime | None, before: datetime | None, *, queued: bool = True
-    ) -> frozenset[str]:
-        statement = f"SELECT id FROM {self._live()}"
-        parameters: dict[str, Any] = {"parent": self._parent}
-        # Bounds are literals, so that DuckDB skips row groups outside of them.
-        if after is not None:
-            statement += f" AND {column} > make_timestamptz({to_microseconds(after)})"
-        if before is not None:
-            statement += f" AND {column} < make_timestamptz({to_microseconds(before)})"
-        if not queued:
-            statement += f" AND id NOT IN ({_QUEUED})"
-            parameters["resource"] = self._stream.resource.name
-        return frozenset(self._fetch_ids(statement, parameters))
-
     def _tied_pages(self, per_page: int) -> frozenset[int]:
-        rows = self._connection.execute(
-            "SELECT 1 + place // $per_page FROM (SELECT created_at, "
-            f"row_number() OVER (ORDER BY created_at) - 1 AS place FROM {self._live()}) "
-            "GROUP BY 1 HAVING min(created_at) = max(created_at)",
-            {"parent": self._parent, "per_page": per_page},
-        ).fetchall()
-        return frozenset(page for (page,) in rows)
-
-    def _least_recently_read(self, count: int) -> tuple[str, ...]:
-        return self._fetch_ids(
-            f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
-            f"AND id NOT IN ({_QUEUED}) "
-            "ORDER BY _hydrated_at, id LIMIT $count",
-            {**self._stream_parameters(), "count": count},
+        pages = self._fetch_first(
+            f"SELECT 1 + place // {per_page} FROM (SELECT created_at, "
+            f"row_number() OVER (ORDER BY created_at) - 1 AS place FROM {self._live}) "
+            "GROUP BY 1 HAVING min(created_at) = max(created_at)"
         )
+        return frozenset(pages)
 
-    def _next_queued(self, count: int, skip: frozenset[str]) -> tuple[str, ...]:
-        parameters: dict[str, Any] = {**self._stream_parameters(), "count": count}
-        others = ""
-        if skip:
-            others, parameters["skip"] = "AND id NOT IN (SELECT unnest($skip)) ", list(skip)
-        return self._fetch_ids(
-            f"{_QUEUED} {others}ORDER BY created_at DESC NULLS LAST, id LIMIT $count", parameters
-        )
+    def _live_ids(self, condition: str) -> tuple[str, ...]:
+        """Return the ids of live rows; `condition` begins with AND, or is empty."""
+        return self._fetch_first(f"SELECT id FROM {self._live}{condition}")
 
-    def _live(self) -> str:
-        """FROM clause for the stream's live rows, with the parameter `parent`."""
-        condition = "_content_type_id = $parent" if self._stream.resource.parent else "$parent = ''"
-        return f"{self._name} WHERE _deleted_at IS NULL AND {condition}"
-
-    def _stream_parameters(self) -> dict[str, str]:
-        return {"resource": self._stream.resource.name, "parent": self._parent}
-
-    def _fetch_ids(self, statement: str, parameters: Mapping[str, Any]) -> tuple[str, ...]:
-        rows = self._connection.execute(statement, dict(parameters)).fetchall()
-        return tuple(id for (id,) in rows)
-
-    def _fetch_count(self, statement: str, parameters: Mapping[str, Any]) -> int:
-        row = self._connection.execute(statement, dict(parameters)).fetchall()
-        return int(row[0][0])
+    def _fetch_first(self, statement: str) -> tuple[Any, ...]:
+        """Return the first column of the result."""
+        return tuple(first for first, *_ in self._connection.execute(statement).fetchall())
 
 
-def _differing(answer: Resource, landed: str) -> tuple[str, ...]:
-    """Return the names of fields whose value in a response differs from the loaded record."""
+def queue_condition(stream: Stream) -> str:
+    """Return the SQL condition for the stream's rows of `sync.queue`."""
+    return f"resource = {literal(stream.resource.name)} AND parent = {literal(stream.parent or '')}"
+
+
+def _is_between(column: str, after: datetime | None, before: datetime | None) -> str:
+    """Return SQL conditions that begin with AND, for times between the bounds (None: no bound).
+
+    Literals let DuckDB skip row groups outside of them.
+    """
+    bounds = ((">", after), ("<", before))
+    return "".join(
+        f" AND {column} {sign} make_timestamptz({to_microseconds(bound)})"
+        for sign, bound in bounds
+        if bound is not None
+    )
+
+
+def _differing_names(answer: Resource, landed: str) -> tuple[str, ...]:
+    """Return the fields in which a response differs from the loaded record (JSON).
+
+    A list item is compared in the listed fields only.
+    """
     record = json.loads(landed)
     if not answer.is_item:
         return differing_names(record, json.loads(as_json(answer.raw)))

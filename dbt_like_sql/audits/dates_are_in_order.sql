@@ -19,5 +19,5 @@ union
 select later.record_id
 from later
 cross join {{ ref('as_of') }} as as_of
--- Records may be read, and so created, after the moment up to which all are proven.
+-- Records may be read, and created, after the time up to which all records are verified.
 where later.created_at > as_of.as_of_at + interval 1 day

@@ -1,5 +1,5 @@
 -- audit: stages_do_not_overlap
--- No candidate is in two stages at the same time. Each live candidate with a known stage is in one now.
+-- No candidate is in two stages at the same time. A live candidate with a known stage is in one.
 
 with
 

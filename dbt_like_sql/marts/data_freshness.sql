@@ -37,7 +37,7 @@ queued as (
     select resource, count(*) as pending from {{ source('sync', 'queue') }} group by resource
 ),
 
--- A resource is proven up to the least of its streams, and not while one was never loaded.
+-- A resource is verified up to the earliest time of its streams, if all were loaded.
 proven as (
     select resource, case when bool_and(proven_at is not null) then min(proven_at) end as proven_at
     from {{ source('sync', 'bookmarks') }}

@@ -1,10 +1,10 @@
 -- model: dim_candidates
 -- grain: one row per live candidate
--- Candidates, with all that says who they are; the only mart with such columns.
+-- Candidates with their contact data; the only mart with such columns.
 
 with
 
--- A list may have shown a status that no detail has shown yet; the history knows it first.
+-- A list may have shown a status that no detail has shown yet; the history has it first.
 current_visits as (
     select candidate_id, stage from {{ ref('fct_candidate_stages') }} where is_current
 )

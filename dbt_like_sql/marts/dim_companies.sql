@@ -1,6 +1,6 @@
 -- model: dim_companies
--- grain: one row per company ever landed
--- Client companies, with what is counted on their live jobs and placements.
+-- grain: one row per company ever loaded
+-- Client companies with counts of their live jobs and placements.
 
 with
 

@@ -8,7 +8,7 @@ jobs as (
     select
         *,
         coalesce(positions_available >= 1, false) as has_positions,
-        -- A range may have one end only; avg passes over what is missing.
+        -- A range may have only one end; avg ignores the missing one.
         case
             when coalesce(salary_type, 'annual') = 'annual'
                 then list_avg([salary_min, salary_max])

@@ -1,6 +1,6 @@
 -- model: dim_leads
 -- grain: one row per live lead
--- Leads, with all that says who they are, and what is known of their conversion.
+-- Leads with their contact data and what is known of their conversion.
 
 select
     leads.lead_id,

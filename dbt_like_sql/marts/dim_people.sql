@@ -1,6 +1,6 @@
 -- model: dim_people
 -- grain: one row per person who is named in the seed or whom a record is or was assigned to
--- Consultants and account managers, by the names that the seed people gives them.
+-- Consultants and account managers, with their names from the seed people.
 
 with
 
@@ -15,7 +15,7 @@ assigned as (
     union all
     select assigned_to, 'lead' from {{ ref('stg_leads') }}
     union all
-    -- A converted lead may be gone, and still counts for somebody.
+    -- A converted lead may be deleted, and still counts for its consultant.
     select distinct assigned_to, 'former' from {{ ref('stg_lead_versions') }}
 ),
 
@@ -32,7 +32,7 @@ counted as (
     group by person_id
 ),
 
--- A row of which only the first cell is filled waits for somebody.
+-- A row with only its first cell is a line to fill in.
 named as (
     select * from {{ ref('people') }} where name is not null
 )

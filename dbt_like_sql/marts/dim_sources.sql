@@ -1,6 +1,6 @@
 -- model: dim_sources
 -- grain: one row per source of candidates or leads, as people wrote it
--- Sources in lower case and trimmed, with the groups that the seed source_groups puts them in.
+-- Sources in lower case and trimmed, with their groups from the seed source_groups.
 
 with
 
@@ -9,7 +9,7 @@ written as (
     union all
     select source_key, 'lead' from {{ ref('stg_leads') }}
     union all
-    -- A converted lead may be gone, and still counts for its source.
+    -- A converted lead may be deleted, and still counts for its source.
     select distinct source_key, 'former' from {{ ref('stg_lead_versions') }}
 ),
 

@@ -1,6 +1,6 @@
 -- model: fct_bookings
 -- grain: one row per live booking
--- Every booking of every kind, with its days, its people, and what it counts as.
+-- Every booking of every kind, with its days, its people and its category.
 
 select
     bookings.booking_id,

@@ -1,6 +1,6 @@
 -- model: fct_candidate_journey
 -- grain: one row per live candidate
--- The way of each candidate from submission over interviews to placement, with the last activity.
+-- Each candidate's submission, interviews and placement, with the last activity.
 
 with
 

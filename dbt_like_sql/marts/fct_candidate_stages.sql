@@ -1,10 +1,10 @@
 -- model: fct_candidate_stages
 -- grain: one row per candidate and visit to a status, deleted candidates included
--- Which status each candidate was in, and between which moments each visit began and ended.
+-- The statuses of each candidate, with the times between which each visit began and ended.
 
 with
 
--- Where a list alone showed a version and cannot show the status, it is taken to be as it was.
+-- If only a list showed a version and the list cannot show the status, the status is unchanged.
 known as (
     select
         candidate_id, version, created_at, valid_from, valid_to, began_after, began_before,
@@ -39,7 +39,7 @@ numbered as (
     from versions
 ),
 
--- Moments only grow from version to version, so the visit's are the least and the greatest.
+-- Times increase from version to version, so a visit has the least and the greatest of them.
 visits as (
     select
         candidate_id,
@@ -53,7 +53,7 @@ visits as (
         max(valid_to) as left_at,
         max(ended_before) as left_before,
         bool_or(ended_by = 'deletion') as is_deletion,
-        -- Between two versions with one status, or two lists, another one may have come and gone.
+        -- Another status is possible between two versions or two lists with the same status.
         count(*) > 1 or bool_or(is_list_watched) as may_contain_gap,
         min(created_at) as created_at
     from numbered
@@ -82,7 +82,7 @@ select
     visits.entered_after,
     visits.entered_at,
     visits.entered_before,
-    -- A list may have shown the status after the last answer that showed the whole version.
+    -- A list may have shown the status after the last detail of the version.
     case when is_current then null when is_deletion then visits.left_after
         else greatest(visits.left_after, lead(visits.entered_after) over in_order) end
         as left_after,

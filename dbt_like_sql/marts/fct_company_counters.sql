@@ -1,6 +1,6 @@
 -- model: fct_company_counters
 -- grain: one row per live company and counter of the platform
--- The platform's own counters of each client beside what is counted of what landed.
+-- The platform's counters of each client, compared with the number of loaded records.
 
 with
 
@@ -13,7 +13,7 @@ jobs as (
     group by company_id
 ),
 
--- The platform counts the company that the booking names, not the job's.
+-- The platform counts the company of the booking, not the company of the job.
 placements as (
     select company_id, count(*) as confirmed_placements
     from {{ ref('stg_placements') }}
@@ -29,7 +29,7 @@ versions as (
     from {{ ref('stg_booking_versions') }}
 ),
 
--- By this time the last change of a job or booking of the company had been made.
+-- The last change of a job or booking of the company was made before this time.
 changes as (
     select
         company_id,

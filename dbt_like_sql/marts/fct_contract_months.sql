@@ -1,13 +1,13 @@
 -- model: fct_contract_months
 -- grain: one row per contract placement and month in which it runs
--- The working days of each contract in each month, and what they come to at its day rate.
+-- Working days of each contract in each month, and their value at the day rate.
 
 with
 
 contracts as (
     select
         placements.* exclude (last_day),
-        -- A contract without an end counts for what has been worked.
+        -- A contract without an end counts up to today.
         coalesce(placements.last_day, as_of.as_of_date) as last_day
     from {{ ref('fct_placements') }} as placements
     cross join {{ ref('as_of') }} as as_of

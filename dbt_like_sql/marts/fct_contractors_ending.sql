@@ -1,6 +1,6 @@
 -- model: fct_contractors_ending
 -- grain: one row per contract placement that has not ended
--- Contracts by how soon they will end, with what is known of what follows.
+-- Contracts by the time until they end, with the known follow-up contract or extension.
 
 with
 
@@ -24,7 +24,7 @@ ends as (
     where booking_type = 'contract' and end_datetime is not null
 ),
 
--- An end moved later once the contract had begun extends it; any other move corrects it.
+-- A later end, set after the contract began, is an extension; any other move is a correction.
 moves as (
     select
         booking_id,
@@ -46,7 +46,7 @@ next_placements as (
     join {{ ref('fct_placements') }} as later
         on later.candidate_id = unended.candidate_id
         and later.start_date > unended.start_date
-        -- One that begins before the end runs beside it.
+        -- A contract that begins before the end is parallel, not a follow-up.
         and later.start_date between unended.end_date and unended.end_date + 30
     qualify row_number() over (
         partition by unended.booking_id order by later.start_date, later.booking_id

@@ -1,6 +1,6 @@
 -- model: fct_interviews
 -- grain: one row per live interview
--- Interviews by type, platform and people, with what became of each.
+-- Interviews by type, platform and people, with the result of each.
 
 with
 

@@ -1,6 +1,6 @@
 -- model: fct_job_ageing
 -- grain: one row per live job that is published or on hold
--- How long every open job has been open, and how long nothing was booked on it.
+-- Days that each open job has been open, and days since its last booking.
 
 with
 

@@ -1,6 +1,6 @@
 -- model: fct_job_funnel
 -- grain: one row per live job
--- From interview to placement on each job, by distinct candidates.
+-- Distinct candidates of each job, from interview to placement.
 
 with
 

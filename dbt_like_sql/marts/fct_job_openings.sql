@@ -1,6 +1,6 @@
 -- model: fct_job_openings
 -- grain: one row per live job and opening that was ever published
--- From when to when each job was open, and how it ended: a job that is re-opened has several.
+-- Start, end and result of each opening of a job; a reopened job has several openings.
 
 with
 
@@ -14,8 +14,8 @@ versions as (
     window history as (partition by job_id order by version)
 ),
 
--- A job that is over and then is not begins another opening. One that was over when it was first
--- seen had an opening whose end nobody witnessed.
+-- A closed job that is published again begins another opening. A job that was closed when it was
+-- first read had an opening whose end is unknown.
 numbered as (
     select
         *,

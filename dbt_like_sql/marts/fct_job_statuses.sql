@@ -1,6 +1,6 @@
 -- model: fct_job_statuses
 -- grain: one row per job and visit to a status, deleted jobs included
--- Which status each job was in, and between which moments each visit began and ended.
+-- The statuses of each job, with the times between which each visit began and ended.
 
 with
 

@@ -1,6 +1,6 @@
 -- model: fct_lead_conversion
 -- grain: one row per lead ever seen, deleted ones included
--- Leads, and what is known of their conversion.
+-- Leads with what is known of their conversion.
 
 with
 
@@ -23,7 +23,7 @@ last_versions as (
     from {{ ref('stg_lead_versions') }} as versions
     join leads
         on leads.lead_id = versions.lead_id and leads.last_version = versions.version
-    -- What lists do not show is known from the last detail.
+    -- Fields that lists do not contain come from the last detail.
     left join {{ ref('stg_lead_versions') }} as whole
         on whole.lead_id = leads.lead_id and whole.version = leads.whole_version
 ),

@@ -1,6 +1,6 @@
 -- model: fct_pipeline_candidates
 -- grain: one row per live candidate
--- The stage that every candidate is in now, and for how long.
+-- The current stage of every candidate, and the time in it.
 
 with
 

@@ -1,5 +1,5 @@
 -- model: fct_pipeline_days
--- grain: one row per day since the mirror began and stage
+-- grain: one row per stage and day since the first pull
 -- Candidates who entered each stage, left it, and were in it at the end of each day.
 
 with
@@ -12,7 +12,8 @@ bounds as (
     cross join {{ ref('as_of') }} as as_of
 ),
 
--- By quarters of an hour, of which each is on one day in any zone: a zone is dear to ask for.
+-- Grouped by quarter-hours first, since conversion to a time zone is slow: in every zone, a
+-- quarter-hour is on one day.
 counted as (
     select
         epoch_us(stages.entered_at) // 900000000 as quarter,
@@ -44,7 +45,7 @@ dated as (
     cross join {{ ref('as_of') }} as as_of
 ),
 
--- What began before the first look counts as initial on its day; details may be read after now.
+-- Visits older than the first pull count as initial on its day; a detail may be newer than "now".
 daily as (
     select
         least(greatest(dated.day, bounds.first_day), bounds.last_day) as day,

@@ -1,6 +1,6 @@
 -- model: fct_pipeline_jobs
 -- grain: one row per live job that is published or on hold
--- Every open job with the people met for it and what it may still earn.
+-- Every open job with the people interviewed for it and its possible fee.
 
 with
 

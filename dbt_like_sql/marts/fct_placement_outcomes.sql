@@ -1,10 +1,10 @@
 -- model: fct_placement_outcomes
 -- grain: one row per permanent or contract booking that was agreed, cancelled ones included
--- What became of each agreed placement: started, completed or cancelled, when and why.
+-- The result of each agreed placement: started, completed or cancelled, when and why.
 
 with
 
--- The versions since the last status that was not cancelled are those of the cancellation.
+-- The cancellation's versions are those after the last status that was not cancelled.
 versions as (
     select
         booking_id,
@@ -22,7 +22,7 @@ seen as (
     select
         booking_id,
         bool_or(stands) as was_agreed,
-        -- One that was cancelled when it was first seen has no known day.
+        -- If a booking was already cancelled when it was first read, the day is unknown.
         min(valid_from) filter (where version > last_not_cancelled) as cancelled_at
     from versions
     group by booking_id

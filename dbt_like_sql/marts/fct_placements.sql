@@ -1,6 +1,6 @@
 -- model: fct_placements
 -- grain: one row per placement
--- Placements with the people and names that belong to them, and the fee where one is known.
+-- Placements with their people and names, and the fee if it is known.
 
 with
 

@@ -1,10 +1,11 @@
 -- model: fct_stage_conversion
 -- grain: one row per candidate and stage of the pipeline that the candidate was seen in
--- What became of each candidate who was seen in a stage.
+-- The result for each candidate who was seen in a stage.
 
 with
 
--- By quarters of an hour, of which each is in one month in any zone: a zone is dear to ask for.
+-- Grouped by quarter-hours first, since conversion to a time zone is slow: in every zone, a
+-- quarter-hour is in one month.
 months as (
     select
         quarters.quarter,
@@ -28,7 +29,7 @@ visits as (
     where stages.stage_order is not null
 ),
 
--- An aggregate passes over what is null, so that nothing seen afterwards is written as 0.
+-- arg_min() ignores null values, so null is 0 inside it and null again outside.
 reached as (
     select
         candidate_id,

@@ -1,6 +1,6 @@
 -- model: fct_time_in_stage
 -- grain: one row per visit of fct_candidate_stages
--- How long each visit lasted, or has lasted so far, with the interval that the looks allow.
+-- Duration of each visit so far, with its lower and upper bound.
 
 with
 
@@ -13,9 +13,9 @@ proven as (
 visits as (
     select
         stages.*,
-        -- A detail may have been read after the moment up to which all is proven.
+        -- A detail may have been read after the time up to which all records are verified.
         greatest(as_of.as_of_at, stages.entered_before) as now_at,
-        -- What is proven later of other resources says nothing of candidates.
+        -- A later verification of other resources does not cover candidates.
         greatest(proven.proven_at, stages.entered_before) as last_known_at
     from {{ ref('fct_candidate_stages') }} as stages
     cross join {{ ref('as_of') }} as as_of
@@ -51,7 +51,7 @@ select
     coalesce(measured.left_by = 'change', false) and measured.is_entry_observed as is_measured,
     case when is_measured then round(greatest(measured.days, 0), 2) end as days_observed,
     round(greatest(measured.days, 0), 2) as days_at_least,
-    -- Bounds are rounded outwards, so that the truth stays between them.
+    -- Bounds are rounded outwards, so that the true value stays between them.
     floor(greatest(measured.days_min, 0) * 100) / 100 as days_min,
     ceil(greatest(measured.days_max, 0) * 100) / 100 as days_max,
     round(greatest(measured.days_max, 0) - greatest(measured.days_min, 0), 2) as uncertainty_days,

@@ -32,7 +32,7 @@ counted as (
     group by opening_id
 ),
 
--- A placement has a day; a status has the interval between two looks, and a best moment in it.
+-- A placement has a day; a status has the interval between two reads, and an estimate in it.
 filled as (
     select
         openings.*,

@@ -1,6 +1,6 @@
 -- model: sum_client_fill_rate
 -- grain: one row per company with a live job; jobs without a company share one row
--- How many of a client's jobs and positions the agency filled.
+-- Share of each client's jobs and positions that the agency filled.
 
 with
 

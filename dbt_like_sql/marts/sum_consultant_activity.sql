@@ -1,10 +1,11 @@
 -- model: sum_consultant_activity
 -- grain: one row per period (week, month), period_start and consultant with any activity
--- What was done in a week or month, by the consultant that the record is assigned to.
+-- Activities of a week or month, by the consultant to whom the record is assigned.
 
 with
 
--- A quarter of an hour is on one day in any zone, and a zone is dear to ask for.
+-- Grouped by quarter-hours first, since conversion to a time zone is slow: in every zone, a
+-- quarter-hour is on one day.
 done as (
     select assigned_to as consultant_id, epoch_us(created_at) // 900000000 as quarter,
         'candidate' as kind

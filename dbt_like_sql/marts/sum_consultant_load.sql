@@ -1,6 +1,6 @@
 -- model: sum_consultant_load
--- grain: one row per consultant with open work, and one for what nobody is assigned to
--- What each consultant has to do now: open jobs, active candidates, interviews and contracts.
+-- grain: one row per consultant with open work, and one row for unassigned work
+-- Each consultant's open jobs, active candidates, interviews and contracts.
 
 with
 

@@ -1,6 +1,6 @@
 -- model: sum_content_items
 -- grain: one row per live content type
--- How much content there is of each type, and how much of it is published.
+-- Number of content items of each type, and number of published ones.
 
 with
 

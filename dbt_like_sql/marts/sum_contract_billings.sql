@@ -1,6 +1,6 @@
 -- model: sum_contract_billings
 -- grain: one row per month and currency
--- What contracts come to in each month at their day rates, past and to come.
+-- Value of contracts in each month at their day rates, past and future.
 
 with
 

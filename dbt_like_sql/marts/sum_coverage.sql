@@ -1,6 +1,6 @@
 -- model: sum_coverage
 -- grain: one row per question
--- The share of the data that the figures need and that is available.
+-- The available share of the data that the figures need.
 
 with
 

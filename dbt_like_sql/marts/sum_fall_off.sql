@@ -1,6 +1,6 @@
 -- model: sum_fall_off
 -- grain: one row per group_by (all, booking_type, consultant, team, company, month) and group_name
--- How many agreed placements were cancelled, with the number that the rate rests on.
+-- Share of agreed placements that were cancelled, with the number of placements.
 
 with
 

@@ -1,6 +1,6 @@
 -- model: sum_fee_forecast
 -- grain: one row per month and currency
--- Fees of placements by the month in which the work starts, past and to come.
+-- Fees of placements by the month in which the work starts, past and future.
 
 with
 
@@ -48,7 +48,7 @@ select
     coalesce(summed.fee_from_job, 0)::decimal(18, 2) as fee_from_job,
     coalesce(summed.fee_from_percentage, 0)::decimal(18, 2) as fee_from_percentage,
     rates.rate as exchange_rate,
-    -- Without a rate nothing is known; with one, nothing to convert is nothing.
+    -- Without a rate the sum is unknown; with a rate and no fees, it is 0.
     case when rates.rate is not null then coalesce(summed.reporting_fee, 0)::decimal(18, 2) end
         as reporting_fee,
     rates.reporting_currency

@@ -1,6 +1,6 @@
 -- model: sum_goal_attainment
 -- grain: one row per row of the seed goals
--- What each consultant or team was to reach in a month, and what was reached.
+-- Monthly targets of consultants and teams, with the values reached.
 
 with
 

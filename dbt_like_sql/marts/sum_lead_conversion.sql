@@ -1,6 +1,6 @@
 -- model: sum_lead_conversion
 -- grain: one row per group_by (all, source_group, consultant, team ...) and group_name
--- The share of leads that are known to be converted.
+-- Share of leads that are known to be converted.
 
 with
 

@@ -1,10 +1,10 @@
 -- model: sum_offer_acceptance
 -- grain: one row per group_by (all, month, source_group, consultant, team) and group_name
--- How many of the offers that were seen were accepted.
+-- Share of the observed offers that were accepted.
 
 with
 
--- A hold decides nothing: what came before it goes on, and the status after it is the outcome.
+-- A hold decides nothing: the earlier status continues, and the status after it is the result.
 unheld as (
     select
         candidate_id, visit_number, stage, entered_at, is_entry_observed,
@@ -39,7 +39,7 @@ offers as (
         end as outcome
     from visits
     where stage = 'offer_made'
-        -- Seen to move on to an acceptance from a status before the offer.
+        -- Observed change from a status before the offer to an acceptance.
         or (
             stage in ('offer_accepted', 'placed')
             and stage_before not in ('offer_made', 'offer_accepted', 'placed')
@@ -49,7 +49,7 @@ offers as (
 described as (
     select
         offers.outcome,
-        -- The last edit of a record that is older than the mirror dates no offer.
+        -- For a record older than the local copy, the last edit does not date the offer.
         case when offers.is_entry_observed
             then strftime(offers.entered_at at time zone as_of.time_zone, '%Y-%m')
             else 'not_observed'

@@ -1,6 +1,6 @@
 -- model: sum_source_effectiveness
 -- grain: one row per source and month of creation
--- What became of the candidates and leads of each source, by the month in which they were created.
+-- Results of the candidates and leads of each source, by the month of creation.
 
 with
 

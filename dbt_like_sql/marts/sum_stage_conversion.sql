@@ -1,6 +1,6 @@
 -- model: sum_stage_conversion
 -- grain: one row per group_by (all, source_group, consultant, team), group_name and stage
--- How many of the candidates seen in a stage advanced.
+-- Share of the candidates seen in a stage who advanced.
 
 with
 
@@ -67,7 +67,7 @@ select
     group_by, group_name, group_id, stage, stage_order,
     entered, advanced, arrived, lost, in_progress, deleted,
     advanced + lost as decided,
-    -- Nobody can advance from the last stage.
+    -- No candidate can advance from the last stage.
     advanced / nullif(entered - arrived, 0) as conversion_rate,
     advanced / nullif(advanced + lost, 0) as decided_rate,
     inferred,

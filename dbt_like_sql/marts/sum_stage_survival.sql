@@ -1,10 +1,10 @@
 -- model: sum_stage_survival
--- grain: one row per stage and number of days after which anybody left it
--- The share of those in a stage who stay longer than so many days.
+-- grain: one row per stage and number of days after which a candidate left it
+-- Share of the candidates in a stage who stay longer than a number of days.
 
 with
 
--- Nobody is at risk before the look that showed the visit: a shorter one would not be here.
+-- A candidate counts from the read that showed the visit: a shorter visit would be unknown.
 moves as (
     select stage, days_before_observed as days, 1 as came, 0 as went, 0 as changed
     from {{ ref('fct_time_in_stage') }}
@@ -34,7 +34,7 @@ watched as (
     from daily
 ),
 
--- Where all who were watched left, and others were watched later, the estimate ends.
+-- The estimate ends where all observed candidates left and others were observed only later.
 ended as (
     select
         stage,

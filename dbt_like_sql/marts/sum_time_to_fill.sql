@@ -1,6 +1,6 @@
 -- model: sum_time_to_fill
 -- grain: one row per group_by (all, employment_type, consultant, team ...) and group_name
--- The distribution of the days to fill, of openings that were filled, beside those still open.
+-- Distribution of the days to fill, for filled and for open openings.
 
 with
 
@@ -44,7 +44,7 @@ select
     round(quantile_cont(days_to_fill, 0.75), 2) as p75_days,
     round(quantile_cont(days_to_fill, 0.90), 2) as p90_days,
     round(quantile_cont(working_days_to_fill, 0.50), 2) as p50_working_days,
-    -- An opening that is not filled has no month of its fill.
+    -- An open opening has no month of fill.
     if(grouping(month) = 0, null, count(*) filter (where outcome = 'open')) as openings_open,
     if(grouping(month) = 0, null, round(quantile_cont(open_days, 0.50), 2)) as open_p50_days
 from openings
@@ -52,5 +52,5 @@ group by grouping sets (
     (), (employment_type), (consultant_id, consultant_name), (team), (company_id, company_name),
     (month), (month_opened)
 )
--- A month is that of a fill.
+-- The month is the month of the fill.
 having grouping(month) = 1 or openings_filled > 0

@@ -1,6 +1,6 @@
 -- model: as_of
 -- grain: one row
--- The moment that the data is true of: what every model takes for "now".
+-- The time of the data: every model uses it as "now".
 {{ config(materialized='view') }}
 
 with
@@ -16,7 +16,7 @@ runs as (
     select max(coalesce(ended_at, started_at)) as last_run_at from {{ source('sync', 'runs') }}
 ),
 
--- The publication that is under way says in which zone the account's days are.
+-- The row of the current publication has the account's time zone.
 publications as (
     select arg_max(time_zone, started_at) as time_zone
     from {{ source('sync', 'publications') }}
@@ -38,7 +38,7 @@ moments as (
     left join pg_timezone_names() as zones on zones.name = publications.time_zone
 )
 
--- Before the first proof there is nothing better than the clock of the last run.
+-- Before the first verification, the time of the last run is the best known value.
 select
     as_of_at,
     (as_of_at at time zone time_zone)::date as as_of_date,

@@ -1,9 +1,9 @@
 -- model: content_columns
 -- grain: one row per field of a content type
--- The name and the type of the column that each field has in its content type's view.
+-- Name and type of each field's column in the view of its content type.
 --
--- A key is anybody's text. Names are made of a-z, 0-9 and single underscores; where two come out
--- the same, the second gets two underscores and a number, which no first one can have.
+-- A key can be any text. Names consist of a-z, 0-9 and single underscores; if two of them are
+-- equal, the second gets two underscores and a number, which no other name can have.
 
 {{ config(materialized='view') }}
 

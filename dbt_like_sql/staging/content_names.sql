@@ -1,9 +1,9 @@
 -- model: content_names
 -- grain: one row per content type
--- The name of the view that each content type has in the marts.
+-- Name of the view of each content type in the marts.
 --
--- A slug is anybody's text. Names are made of a-z, 0-9 and single underscores; where two come out
--- the same, the second gets two underscores and a number, which no first one can have.
+-- A slug can be any text. Names consist of a-z, 0-9 and single underscores; if two of them are
+-- equal, the second gets two underscores and a number, which no other name can have.
 
 {{ config(materialized='view') }}
 

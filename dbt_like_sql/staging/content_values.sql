@@ -1,9 +1,9 @@
 -- model: content_values
 -- grain: one row per live content item and field of its content type
--- Every value of every content item, read as its field's type, or null where it does not fit.
+-- Every value of every content item as its field's type, or null if it does not fit.
 --
--- A moment without an offset is UTC, as all moments of the API are. A single text in a field of
--- several values is a list of one. Empty texts are no values.
+-- A time without an offset is UTC, like all times of the API. A single text in a field of
+-- several values is a list with one element. Empty texts are null.
 
 {{ config(materialized='view') }}
 
@@ -13,7 +13,7 @@ with found as (
         c.field_id,
         c.content_type_id,
         c.column_type,
-        -- A pointer takes any key whatever: ~ and / are the only signs that mean something in it.
+        -- In a JSON pointer only ~ and / are special characters, so every other key is safe.
         json_extract(
             i.fields, '/' || replace(replace(c.field_key, '~', '~0'), '/', '~1')
         ) as value,

@@ -1,9 +1,9 @@
 -- model: content_views
 -- grain: one row per content type
--- The statement that makes each content type's own view, with a typed column for each field.
+-- The statement that creates the view of each content type, with a typed column for each field.
 --
--- Every name in a statement is one that content_columns made safe, and every id is quoted.
--- The views are made when all models stand: marts.content_ and the type's slug, one row per item.
+-- Every name in a statement is a safe name from content_columns, and every id is quoted.
+-- The views are created after all models: marts.content_ and the type's slug, one row per item.
 
 {{ config(materialized='view') }}
 
@@ -43,7 +43,7 @@ types as (
         t.view_name,
         t.type_name,
         replace(t.content_type_id, '''', '''''') as quoted_id,
-        -- A type without any field has a view too.
+        -- A type without fields has a view, too.
         coalesce(g.shown, '') as shown,
         coalesce(g.picked, '') as picked
     from {{ ref('content_names') }} as t

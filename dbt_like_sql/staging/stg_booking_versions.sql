@@ -1,6 +1,6 @@
 -- model: stg_booking_versions
 -- grain: one row per observed version of a booking, deleted ones included
--- How each booking looked over time, in what the marts need, and since and until when.
+-- The values of each booking over time, with the start and end of each version.
 {{ config(materialized='view') }}
 
 with

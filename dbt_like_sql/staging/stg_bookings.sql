@@ -1,6 +1,6 @@
 -- model: stg_bookings
 -- grain: one row per live booking
--- Interviews, placements and other events as they stand, deletions left out.
+-- Interviews, placements and other events in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with
@@ -13,7 +13,7 @@ zoned as (
     select
         source.*,
         if(zones.name is null, as_of.time_zone, source.timezone) as time_zone,
-        -- Midnight in UTC stands for the day alone where the event takes all of it.
+        -- For an all-day event, midnight in UTC means the date without a time.
         as_of.as_of_at,
         source.all_day and epoch_us(source.start_datetime) % 86400000000 = 0 as starts_on_a_day,
         source.all_day and epoch_us(source.end_datetime) % 86400000000 = 0 as ends_on_a_day
@@ -33,7 +33,7 @@ select
     requirements, internal_notes, assigned_to, timezone, cancellation_reason,
     -- end of columns of bookings
     coalesce(start_datetime <= as_of_at, false) as has_begun,
-    -- A rescheduled meeting did not take place at a time that has passed.
+    -- A rescheduled meeting with a time in the past did not take place.
     case
         when booking_type not in ('interview', 'consultation', 'site_visit') then null
         when status = 'completed' then 'held'

@@ -1,6 +1,6 @@
 -- model: stg_candidate_stages
 -- grain: one row per candidate status of the seed candidate_stages
--- Candidate statuses with their place in the pipeline and their kind.
+-- Candidate statuses with their position in the pipeline and their kind.
 {{ config(materialized='view') }}
 
 select

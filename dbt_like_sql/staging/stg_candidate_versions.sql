@@ -1,6 +1,6 @@
 -- model: stg_candidate_versions
 -- grain: one row per observed version of a candidate, deleted ones included
--- How each candidate looked over time, in what the marts need, and since and until when.
+-- The values of each candidate over time, with the start and end of each version.
 {{ config(materialized='view') }}
 
 with

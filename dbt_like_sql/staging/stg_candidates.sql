@@ -1,6 +1,6 @@
 -- model: stg_candidates
 -- grain: one row per live candidate
--- Candidates as they stand, deletions left out.
+-- Candidates in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with

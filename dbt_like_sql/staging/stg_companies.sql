@@ -1,6 +1,6 @@
 -- model: stg_companies
 -- grain: one row per live company
--- Client companies as they stand, deletions left out.
+-- Client companies in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with

@@ -1,6 +1,6 @@
 -- model: stg_content_items
 -- grain: one row per live content item
--- Pieces of content as they stand, deletions left out.
+-- Content items in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with

@@ -1,6 +1,6 @@
 -- model: stg_content_type_fields
 -- grain: one row per field of a live content type
--- The fields that the items of each content type have.
+-- Fields of the items of each content type.
 {{ config(materialized='view') }}
 
 with

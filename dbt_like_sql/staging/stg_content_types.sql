@@ -1,6 +1,6 @@
 -- model: stg_content_types
 -- grain: one row per live content type
--- Kinds of content as they stand, deletions left out.
+-- Content types in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with

@@ -1,6 +1,6 @@
 -- model: stg_interviews
 -- grain: one row per live interview that counts
--- Interviews that are scheduled, confirmed, in progress or completed, or rescheduled and to come.
+-- Scheduled, confirmed, current and completed interviews, and future rescheduled ones.
 {{ config(materialized='view') }}
 
 select

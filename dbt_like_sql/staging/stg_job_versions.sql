@@ -1,6 +1,6 @@
 -- model: stg_job_versions
 -- grain: one row per observed version of a job, deleted ones included
--- How each job looked over time, in what the marts need, and since and until when.
+-- The values of each job over time, with the start and end of each version.
 {{ config(materialized='view') }}
 
 with

@@ -1,6 +1,6 @@
 -- model: stg_jobs
 -- grain: one row per live job
--- Vacancies as they stand, deletions left out.
+-- Vacancies in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with

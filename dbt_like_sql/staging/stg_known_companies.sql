@@ -1,6 +1,6 @@
 -- model: stg_known_companies
--- grain: one row per company ever landed
--- Client companies with the names that they have or had last, deleted ones included.
+-- grain: one row per company ever loaded
+-- Client companies with their current or last name, deleted ones included.
 {{ config(materialized='view') }}
 
 select

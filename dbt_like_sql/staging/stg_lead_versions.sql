@@ -1,6 +1,6 @@
 -- model: stg_lead_versions
 -- grain: one row per observed version of a lead, deleted ones included
--- How each lead looked over time, in what the marts need, and since and until when.
+-- The values of each lead over time, with the start and end of each version.
 {{ config(materialized='view') }}
 
 with
@@ -9,7 +9,7 @@ source as (
     select * from {{ source('history', 'leads') }}
 )
 
--- What the API adds to a converted lead it does not document, so it is read from the answer.
+-- The API does not document the fields that a conversion adds, so they come from the response.
 select
     id as lead_id, lead_status_id, status, customer_type, source, assigned_to, last_contacted_at,
     coalesce(nullif(lower(trim(source)), ''), 'not stated') as source_key,

@@ -1,6 +1,6 @@
 -- model: stg_leads
 -- grain: one row per live lead
--- Prospects as they stand, deletions left out.
+-- Prospects in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with

@@ -17,7 +17,7 @@ statuses as (
     where booking_type in ('permanent', 'contract') and status is not null
 ),
 
--- The day on which a contract was seen to be completed, since when it earns nothing.
+-- The day on which a read showed the contract as completed: it earns nothing after this day.
 completions as (
     select booking_id, min(valid_from) as completed_at
     from statuses
@@ -29,13 +29,13 @@ bookings as (
     select
         *,
         coalesce(status in ('scheduled', 'confirmed', 'in_progress', 'completed'), false) as stands,
-        -- Both ids are required for these kinds; where one is missing, a booking is by itself.
+        -- Both ids are required for these kinds; a booking without one of them is not grouped.
         coalesce(candidate_id || job_id, booking_id) as subject
     from {{ ref('stg_bookings') }}
     where booking_type in ('permanent', 'contract')
 ),
 
--- A rescheduled booking counts while nothing stands in its place, and then the latest does.
+-- A rescheduled booking counts until a new one replaces it; then the latest counts.
 placements as (
     select * from bookings
     qualify stands or (

@@ -1,6 +1,6 @@
 -- model: stg_records
--- grain: one row per landed record of a resource, deleted ones included
--- Every record, whether it is live, and when it was read last.
+-- grain: one row per loaded record of a resource, deleted ones included
+-- Every record with its last read, and whether it is live.
 {{ config(materialized='view') }}
 
 with

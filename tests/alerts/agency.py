@@ -9,13 +9,13 @@ from pathlib import Path
 
 from connector.catalog import CATALOG
 from connector.ledger.ledger import (
+    BlockUsage,
     Ledger,
     QuotaExhaustion,
     RequestSpender,
-    RunSettlement,
     allowance_of,
 )
-from connector.ledger.quota import day_of
+from connector.ledger.quota import utc_day
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import open_file, transaction
 from connector.warehouse.pull_commands import Bookmark, Stream
@@ -120,18 +120,18 @@ class RecordedAccount:
         """Count the requests of a pull against the monthly quota."""
         if not requests:
             return
-        spender = RequestSpender("run", "pull", allowance_of(self.settings), asks_anyway=True)
+        spender = RequestSpender("run", "pull", allowance_of(self.settings), ignores_quota=True)
         with Ledger(self.settings.folder) as ledger:
             left = requests
             while left:
                 block = ledger.take_block(
                     spender,
                     self.clock.now,
-                    day_of(self.clock.now),
+                    utc_day(self.clock.now),
                     requests_max=left,
-                    before=RunSettlement(),
+                    last_usage=BlockUsage(),
                 )
-                ledger.return_block(spender, RunSettlement(block, {"list": block.requests}))
+                ledger.return_block(spender, BlockUsage(block, {"list": block.requests}))
                 left -= block.requests
 
     def record_quota_exhausted(self, until: datetime) -> None:
@@ -139,4 +139,4 @@ class RecordedAccount:
         spender = RequestSpender("run", "pull", allowance_of(self.settings))
         exhaustion = QuotaExhaustion(self.clock.now, until, is_told=True)
         with Ledger(self.settings.folder) as ledger:
-            ledger.return_block(spender, RunSettlement(exhaustion=exhaustion))
+            ledger.return_block(spender, BlockUsage(exhaustion=exhaustion))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.ledger.alert_states import AlertRecord
-from connector.operations.alerts import Message, decide_alerts, messages_of
+from connector.operations.alerts import Message, decide_alerts, due_messages
 from connector.operations.findings import AccountProblem, FoundProblems, Subject
 from connector.settings.values import KINDS, Kind
 
@@ -32,7 +32,7 @@ looks = st.dictionaries(st.sampled_from(SUBJECTS), st.sampled_from([BAD, None]))
 def deliver(alerts: Iterable[AlertRecord]) -> tuple[list[Message], Alerts]:
     """Return the messages that are due for the alerts, and the open alerts, marked as sent."""
     alerts = tuple(alerts)
-    messages = [each for each, _ in messages_of(alerts, "acme")]
+    messages = [each for each, _ in due_messages(alerts, "acme")]
     left = tuple(replace(e, sent_at=START) for e in alerts if e.is_open)
     return messages, left
 
@@ -114,7 +114,7 @@ def test_disabled_kinds_open_no_alert_and_close_without_a_message() -> None:
     left = decide_alerts(alerts, dict.fromkeys(SUBJECTS, BAD), START, silent)
 
     assert ["silent"] == [each.code for each in left]
-    assert [] == messages_of(left, None)
+    assert [] == due_messages(left, None)
     assert () == decide_alerts((), {SUBJECTS[0]: BAD}, START, silent)
 
 

@@ -15,11 +15,11 @@ from connector.operations.alert_check import (
     ALERT_LEASE,
     AlertCheck,
     check_alerts,
+    make_test_message,
     open_alerts,
-    trial_message,
 )
 from connector.operations.alerts import Message
-from connector.operations.delivery import Webhook, sinks_of
+from connector.operations.delivery import Webhook, configured_sinks
 from connector.settings.model import Settings
 from tests.alerts.agency import START, RecordedAccount, load_account_settings
 from tests.alerts.receivers import Receiver
@@ -182,8 +182,8 @@ def test_a_slack_webhook_receives_text_without_markup(
     settings = load_account_settings(
         tmp_path, alert_webhook=receiver.address, alert_webhook_style="slack"
     )
-    (sink,) = sinks_of(settings)
-    sink.send(replace(trial_message(START), happened="<!channel> & <https://x|y>."))
+    (sink,) = configured_sinks(settings)
+    sink.send(replace(make_test_message(START), happened="<!channel> & <https://x|y>."))
 
     (got,) = receiver.received
     assert ["text"] == list(got)
@@ -196,9 +196,9 @@ def test_a_message_counts_as_delivered_only_after_a_2xx_response(
 ) -> None:
     with Receiver() as other, Receiver(status) as receiver:
         receiver.location = other.address
-        (sink,) = sinks_of(load_account_settings(tmp_path, alert_webhook=receiver.address))
+        (sink,) = configured_sinks(load_account_settings(tmp_path, alert_webhook=receiver.address))
         with pytest.raises(NotDelivered) as caught:
-            sink.send(trial_message(START))
+            sink.send(make_test_message(START))
 
     assert f"the webhook answered {status}" == str(caught.value)
     assert [] == other.bodies
@@ -208,11 +208,11 @@ def test_an_unreachable_webhook_is_reported_without_its_address(
     tmp_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
-    (sink,) = sinks_of(load_account_settings(tmp_path, alert_webhook=receiver.address))
-    sink.send(trial_message(START))
+    (sink,) = configured_sinks(load_account_settings(tmp_path, alert_webhook=receiver.address))
+    sink.send(make_test_message(START))
     receiver.stop()
     with pytest.raises(NotDelivered) as caught:
-        sink.send(trial_message(START))
+        sink.send(make_test_message(START))
 
     assert "the webhook was not reached (ConnectError)" == str(caught.value)
     for secret in ("planted-token", "planted-query", "/hooks"):
@@ -225,7 +225,7 @@ def test_a_webhook_that_never_responds_is_given_up_after_the_timeout(tmp_path: P
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         with pytest.raises(NotDelivered) as caught:
             Webhook(load_account_settings(tmp_path, alert_webhook=address), 0.05).send(
-                trial_message(START)
+                make_test_message(START)
             )
 
     assert "the webhook did not answer in 0.05 s" == str(caught.value)

@@ -15,7 +15,7 @@ from connector.errors_api import AnswerBroken, TryAgain, Unreachable
 from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal_records import PushHealth, PushRun, UnknownRows
 from connector.ledger.ledger import LeaseOwner, Ledger, LedgerStatus
-from connector.ledger.quota import MonthUse, Period
+from connector.ledger.quota import BillingPeriod, MonthUse
 from connector.operations.findings import (
     AccountProblem,
     FileSnapshot,
@@ -23,14 +23,14 @@ from connector.operations.findings import (
     action_when_scheduled,
     find_problems,
     read_snapshot,
-    without_api_words,
+    remove_api_text,
 )
-from connector.settings.values import read_age
+from connector.settings.values import parse_age
 from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
 from tests.alerts.agency import DONE, START, RecordedAccount, load_account_settings
 from tests.support.clock import Clock
 
-AGE = read_age("26h")
+AGE = parse_age("26h")
 
 
 def make_run(
@@ -58,7 +58,7 @@ def make_health(
 
 def make_quota(limit: int | None, used: int = 500, forecast: int | None = None) -> LedgerStatus:
     """Return the ledger's status in November for these requests."""
-    period = Period(START.date().replace(day=1), START.date().replace(month=12, day=1))
+    period = BillingPeriod(START.date().replace(day=1), START.date().replace(month=12, day=1))
     return LedgerStatus(MonthUse(period, used, limit, 50), 30, forecast, None, None, ())
 
 
@@ -111,7 +111,7 @@ def test_a_pull_failure_starts_at_the_first_of_the_consecutive_failures() -> Non
 def test_texts_of_the_api_are_removed_from_messages(
     message: str | None, expected: tuple[str, str]
 ) -> None:
-    assert expected == without_api_words(message)
+    assert expected == remove_api_text(message)
 
 
 def test_only_an_interrupted_run_is_reported_and_not_a_running_one(tmp_path: Path) -> None:

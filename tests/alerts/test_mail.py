@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from connector.errors import NotDelivered
-from connector.operations.alert_check import check_alerts, trial_message
+from connector.operations.alert_check import check_alerts, make_test_message
 from connector.operations.delivery import Email
 from connector.settings.values import Security
 from tests.alerts.agency import START, load_account_settings
 from tests.alerts.receivers import MailServer
 from tests.support.clock import Clock
-from tests.support.tls import PEM, server_context
+from tests.support.tls import PEM, make_server_context
 
 PASSWORD = "planted password 4d1f"
 TO = ("ops@acme.example", "night@acme.example")
@@ -52,9 +52,9 @@ def make_email_sink(
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
 def test_an_email_is_sent_over_a_verified_tls_connection(security: Security) -> None:
     with MailServer(
-        tls=server_context(), is_wrapped=security == "ssl", password=PASSWORD
+        tls=make_server_context(), is_wrapped=security == "ssl", password=PASSWORD
     ) as server:
-        make_email_sink(server.port, security, server.password).send(trial_message(START))
+        make_email_sink(server.port, security, server.password).send(make_test_message(START))
 
     (email,) = server.emails
     assert [True] == server.protected
@@ -70,13 +70,13 @@ def test_an_email_is_sent_over_a_verified_tls_connection(security: Security) -> 
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
 def test_a_mail_server_with_an_untrusted_certificate_receives_nothing(security: Security) -> None:
     with MailServer(
-        tls=server_context(), is_wrapped=security == "ssl", password=PASSWORD
+        tls=make_server_context(), is_wrapped=security == "ssl", password=PASSWORD
     ) as server:
         distrusting = make_email_sink(
             server.port, security, server.password, trust=ssl.create_default_context
         )
         with pytest.raises(NotDelivered, match="was not reached"):
-            distrusting.send(trial_message(START))
+            distrusting.send(make_test_message(START))
         with pytest.raises(NotDelivered, match="was not reached"):
             distrusting.check_connection()
 
@@ -99,7 +99,7 @@ def test_a_mail_server_that_never_ends_its_response_is_given_up() -> None:
         sink = make_email_sink(listener.getsockname()[1], "none", seconds=0.1)
         try:
             with pytest.raises(NotDelivered, match=r"did not accept the message in 0\.3 s"):
-                sink.send(trial_message(START))
+                sink.send(make_test_message(START))
         finally:
             given_up.set()
             dripping.join()
@@ -107,7 +107,7 @@ def test_a_mail_server_that_never_ends_its_response_is_given_up() -> None:
 
 def test_a_mail_server_without_starttls_receives_no_password_and_no_email() -> None:
     with MailServer(password=PASSWORD) as server, pytest.raises(NotDelivered) as caught:
-        make_email_sink(server.port, "starttls", server.password).send(trial_message(START))
+        make_email_sink(server.port, "starttls", server.password).send(make_test_message(START))
 
     assert "does not offer STARTTLS or passwords on port" in str(caught.value)
     assert ["EHLO"] == server.commands[:1]
@@ -126,24 +126,24 @@ def test_rejections_are_reported_without_the_mail_servers_text(
 ) -> None:
     rejecting = MailServer(**options)  # type: ignore[arg-type] # of a test
     with rejecting as server, pytest.raises(NotDelivered) as caught:
-        make_email_sink(server.port, "none", server.password).send(trial_message(START))
+        make_email_sink(server.port, "none", server.password).send(make_test_message(START))
 
     assert message == str(caught.value)
 
 
 def test_a_wrong_password_is_reported_and_not_shown() -> None:
     with (
-        MailServer(tls=server_context(), password="another") as server,
+        MailServer(tls=make_server_context(), password="another") as server,
         pytest.raises(NotDelivered) as caught,
     ):
-        make_email_sink(server.port, "starttls", server.password).send(trial_message(START))
+        make_email_sink(server.port, "starttls", server.password).send(make_test_message(START))
 
     assert "the mail server rejected the user name or the password (535)" == str(caught.value)
 
 
 def test_a_rejected_recipient_does_not_keep_the_email_from_others() -> None:
     with MailServer(rejected_recipients=TO[:1]) as server:
-        make_email_sink(server.port, "none", server.password).send(trial_message(START))
+        make_email_sink(server.port, "none", server.password).send(make_test_message(START))
 
     assert [[TO[1]]] == server.recipients
 

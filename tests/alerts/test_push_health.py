@@ -31,7 +31,7 @@ def test_push_health_lists_the_last_run_per_resource_and_counts_unknown_rows(
             plan = PushPlan(resource, "create", f"{n}.csv", f"digest-{n}", (), ())
             journal.create_batch(plan, PushPolicy())
             if n < 2:
-                journal.end(run_id, "partial", requests=1, seconds=1.0)
+                journal.record_run_end(run_id, "partial", requests=1, seconds=1.0)
             ledger.release_lease(PUSH_LEASE, run_id)
         with ledger.writing() as connection:
             for number, (batch, state, undone_at) in enumerate(

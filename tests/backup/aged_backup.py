@@ -1,4 +1,4 @@
-"""Account that continues after its backup, for the tests of backups."""
+"""Account with backups, whose server changes after them."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ WRITES = ("POST", "PUT", "DELETE")
 
 
 class BackedUpAccount(SandboxAccount):
-    """Account with backups, which continues after each of them."""
+    """Account of a sandbox that writes its backups to the folder `backups`."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         super().__init__(sandbox, folder)
         self.backups = folder / "backups"
 
-    def back_up(self, **options: int) -> BackupResult:
-        """Make a backup that is dated yesterday."""
+    def make_backup(self, **options: int) -> BackupResult:
+        """Make a backup that is dated 20 November 2026."""
         return make_backup(self.settings, self.backups, now=lambda: YESTERDAY, **options)
 
-    def write_candidates(self, name: str, *emails: str) -> PushFile:
+    def write_candidate_file(self, name: str, *emails: str) -> PushFile:
+        """Write a CSV file with one candidate per email, and return the push that creates them."""
         rows = [
             {
                 "First name": "Ann",
@@ -46,12 +47,12 @@ class BackedUpAccount(SandboxAccount):
         ]
         return PushFile("candidates", self.write_csv(name, rows), mode="create")
 
-    def change_platform(self) -> None:
-        """Change the server as its users do in a day."""
+    def edit_server_records(self) -> None:
+        """Change two candidates and delete a job on the server."""
         self.change_two_candidates()
         job = sorted(self.sandbox.store.records("jobs"))[0]
         self.sandbox.store.delete("jobs", job)
 
-    def writes(self) -> int:
-        """Return the number of writes that the server received."""
+    def count_writes(self) -> int:
+        """Return the number of POST, PUT and DELETE requests that the server received."""
         return sum(each.method in WRITES for each in self.sandbox.log)

@@ -37,7 +37,7 @@ ADDRESS = "https://acme.example"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Account's folder with every kind of file of the connector, and foreign files."""
+    """Settings of an account whose folder has every kind of connector file, and other files."""
     settings = load_settings({}, variables(ADDRESS, tmp_path / "data"), tmp_path)
     folder = settings.folder
     Warehouse(folder).prepare()
@@ -62,14 +62,14 @@ def settings(tmp_path: Path) -> Settings:
     return settings
 
 
-def make_backup_beside(settings: Settings, hours: int = 0) -> BackupResult:
-    """Make a backup beside the data folder."""
+def make_backup_next_to_data(settings: Settings, hours: int = 0) -> BackupResult:
+    """Back up to the folder `backups` next to the data folder, dated `hours` after `AT`."""
     to = settings.data_dir.value.parent / "backups"
     return make_backup(settings, to, now=lambda: AT + timedelta(hours=hours))
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of every file in a folder, except the log of the ledger."""
+    """Return the content of every file below a folder, except the ledger's write-ahead log."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -82,7 +82,7 @@ def test_a_backup_and_a_restore_are_private_to_the_owner_under_any_umask(
 ) -> None:
     former = os.umask(0)
     try:
-        made = make_backup_beside(settings)
+        made = make_backup_next_to_data(settings)
         data = settings.data_dir.value
         data.rename(data.with_name("former"))
         restore(settings, made.file)
@@ -97,7 +97,7 @@ def test_a_backup_and_a_restore_are_private_to_the_owner_under_any_umask(
 
 
 def test_a_backup_contains_every_file_of_the_connector_and_no_key(settings: Settings) -> None:
-    made = make_backup_beside(settings)
+    made = make_backup_next_to_data(settings)
     with tarfile.open(made.file) as tar:
         names = set(tar.getnames())
 
@@ -110,14 +110,14 @@ def test_a_backup_contains_every_file_of_the_connector_and_no_key(settings: Sett
     } == names
     assert KEY.encode() not in made.file.read_bytes()
     with Ledger(settings.folder) as ledger:
-        last = Backups(ledger).last()
+        last = Backups(ledger).latest_backup()
     assert last is not None
     assert (AT, made.file) == (last.made_at, last.file)
 
 
 def test_keep_deletes_older_backups_and_no_other_file(settings: Settings) -> None:
     to = settings.data_dir.value.parent / "backups"
-    first, second = make_backup_beside(settings), make_backup_beside(settings, 1)
+    first, second = make_backup_next_to_data(settings), make_backup_next_to_data(settings, 1)
     others = [to / "connector-acme-20200101T000000Z.tar", to / "connector-unnamed-mine.tar"]
     for each in others:
         each.write_bytes(b"")
@@ -128,7 +128,7 @@ def test_keep_deletes_older_backups_and_no_other_file(settings: Settings) -> Non
 
 
 def damage_backup(content: bytes) -> dict[str, bytes]:
-    """Return damaged copies of a backup: truncated, with one byte changed, or another file."""
+    """Return damaged copies of a backup's bytes, by the name of the damage."""
     found = {
         "empty": b"",
         "no tar": b"work.duckdb" * 1000,
@@ -146,7 +146,7 @@ def damage_backup(content: bytes) -> dict[str, bytes]:
 def test_a_damaged_backup_is_rejected_and_changes_nothing(
     settings: Settings, tmp_path: Path
 ) -> None:
-    content = make_backup_beside(settings).file.read_bytes()
+    content = make_backup_next_to_data(settings).file.read_bytes()
     before = read_files(settings.folder)
     path = tmp_path / "damaged.tar"
     accepted = {}
@@ -164,7 +164,7 @@ def test_a_damaged_backup_is_rejected_and_changes_nothing(
 
 
 def write_hostile_backup(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> None:
-    """Write a tar with a valid manifest and a member whose name points outside the folder."""
+    """Write a tar with a valid manifest and one empty member of this name and tar type."""
     manifest = {
         "made_at": AT.isoformat(),
         "account": None,
@@ -220,7 +220,7 @@ def test_a_backup_with_a_member_outside_the_folder_is_rejected(
 def test_a_restore_over_existing_files_leases_or_another_account_is_refused(
     settings: Settings, tmp_path: Path
 ) -> None:
-    made = make_backup_beside(settings)
+    made = make_backup_next_to_data(settings)
     replaces = RestoreOptions(replaces=True)
     with pytest.raises(Misused, match="already contains the files of an account"):
         restore(settings, made.file)
@@ -235,7 +235,7 @@ def test_a_restore_over_existing_files_leases_or_another_account_is_refused(
         restore(acme, made.file, replaces)
     with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
         other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
-    later = make_backup_beside(settings, 1)
+    later = make_backup_next_to_data(settings, 1)
     with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
         other.execute("UPDATE erasures SET erasure = 'e2'")
     with pytest.raises(BackupError, match="is not the ledger of this backup"):
@@ -245,10 +245,10 @@ def test_a_restore_over_existing_files_leases_or_another_account_is_refused(
 def test_a_restore_keeps_the_newer_ledger_unless_the_backups_is_requested(
     settings: Settings,
 ) -> None:
-    first = make_backup_beside(settings)
+    first = make_backup_next_to_data(settings)
     with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
         other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
-    later = make_backup_beside(settings, 1)
+    later = make_backup_next_to_data(settings, 1)
 
     def restore_and_compare(made: BackupResult, *, takes_ledger: bool = False) -> bool:
         options = RestoreOptions(replaces=True, takes_ledger=takes_ledger)
@@ -263,7 +263,7 @@ def test_a_restore_keeps_the_newer_ledger_unless_the_backups_is_requested(
 
 
 def test_an_unreadable_receipt_stops_a_restore(settings: Settings, tmp_path: Path) -> None:
-    made = make_backup_beside(settings)
+    made = make_backup_next_to_data(settings)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "erasure-2.json").write_text("{")
@@ -285,7 +285,7 @@ def test_a_backup_of_a_newer_version_is_refused(
         connection.execute("UPDATE sync.schema_version SET version = 99")
     with monkeypatch.context() as newer:
         newer.setattr(schema, "SCHEMA_VERSION", 99)
-        made = make_backup_beside(settings)
+        made = make_backup_next_to_data(settings)
     before = read_files(settings.folder)
 
     with pytest.raises(NotAWarehouse, match="written by a newer version"):
@@ -307,7 +307,7 @@ def test_a_backup_inside_the_data_folder_or_of_an_empty_one_is_refused(
 
 def test_a_restore_moves_waiting_inbox_files_aside_and_names_them(settings: Settings) -> None:
     """A waiting file may have been pushed since the backup was made. Orders and reports stay."""
-    made = make_backup_beside(settings)
+    made = make_backup_next_to_data(settings)
     data = settings.data_dir.value
     data.rename(data.with_name("former"))
 
@@ -346,11 +346,11 @@ def test_backup_and_restore_print_their_results_and_never_the_key(
     assert all(KEY not in each.out + each.err for each in (made, done, every))
 
 
-@pytest.mark.parametrize("step", ["_exchange", "_add", "_restore_inbox"])
+@pytest.mark.parametrize("step", ["_replace_file", "_add_missing_files", "_restore_inbox"])
 def test_an_interrupted_restore_succeeds_when_it_is_run_again(
     step: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = make_backup_beside(settings)
+    made = make_backup_next_to_data(settings)
     work = Warehouse(settings.folder).work
     before = work.read_bytes()
 

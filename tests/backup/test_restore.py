@@ -28,7 +28,7 @@ PERSON = {"first_name": "Olwen", "last_name": NAME, "email": EMAIL, "employment_
 
 @pytest.fixture
 def account(tmp_path: Path) -> Iterator[BackedUpAccount]:
-    """Account with one pull."""
+    """Account that has pulled once, with its running server."""
     with Sandbox(counts=COUNTS) as sandbox:
         account = BackedUpAccount(sandbox, tmp_path)
         sandbox.store.create("candidates", PERSON)
@@ -42,10 +42,10 @@ def test_a_restore_after_a_lost_work_file_and_a_pull_give_an_exact_copy(
     """The existing ledger is kept, so pushed rows are not sent again and spent requests stay
     counted.
     """
-    account.push(account.write_candidates("first.csv", "a@new.example"))
-    made = account.back_up()
-    account.change_platform()
-    late = account.write_candidates("late.csv", "b@new.example", "c@new.example")
+    account.push(account.write_candidate_file("first.csv", "a@new.example"))
+    made = account.make_backup()
+    account.edit_server_records()
+    late = account.write_candidate_file("late.csv", "b@new.example", "c@new.example")
     account.push(late)
     with Ledger(account.data) as ledger:
         spent = sum(use.requests for use in ledger.read_uses())
@@ -58,13 +58,13 @@ def test_a_restore_after_a_lost_work_file_and_a_pull_give_an_exact_copy(
     assert b"no database any more" == (done.aside / "work.duckdb").read_bytes()
     account.pull()
     assert [] == differences(account.sandbox, published(account.folder))
-    before = account.writes()
+    before = account.count_writes()
     again = account.push(late)
     assert {"unchanged": 2} == again.counts
-    assert before == account.writes()
+    assert before == account.count_writes()
     with Ledger(account.data) as ledger:
         assert spent <= sum(use.requests for use in ledger.read_uses())
-        restored = Backups(ledger).last_restore()
+        restored = Backups(ledger).latest_restore()
     assert restored is not None
     assert (made.manifest.made_at, False) == (restored.made_at, restored.is_ledger_older)
     pushed = rows(published(account.folder), "SELECT count(*) AS n FROM push.rows")
@@ -72,9 +72,9 @@ def test_a_restore_after_a_lost_work_file_and_a_pull_give_an_exact_copy(
 
 
 def test_a_restore_after_a_lost_disk_creates_no_record_twice(account: BackedUpAccount) -> None:
-    made = account.back_up()
-    account.change_platform()
-    late = account.write_candidates("late.csv", "b@new.example", "c@new.example")
+    made = account.make_backup()
+    account.edit_server_records()
+    late = account.write_candidate_file("late.csv", "b@new.example", "c@new.example")
     account.push(late)
     shutil.rmtree(account.data)
 
@@ -85,7 +85,7 @@ def test_a_restore_after_a_lost_disk_creates_no_record_twice(account: BackedUpAc
         next(word for word in ("journal", "Requests", "erasure", "history") if word in each)
         for each in done.lost
     ]
-    before, people = account.writes(), account.emails()
+    before, people = account.count_writes(), account.emails()
     with pytest.raises(
         ConnectorError,
         match="no pull has verified candidates since",
@@ -94,11 +94,11 @@ def test_a_restore_after_a_lost_disk_creates_no_record_twice(account: BackedUpAc
         account.push(late, pulls=False)
     again = account.push(late)
     assert {"duplicate": 2} == again.counts
-    assert before == account.writes()
+    assert before == account.count_writes()
     assert people == account.emails()
     account.pull()
     assert [] == differences(account.sandbox, published(account.folder))
-    third = account.push(account.write_candidates("third.csv", "d@new.example"), pulls=False)
+    third = account.push(account.write_candidate_file("third.csv", "d@new.example"), pulls=False)
     assert {"created": 1} == third.counts
 
 
@@ -106,7 +106,7 @@ def test_a_restore_after_a_lost_disk_creates_no_record_twice(account: BackedUpAc
 def test_a_restore_repeats_erasures_that_are_newer_than_the_backup(
     account: BackedUpAccount, lost: str
 ) -> None:
-    made = account.back_up()
+    made = account.make_backup()
     erase(account.settings, EMAIL, applies=True)
     receipts = account.folder / "elsewhere"
     shutil.copytree(account.data / "receipts", receipts)
@@ -134,12 +134,12 @@ def test_a_backup_made_during_a_pull_restores_to_an_exact_copy(tmp_path: Path) -
 
         def between(store: Store) -> None:
             if len(sandbox.log) == 12:
-                made.append(account.back_up())
+                made.append(account.make_backup())
 
         sandbox.between = between
         account.pull()
         sandbox.between = None
-        account.change_platform()
+        account.edit_server_records()
         shutil.rmtree(account.data)
 
         restore(account.settings, made[0].file)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from connector.cli.demo import COUNTS, MARKER, QUESTIONS, make_folder, run_sandbox
+from connector.cli.demo import COUNTS, MARKER, QUESTIONS, create_demo_folder, run_sandbox
 from connector.errors import SettingsError
 from connector.warehouse.published_file import query
 from tests.pipelines.running import open_instance
@@ -75,7 +75,7 @@ def test_the_demo_pulls_queries_and_exits(tmp_path: Path) -> None:
         assert (shown["dagster"]["run_id"], True) == (run.run_id, run.is_success)
         assert not instance.telemetry_enabled
     assert "Amara Okafor" in Path(shown["report"]).read_text(encoding="utf-8")
-    make_folder(folder)
+    create_demo_folder(folder)
     assert [MARKER] == [path.name for path in folder.iterdir()]
 
 
@@ -107,10 +107,10 @@ def test_the_demo_server_stops_when_its_parent_is_killed() -> None:
 
 def test_the_folder_of_an_earlier_demo_is_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
-    make_folder(folder)
+    create_demo_folder(folder)
     (folder / "work.duckdb").write_text("old")
 
-    make_folder(folder)
+    create_demo_folder(folder)
 
     assert [MARKER] == [path.name for path in folder.iterdir()]
     assert 0o700 == folder.stat().st_mode & 0o777
@@ -128,7 +128,7 @@ def make_file(path: Path) -> None:
 
 def make_link(path: Path) -> None:
     """Make a link to the folder of an earlier demo."""
-    make_folder(path.with_name("elsewhere"))
+    create_demo_folder(path.with_name("elsewhere"))
     path.symlink_to(path.with_name("elsewhere"))
 
 
@@ -147,4 +147,4 @@ def test_the_demo_never_replaces_foreign_files_folders_or_links(
     assert "--data-dir" in called.err
     assert before == sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
     with pytest.raises(SettingsError):
-        make_folder(folder)
+        create_demo_folder(folder)

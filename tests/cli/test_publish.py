@@ -17,16 +17,16 @@ def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount
     """Agency with one job, in a project with its own models."""
     made = PublishingAccount(tmp_path)
     made.use_project(monkeypatch)
-    made.land("jobs", {"id": "j1", "title": "Nurse"})
+    made.insert_rows("jobs", {"id": "j1", "title": "Nurse"})
     return made
 
 
 def test_publish_builds_models_and_exports_them(agency: PublishingAccount, tmp_path: Path) -> None:
     folder = tmp_path / "lake"
-    called = call(["publish"], agency.given)
+    called = call(["publish"], agency.environ)
     with_json = call(
         ["publish", "--json", "--parquet", str(folder), "--schema", "marts", "--without", "push"],
-        agency.given,
+        agency.environ,
     )
 
     assert (0, 0) == (called.status, with_json.status), called.err + with_json.err
@@ -36,28 +36,28 @@ def test_publish_builds_models_and_exports_them(agency: PublishingAccount, tmp_p
     assert ["marts.dim_people", "marts.fct_jobs"] == shown["parquet"]["tables"]
     assert (folder / "marts" / "fct_jobs.parquet").is_file()
     gone = "SELECT count(*) FROM duckdb_tables() WHERE schema_name = 'push'"
-    assert ((0,),) == query(agency.file, gone).rows
+    assert ((0,),) == query(agency.published_file, gone).rows
 
 
 def test_publish_with_hashed_columns_but_no_hash_key_is_refused(agency: PublishingAccount) -> None:
-    called = call(["publish", "--personal", "hash"], agency.given)
+    called = call(["publish", "--personal", "hash"], agency.environ)
 
     assert 2 == called.status
     assert "CONNECTOR_PUBLISH_HASH_KEY_FILE" in called.err
-    assert not agency.file.exists()
+    assert not agency.published_file.exists()
 
 
 def test_a_refused_publication_is_reported_by_publish_and_by_status(
     agency: PublishingAccount,
 ) -> None:
-    agency.land(
+    agency.insert_rows(
         "sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": "2026-03-04T05:06:07Z"}
     )
-    call(["publish"], agency.given)
-    agency.land("jobs", {"id": "j2", "title": LONG})
+    call(["publish"], agency.environ)
+    agency.insert_rows("jobs", {"id": "j2", "title": LONG})
 
-    refused = call(["publish", "--json"], agency.given)
-    called, with_json = call(["status"], agency.given), call(["status", "--json"], agency.given)
+    refused = call(["publish", "--json"], agency.environ)
+    called, with_json = call(["status"], agency.environ), call(["status", "--json"], agency.environ)
 
     assert (1, "publishing_refused") == (refused.status, refused.object["error"]["code"])
     assert "data as of 2026-03-04T05:06:07Z, 3 models, 4 checks" in called.out

@@ -16,7 +16,7 @@ import pytest
 from connector.cli.terminal import Terminal, to_json
 from connector.errors import UnknownName
 from connector.errors_api import BudgetSpent
-from connector.log import neutralise
+from connector.log import escape_control_characters
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 
@@ -78,7 +78,7 @@ def read_screen(descriptor: int) -> str:
     ],
 )
 def test_unsafe_characters_are_shown_as_escapes(text: str, shown: str) -> None:
-    assert shown == neutralise(text)
+    assert shown == escape_control_characters(text)
 
 
 def test_a_piped_table_separates_columns_with_tabs_and_keeps_empty_cells() -> None:
@@ -151,12 +151,12 @@ def test_a_table_fits_the_terminal_width_without_cutting_cells(width: int) -> No
 def test_a_progress_bar_is_drawn_on_terminals_only() -> None:
     streams = CapturedTerminal()
     with streams.terminal.progress("jobs", 2) as meter:
-        meter.show("companies", total=3, steps=1)
+        meter.update("companies", total=3, steps=1)
     with open_pseudo_terminal() as (stream, reader):
         out = io.StringIO()
         terminal = Terminal(out, stream, {"TERM": "xterm", "COLUMNS": "80"})
         with terminal.progress(f"jobs{ESCAPE}", 2) as meter:
-            meter.show("companies[bold]", total=3, steps=2)
+            meter.update("companies[bold]", total=3, steps=2)
         screen = read_screen(reader)
 
     assert ("", "") == (streams.out, streams.err)
@@ -186,7 +186,7 @@ def test_json_output_is_exactly_one_object() -> None:
 
     assert {"rows": 1, "name": f"é{ESCAPE}\x9b\u202e\u2028\ud800"} == json.loads(streams.out)
     assert "é" in streams.out
-    assert not [c for c in streams.out if neutralise(c) != c and c != "\n"]
+    assert not [c for c in streams.out if escape_control_characters(c) != c and c != "\n"]
 
 
 def test_json_output_keeps_every_value_exactly() -> None:
@@ -199,7 +199,7 @@ def test_an_error_is_printed_with_its_cause_and_action() -> None:
     streams = CapturedTerminal()
     error = UnknownName("resource", f"job{ESCAPE}", ["jobs", "leads"])
 
-    status = streams.terminal.fail(error)
+    status = streams.terminal.print_failure(error)
 
     assert 2 == status
     assert "" == streams.out
@@ -212,7 +212,7 @@ def test_an_error_is_printed_with_its_cause_and_action() -> None:
 def test_an_error_with_json_is_printed_as_an_object() -> None:
     streams = CapturedTerminal(is_json=True)
 
-    status = streams.terminal.fail(BudgetSpent("The run's limit of 10 requests is spent"))
+    status = streams.terminal.print_failure(BudgetSpent("The run's limit of 10 requests is spent"))
 
     assert 4 == status
     assert {

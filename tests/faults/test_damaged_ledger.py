@@ -40,7 +40,7 @@ MALFORMED = (
     "UPDATE server SET offset_seconds = 'no number'",
     "ALTER TABLE push_rows RENAME COLUMN moved_at TO moved",
 )
-"""What a changed byte or somebody's edit may make of values and of a table."""
+"""Changes of values and of a table, as a flipped byte or an edit may cause them."""
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 TEXT, BYTES = "nobody wrote this", b"\xff\x00\xfe"
@@ -55,19 +55,19 @@ WRONG: Mapping[str, Sequence[object]] = {
 READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: [*Journal(ledger).rows(batch)],
     lambda ledger, batch: [*Journal(ledger).rows_to_push(batch)],
-    lambda ledger, batch: Journal(ledger).row((batch, 2)),
+    lambda ledger, batch: Journal(ledger).row_with_task((batch, 2)),
     lambda ledger, batch: Journal(ledger).batches(),
     lambda ledger, batch: Journal(ledger).attempts(batch),
     lambda ledger, batch: Journal(ledger).before_images(batch),
-    lambda ledger, batch: Journal(ledger).in_doubt(),
+    lambda ledger, batch: Journal(ledger).unconfirmed_rows(),
     lambda ledger, batch: Journal(ledger).undone_updates("an id"),
-    lambda ledger, batch: Journal(ledger).earlier_pushes(
+    lambda ledger, batch: Journal(ledger).find_earlier_rows(
         [f"print {number}" for number in (3, 4, 6)]
     ),
-    lambda ledger, batch: Journal(ledger).open_subjects(),
+    lambda ledger, batch: Journal(ledger).open_rows_by_subject(),
     lambda ledger, batch: Journal(ledger).previewed_at("d", "jobs"),
-    lambda ledger, batch: Journal(ledger).claimed_records((batch, 2), ("an id",)),
-    lambda ledger, batch: Journal(ledger).open_creates((batch, 3)),
+    lambda ledger, batch: Journal(ledger).records_of_others((batch, 2), ("an id",)),
+    lambda ledger, batch: Journal(ledger).other_open_creates((batch, 3)),
     lambda ledger, batch: [*Journal(ledger).changes_since(0)],
     lambda ledger, batch: Journal(ledger).push_health(),
     lambda ledger, batch: read_undo_plan(Journal(ledger), batch),
@@ -76,11 +76,11 @@ READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: ledger.read_uses(),
     lambda ledger, batch: ledger.identity(),
     lambda ledger, batch: read_alerts(ledger),
-    lambda ledger, batch: Erasures(ledger).open_erasures(),
-    lambda ledger, batch: Erasures(ledger).relisted(),
-    lambda ledger, batch: (Erasures(ledger).listed(), [*Erasures(ledger).all_listed()]),
-    lambda ledger, batch: Backups(ledger).last(),
-    lambda ledger, batch: Backups(ledger).last_restore(),
+    lambda ledger, batch: Erasures(ledger).unfinished_erasures(),
+    lambda ledger, batch: Erasures(ledger).restored_hash_counts(),
+    lambda ledger, batch: (Erasures(ledger).listed(), [*Erasures(ledger).listed_hashes()]),
+    lambda ledger, batch: Backups(ledger).latest_backup(),
+    lambda ledger, batch: Backups(ledger).latest_restore(),
 )
 """Everything that is read of a ledger and leaves it as values."""
 
@@ -166,7 +166,7 @@ class DamagedLedgerAccount:
         return target
 
     def call(self, folder: Path, *words: str) -> tuple[int, str]:
-        """Run a command, and return its exit status and all of its output."""
+        """Run a command on a copy, and return its exit status and its combined output."""
         environ = variables(self._sandbox.base_url, folder, self._sandbox.key)
         called = call(words, environ | {"CONNECTOR_MODELS": "off"})
         return called.status, f"{called.out}{called.err}"

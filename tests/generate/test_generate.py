@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from connector.catalog import CATALOG
-from connector.publishing.columns import describe
+from connector.publishing.columns import describe_project
 from connector.publishing.project_loader import load_project
-from connector.warehouse.schema import columns
-from generate.files import ROOT, NotGenerated, block, stale, with_block
+from connector.warehouse.schema import landing_columns
+from generate.files import ROOT, BlockMissing, block_content, replace_block, stale_files
 from generate.sources import SOURCES
 from tests.repository import Repository
 
@@ -87,15 +87,15 @@ with Sandbox(counts={"candidates": 5, "errands": 4}) as sandbox:
 
 
 def test_generated_files_are_up_to_date() -> None:
-    assert [] == stale(SOURCES), "run make generate"
+    assert [] == stale_files(SOURCES), "run make generate"
 
 
 @pytest.mark.parametrize("name", CATALOG)
 def test_staging_views_have_every_column_of_landing(name: str) -> None:
     resource = CATALOG[name]
     key = f"{resource.singular.replace(' ', '_')}_id"
-    staged = {each.name for each in describe(load_project())[f"staging.{resource.view}"]}
-    landed = {each.name for each in columns(resource) if not each.name.startswith("_")}
+    staged = {each.name for each in describe_project(load_project())[f"staging.{resource.view}"]}
+    landed = {each.name for each in landing_columns(resource) if not each.name.startswith("_")}
 
     assert set() == (landed - {"id"} | {key}) - staged
 
@@ -103,10 +103,10 @@ def test_staging_views_have_every_column_of_landing(name: str) -> None:
 def test_replacing_an_unknown_block_raises() -> None:
     text = "a\n  -- x: written by `make generate`\nold\n  -- end of x\nb\n"
 
-    assert text.replace("old", "new") == with_block(text, "x", "new\n")
-    assert "old\n" == block(text, "x")
-    with pytest.raises(NotGenerated, match="there is no block 'y'"):
-        with_block(text, "y", "new\n")
+    assert text.replace("old", "new") == replace_block(text, "x", "new\n")
+    assert "old\n" == block_content(text, "x")
+    with pytest.raises(BlockMissing, match="there is no block 'y'"):
+        replace_block(text, "y", "new\n")
 
 
 # -- In a copy of the project ----------------------------------------------------------------------

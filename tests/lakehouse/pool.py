@@ -1,4 +1,4 @@
-"""Reusable in-memory databases with the DuckLake extension."""
+"""Reusable connections to in-memory databases with the DuckLake extension."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import duckdb
 from connector.publishing import lakehouse_connection
 
 
-class Pool:
-    """Reusable in-memory databases with loaded extensions, because loading takes half a second. A
-    database keeps the storage settings of its first use.
+class ConnectionPool:
+    """Reusable in-memory databases with loaded extensions, because loading takes half a second.
+
+    DuckDB keeps the first storage settings, so each storage endpoint gets its own databases.
     """
 
-    made = staticmethod(lakehouse_connection.connect_with_extensions)
+    connect_unpooled = staticmethod(lakehouse_connection.connect_with_extensions)
 
     def __init__(self) -> None:
         self._free: defaultdict[tuple[object, ...], list[duckdb.DuckDBPyConnection]]
@@ -25,9 +26,9 @@ class Pool:
 
     @contextmanager
     def connect(self, extensions: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Return a connection to a database that is not in use."""
+        """Open a connection to a database with these extensions that no other connection uses."""
         free = self._free[frozenset(extensions), os.environ.get(lakehouse_connection.ENDPOINT)]
-        found = free.pop() if free else self.made(extensions)
+        found = free.pop() if free else self.connect_unpooled(extensions)
         try:
             with found.cursor() as connection:
                 try:

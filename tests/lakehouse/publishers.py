@@ -1,4 +1,4 @@
-"""Publishers in processes of their own, several at the same time."""
+"""Publishers in separate processes, several at the same time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DIES = "dies"
 
 
 class LakehouseForkServer(ForkServer):
-    """Fork server of publishers. An order lists the accounts that one process publishes."""
+    """Fork server for publishers. Each child publishes a list of accounts."""
 
     def __init__(self) -> None:
         super().__init__(__name__)
@@ -22,28 +22,28 @@ class LakehouseForkServer(ForkServer):
 
 
 def serve() -> None:
-    """Fork a publisher for each order."""
+    """Fork a publisher for each list of accounts that is read from the input."""
     # Imported before the first fork.
     import connector.publishing.lakehouse_erasure  # noqa: PLC0415
     import connector.publishing.publication  # noqa: F401, PLC0415
 
-    serve_forks(_run)
+    serve_forks(_publish_accounts)
 
 
-def _run(turn: Sequence[Mapping[str, str]]) -> int:
-    """Publish each account, its local file and the lakehouse."""
+def _publish_accounts(turn: Sequence[Mapping[str, str]]) -> int:
+    """Publish each account to its local file and to the lakehouse, one after the other."""
     from connector.publishing import lakehouse_connection  # noqa: PLC0415
     from connector.publishing import lakehouse_publication as lake_publish  # noqa: PLC0415
     from connector.publishing.publication import publish  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
-    from tests.lakehouse.pool import Pool  # noqa: PLC0415
+    from tests.lakehouse.pool import ConnectionPool  # noqa: PLC0415
 
-    lakehouse_connection.connect_with_extensions = Pool().connect  # type: ignore[assignment]
+    lakehouse_connection.connect_with_extensions = ConnectionPool().connect  # type: ignore[assignment]
     for environ in turn:
         if DIES in environ:
             setattr(lake_publish._ENTRIES, "insert", kill_this_process)  # noqa: B010
         given = {name: value for name, value in environ.items() if name != DIES}
         done = publish(load_settings({}, given, ROOT))
-        if done.shared is None or done.shared.outcome != "published":
-            raise RuntimeError(str(done.unshared))
+        if done.lakehouse is None or done.lakehouse.outcome != "published":
+            raise RuntimeError(str(done.lakehouse_error))
     return 0

@@ -38,23 +38,26 @@ class PostgresServer:
     port: int
     password: str
 
-    def address(self, database: str = "postgres", password: str | None = None) -> str:
+    def connection_string(self, database: str = "postgres", password: str | None = None) -> str:
+        """Return the connection string of a database, with the valid password by default."""
         word = self.password if password is None else password
         return f"postgresql://{USER}:{word}@127.0.0.1:{self.port}/{database}"
 
-    def new_database(self) -> str:
+    def create_database(self) -> str:
         """Create an empty database and return its name."""
         name = f"lake_{next(_NUMBERS)}"
         self.query("postgres", f"CREATE DATABASE {name}")
         return name
 
     def query(self, database: str, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; other statements return nothing."""
+        """Run a statement, and return the rows if it is a SELECT."""
         function, options = "postgres_query", ""
         if not sql.startswith("SELECT"):
             function, options = "postgres_execute", ", use_transaction => false"
         with connect_with_extensions(("postgres_scanner",)) as connection:
-            connection.execute(f"ATTACH '{self.address(database)}' AS asked (TYPE postgres)")
+            connection.execute(
+                f"ATTACH '{self.connection_string(database)}' AS asked (TYPE postgres)"
+            )
             return connection.execute(
                 f"FROM {function}('asked', {literal(sql)}{options})"
             ).fetchall()
@@ -74,11 +77,11 @@ def find_postgres_programs() -> Path | None:
 
 @contextmanager
 def run_postgres(programs: Path) -> Iterator[PostgresServer]:
-    """Run a server during the `with` block."""
+    """Run a new server in a temporary folder during the `with` block."""
     folder = Path(tempfile.mkdtemp(prefix="postgres-"))
     as_user: dict[str, Any] = {"cwd": folder}
     if os.geteuid() == 0:
-        user = next(each for name in _USERS if (each := _user(name)) is not None)
+        user = next(each for name in _USERS if (each := _find_user(name)) is not None)
         os.chown(folder, user.pw_uid, user.pw_gid)
         as_user |= {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
     password = secrets.token_hex(12)
@@ -95,7 +98,7 @@ def run_postgres(programs: Path) -> Iterator[PostgresServer]:
             *(str(programs / "initdb"), "-D", str(data), "-U", USER, "-A", "scram-sha-256"),
             *("--pwfile", str(word), "--no-sync", "-E", "UTF8", "--locale", "C"),
         )
-        port = _free_port()
+        port = _find_free_port()
         options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
         control = (str(programs / "pg_ctl"), "-D", str(data), "-w", "-s")
         call(*control, "-l", str(folder / "log"), "-o", f"-p {port} -k {folder} {options}", "start")
@@ -107,14 +110,15 @@ def run_postgres(programs: Path) -> Iterator[PostgresServer]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _user(name: str) -> pwd.struct_passwd | None:
+def _find_user(name: str) -> pwd.struct_passwd | None:
+    """Return the system user of this name, or None if it does not exist."""
     try:
         return pwd.getpwnam(name)
     except KeyError:
         return None
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))
         return int(made.getsockname()[1])

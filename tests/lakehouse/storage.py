@@ -16,14 +16,14 @@ SECRET = "storage-secret-key"
 
 
 @dataclass(frozen=True)
-class Storage:
-    """Object storage at `host` (address and port) that accepts every key."""
+class ObjectStorage:
+    """S3 storage at `host` (address and port) that accepts every key."""
 
     host: str
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return the environment variables that point to the storage."""
+        """Environment variables that make the connector use the storage."""
         return {
             "AWS_ACCESS_KEY_ID": "publisher",
             "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -32,27 +32,28 @@ class Storage:
             "DUCKDB_S3_USE_SSL": "false",
         }
 
-    def new_name(self) -> str:
+    def new_bucket_name(self) -> str:
         """Return an unused name for a bucket."""
         return f"agency-{next(_NUMBERS)}"
 
-    def make(self, bucket: str) -> None:
-        self._client.create_bucket(Bucket=bucket)
+    def create_bucket(self, bucket: str) -> None:
+        self._s3_client.create_bucket(Bucket=bucket)
 
-    def put(self, bucket: str, name: str, content: bytes) -> None:
+    def put_object(self, bucket: str, name: str, content: bytes) -> None:
         """Create an object."""
-        self._client.put_object(Bucket=bucket, Key=name, Body=content)
+        self._s3_client.put_object(Bucket=bucket, Key=name, Body=content)
 
-    def objects(self, bucket: str) -> dict[str, bytes]:
-        """Return the objects of the bucket by name."""
-        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+    def read_objects(self, bucket: str) -> dict[str, bytes]:
+        """Return the content of each object in the bucket by name."""
+        pages = self._s3_client.get_paginator("list_objects_v2").paginate(Bucket=bucket)
         names = [each["Key"] for page in pages for each in page.get("Contents", ())]
         return {
-            name: self._client.get_object(Bucket=bucket, Key=name)["Body"].read() for name in names
+            name: self._s3_client.get_object(Bucket=bucket, Key=name)["Body"].read()
+            for name in names
         }
 
     @cached_property
-    def _client(self) -> Any:
+    def _s3_client(self) -> Any:
         return boto3.client(
             "s3",
             endpoint_url=f"http://{self.host}",
@@ -63,13 +64,13 @@ class Storage:
 
 
 @contextmanager
-def run_storage() -> Iterator[Storage]:
-    """Run the storage during the `with` block."""
+def run_object_storage() -> Iterator[ObjectStorage]:
+    """Run an empty storage in this process during the `with` block."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
         host, port = server.get_host_and_port()
-        yield Storage(f"{host}:{port}")
+        yield ObjectStorage(f"{host}:{port}")
     finally:
         server.stop()
 

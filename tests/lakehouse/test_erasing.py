@@ -14,7 +14,7 @@ from connector.privacy.person_locations import locate_person
 from connector.publishing.lakehouse_erasure import find_in_lakehouse
 from connector.publishing.publication import publish
 from connector.settings.model import Settings
-from tests.lakehouse.group import Group
+from tests.lakehouse.group import AccountGroup
 from tests.lakehouse.server import PostgresServer
 from tests.privacy.populated_agency import (
     EMAIL,
@@ -30,15 +30,16 @@ pytestmark = pytest.mark.slow
 OTHER = "bystander@mail.example"
 
 
-def load_lakehouse_settings(folder: Path, group: Group, **more: str) -> Settings:
-    """Return the agency's settings with the group's lakehouse."""
-    lake = {name: value for name, value in group.given.items() if "LAKEHOUSE" in name}
+def load_lakehouse_settings(folder: Path, group: AccountGroup, **more: str) -> Settings:
+    """Return the settings of the agency in the folder, with the group's lakehouse."""
+    lake = {name: value for name, value in group.shared_environ.items() if "LAKEHOUSE" in name}
     return load_folder_settings(folder, **{**lake, **more})
 
 
-def find_traces(server: PostgresServer, group: Group) -> Iterator[str]:
-    """Return the places of the lakehouse whose bytes contain a text of the person: files, and the
-    database except its write-ahead log.
+def find_traces(server: PostgresServer, group: AccountGroup) -> Iterator[str]:
+    """Yield the files of the lakehouse and of its database whose bytes contain the person.
+
+    The write-ahead log of the database is excluded.
     """
     server.query(group.database, "CHECKPOINT")
     needles = [each.lower().encode() for each in TRACES]
@@ -49,12 +50,12 @@ def find_traces(server: PostgresServer, group: Group) -> Iterator[str]:
 
 
 def test_erasing_a_person_removes_every_trace_from_the_lakehouse(
-    group: Group, tmp_path: Path
+    group: AccountGroup, tmp_path: Path
 ) -> None:
     home = tmp_path / "agency"
     made: PopulatedAgency = copy_populated_agency(home)
     settings = load_lakehouse_settings(home, group)
-    group.land("globex", "candidates", {"id": "c9", "email": OTHER, "last_name": "Aardvark"})
+    group.insert_rows("globex", "candidates", {"id": "c9", "email": OTHER, "last_name": "Aardvark"})
     group.publish("globex")
     publish(settings)
     made.settings = settings
@@ -67,7 +68,7 @@ def test_erasing_a_person_removes_every_trace_from_the_lakehouse(
     assert places["landing.candidates"]
 
     away = load_lakehouse_settings(
-        home, group, CONNECTOR_LAKEHOUSE=group.server.address(group.database, "no")
+        home, group, CONNECTOR_LAKEHOUSE=group.server.connection_string(group.database, "no")
     )
     done = erase(away, EMAIL, applies=True, now=lambda: NOW)
 
@@ -75,7 +76,7 @@ def test_erasing_a_person_removes_every_trace_from_the_lakehouse(
     (receipt,) = done.receipts
     assert "The lakehouse" in receipt.waiting[0]
     assert "Not done yet" in receipt.as_text()
-    assert 1 == erase(away, None).unended
+    assert 1 == erase(away, None).interrupted
 
     done = erase(settings, None, applies=True, now=lambda: NOW)
 
@@ -84,15 +85,15 @@ def test_erasing_a_person_removes_every_trace_from_the_lakehouse(
     assert () == again.waiting
     assert () == again.left
     assert {"landing.candidates"} <= {e.table for e in again.removed if e.file == "lakehouse"}
-    assert 0 == erase(settings, None).unended
+    assert 0 == erase(settings, None).interrupted
     assert [] == list(find_traces(group.server, group))
     assert not orphan.exists()
     assert not find_in_lakehouse(settings, Person(emails=frozenset((EMAIL.lower(),)))).rows
-    assert [("c9", OTHER)] == group.rows(
+    assert [("c9", OTHER)] == group.query(
         "SELECT id, email FROM lake.landing.candidates WHERE account = 'globex'"
     )
     # DuckDB skips files by the statistics, which still cover the rows that are left.
-    assert [(1,)] == group.rows(
+    assert [(1,)] == group.query(
         f"SELECT count(*) FROM lake.landing.candidates WHERE email >= '{OTHER}' AND email <= "
         f"'{OTHER}'"
     )

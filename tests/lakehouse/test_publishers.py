@@ -20,7 +20,7 @@ from connector.publishing.lakehouse_publication import (
     publish_to_lakehouse,
 )
 from connector.publishing.publication import publish
-from tests.lakehouse.group import Group
+from tests.lakehouse.group import AccountGroup
 from tests.lakehouse.publishers import DIES, LakehouseForkServer
 from tests.support.errors import has_code
 
@@ -37,15 +37,15 @@ PER_ACCOUNT = (
 
 @pytest.fixture(scope="module")
 def publishers() -> Iterator[LakehouseForkServer]:
-    """Fork server of publishers."""
+    """Running fork server of publishers."""
     with LakehouseForkServer() as running:
         yield running
 
 
-def fill_account(group: Group, account: str, rows: int, title: str) -> None:
-    """Give an account so many jobs and content items, all with the same title."""
+def replace_rows(group: AccountGroup, account: str, rows: int, title: str) -> None:
+    """Replace the account's jobs and content items with so many rows each, all with one title."""
     values = f"SELECT n::VARCHAR AS id, '{title}' AS title FROM range({rows}) AS t(n)"
-    group.change(
+    group.run_sql(
         account,
         *(
             f"DELETE FROM landing.{table}; INSERT INTO landing.{table} BY NAME {values}"
@@ -55,14 +55,14 @@ def fill_account(group: Group, account: str, rows: int, title: str) -> None:
 
 
 def test_simultaneous_publishers_lose_and_double_no_rows(
-    group: Group, publishers: LakehouseForkServer
+    group: AccountGroup, publishers: LakehouseForkServer
 ) -> None:
     counts = dict.fromkeys(ACCOUNTS, 0)
     seen: set[str] = set()
     for number in range(2):
         for place, account in enumerate(ACCOUNTS):
             counts[account] = 10 + place + number
-            fill_account(group, account, counts[account], f"round {number}")
+            replace_rows(group, account, counts[account], f"round {number}")
         turns = [
             [group.environ(account) for account in ACCOUNTS[n::PROCESSES]] for n in range(PROCESSES)
         ]
@@ -73,13 +73,15 @@ def test_simultaneous_publishers_lose_and_double_no_rows(
 
     expected = [(account, rows, rows, ["round 1"]) for account, rows in sorted(counts.items())]
     for table in ("jobs", "content_items"):
-        assert expected == group.rows(PER_ACCOUNT.format(table=table))
+        assert expected == group.query(PER_ACCOUNT.format(table=table))
     assert seen <= {"round 0", "round 1"}
 
 
-def watch_titles(group: Group) -> Iterator[str]:
-    """Query all accounts until none has titles of the first round, and yield the titles seen."""
-    with group.lake() as lake:
+def watch_titles(group: AccountGroup) -> Iterator[str]:
+    """Yield the titles of all accounts, query by query, until every account has those of round 1.
+    Assert that each query sees one title per account.
+    """
+    with group.open_read_only() as lake:
         while True:
             lake.execute("BEGIN")
             jobs, items = (
@@ -95,21 +97,21 @@ def watch_titles(group: Group) -> Iterator[str]:
 
 
 def test_a_killed_publisher_changes_no_rows_and_its_files_are_removed_later(
-    group: Group, publishers: LakehouseForkServer, monkeypatch: pytest.MonkeyPatch
+    group: AccountGroup, publishers: LakehouseForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for account in ("acme", "globex"):
-        fill_account(group, account, 3, "before")
+        replace_rows(group, account, 3, "before")
         group.publish(account)
-        fill_account(group, account, 5, "after")
-    files = group.files()
+        replace_rows(group, account, 5, "after")
+    files = group.list_parquet_files()
 
     publishers.start([group.environ("acme", **{DIES: "yes"})], [group.environ("globex")])
 
     assert [-signal.SIGKILL, 0] == [each.status for each in publishers.wait()]
     seen = [("acme", 3, 3, ["before"]), ("globex", 5, 5, ["after"])]
     for table in ("jobs", "content_items"):
-        assert seen == group.rows(PER_ACCOUNT.format(table=table))
-    orphans = {each for each in group.files() - files if "account=acme" in each}
+        assert seen == group.query(PER_ACCOUNT.format(table=table))
+    orphans = {each for each in group.list_parquet_files() - files if "account=acme" in each}
     assert orphans
 
     with pytest.raises(
@@ -118,8 +120,8 @@ def test_a_killed_publisher_changes_no_rows_and_its_files_are_removed_later(
         erase_from_lakehouse(group.settings("acme"))
     monkeypatch.setattr(lake_publish, "GRACE", timedelta(0))
     assert "published" == publish_to_lakehouse(group.settings("acme"), force=True).outcome
-    assert ("acme", 5, 5, ["after"]) == group.rows(PER_ACCOUNT.format(table="jobs"))[0]
-    assert set() == orphans & group.files()
+    assert ("acme", 5, 5, ["after"]) == group.query(PER_ACCOUNT.format(table="jobs"))[0]
+    assert set() == orphans & group.list_parquet_files()
 
 
 @pytest.mark.parametrize(
@@ -141,31 +143,31 @@ def test_a_conflict_with_another_process_is_retried(message: str) -> None:
     assert "done" == lakehouse_connection.retry_conflicts(act)
 
 
-class ConcurrentWriter:
-    """Changes the lakehouse just before a publication commits, as another process does."""
+class ConflictingInsert:
+    """Replaces the insert of a lakehouse entry, and lets another connection commit a conflict."""
 
-    def __init__(self, group: Group, times: int) -> None:
-        self._group, self.left = group, times
+    def __init__(self, group: AccountGroup, times: int) -> None:
+        self._group, self.remaining = group, times
         self._set_entry = lake_publish._ENTRIES.insert
 
     def __call__(self, connection: duckdb.DuckDBPyConnection, *arguments: Any) -> None:
-        """Change the lake as often as `times` says."""
+        """Insert the entry. If conflicts remain, commit one from another connection."""
         self._set_entry(connection, *arguments)
-        if self.left:
-            self.left -= 1
+        if self.remaining:
+            self.remaining -= 1
             with self._group.open_for_change() as other:
                 run_transaction(other, lambda: conflict_with_other_changes(other))
 
 
 @pytest.mark.parametrize(("times", "seconds", "rows"), [(3, 60.0, 29), (1, 0.0, 30)])
 def test_a_conflict_during_publishing_is_retried_until_the_time_limit(
-    group: Group, monkeypatch: pytest.MonkeyPatch, times: int, seconds: float, rows: int
+    group: AccountGroup, monkeypatch: pytest.MonkeyPatch, times: int, seconds: float, rows: int
 ) -> None:
-    fill_account(group, "acme", 30, "before")
+    replace_rows(group, "acme", 30, "before")
     group.publish("acme")
-    group.change("acme", "DELETE FROM landing.jobs WHERE id = '7'")
-    publish(group.settings("acme"), shares=False)
-    intruder = ConcurrentWriter(group, times)
+    group.run_sql("acme", "DELETE FROM landing.jobs WHERE id = '7'")
+    publish(group.settings("acme"), to_lakehouse=False)
+    intruder = ConflictingInsert(group, times)
     monkeypatch.setattr(lake_publish._ENTRIES, "insert", intruder)
     monkeypatch.setattr(lakehouse_connection, "WAIT_SECONDS", seconds)
 
@@ -177,5 +179,5 @@ def test_a_conflict_during_publishing_is_retried_until_the_time_limit(
         ):
             publish_to_lakehouse(group.settings("acme"))
 
-    assert [(rows,)] == group.rows("SELECT count(*) FROM lake.landing.jobs")
-    assert 0 == intruder.left
+    assert [(rows,)] == group.query("SELECT count(*) FROM lake.landing.jobs")
+    assert 0 == intruder.remaining

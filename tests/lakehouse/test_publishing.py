@@ -13,7 +13,7 @@ from connector.publishing.lakehouse_publication import publish_to_lakehouse
 from connector.publishing.lakehouse_tables import SCHEMAS
 from connector.publishing.publication import publish
 from connector.warehouse.duckdb_file import open_file
-from tests.lakehouse.group import Group
+from tests.lakehouse.group import AccountGroup
 from tests.support.errors import has_code
 
 pytestmark = pytest.mark.slow
@@ -29,13 +29,15 @@ FILLED = (
 )
 
 
-def find_differing_tables(group: Group, lake: duckdb.DuckDBPyConnection, account: str) -> list[str]:
-    """Return the shared tables of an account whose rows differ in the lakehouse."""
-    tables = find_shared_tables(group.file(account))
+def find_differing_tables(
+    group: AccountGroup, lake: duckdb.DuckDBPyConnection, account: str
+) -> list[str]:
+    """Return the tables whose rows differ between an account's published file and the lakehouse."""
+    tables = read_filled_tables(group.published_file(account))
     assert tables
     there = group.server.query(group.database, FILLED.format(account=account))
     found = sorted({table for (table,) in there} ^ set(tables))
-    lake.execute(f"ATTACH '{group.file(account)}' AS own (READ_ONLY)")
+    lake.execute(f"ATTACH '{group.published_file(account)}' AS own (READ_ONLY)")
     for table, names in tables.items():
         columns = ", ".join(f'"{each}"' for each in names)
         held = f"SELECT {columns} FROM lake.{table} WHERE account = '{account}'"
@@ -50,8 +52,8 @@ def find_differing_tables(group: Group, lake: duckdb.DuckDBPyConnection, account
     return found
 
 
-def find_shared_tables(file: Path) -> dict[str, list[str]]:
-    """Return the shared tables of a file that have rows, with their columns."""
+def read_filled_tables(file: Path) -> dict[str, list[str]]:
+    """Return the columns of each table with rows that the file shares with the lakehouse."""
     with duckdb.connect(str(file), read_only=True) as connection:
         rows = connection.execute(
             "SELECT schema_name || '.' || table_name, list(column_name) FROM duckdb_columns() "
@@ -64,17 +66,23 @@ def find_shared_tables(file: Path) -> dict[str, list[str]]:
         }
 
 
-def test_the_lakehouse_has_the_rows_of_the_published_files(group: Group) -> None:
+def test_the_lakehouse_has_the_rows_of_the_published_files(group: AccountGroup) -> None:
     version = {"id": "j1", "_version": 1, "_changed": ["title"], "_record": '{"a": [1, "é"]}'}
-    group.land("acme", "jobs", *JOBS, {"id": "j3", "_seen_at": datetime(2026, 9, 1, tzinfo=UTC)})
-    group.land("acme", "history.jobs", version, version)
-    group.land("globex", "jobs", JOBS[1])
+    group.insert_rows(
+        "acme", "jobs", *JOBS, {"id": "j3", "_seen_at": datetime(2026, 9, 1, tzinfo=UTC)}
+    )
+    group.insert_rows("acme", "history.jobs", version, version)
+    group.insert_rows("globex", "jobs", JOBS[1])
 
     acme, globex = group.publish("acme"), group.publish("globex")
 
-    assert acme.shared is not None
-    assert ("published", 5, 0) == (acme.shared.outcome, acme.shared.inserted, acme.shared.removed)
-    with group.lake() as lake:
+    assert acme.lakehouse is not None
+    assert ("published", 5, 0) == (
+        acme.lakehouse.outcome,
+        acme.lakehouse.inserted,
+        acme.lakehouse.removed,
+    )
+    with group.open_read_only() as lake:
         for account in ("acme", "globex"):
             assert [] == find_differing_tables(group, lake, account)
         assert [("acme", 3), ("globex", 1)] == lake.execute(
@@ -86,38 +94,41 @@ def test_the_lakehouse_has_the_rows_of_the_published_files(group: Group) -> None
         }
         comment = "SELECT comment FROM duckdb_columns() WHERE database_name = 'lake' AND "
         assert lake.execute(f"{comment} column_name = '_valid_from'").fetchall()[0][0]
-    assert globex.shared is not None
-    assert globex.shared.snapshot == group.snapshot()
+    assert globex.lakehouse is not None
+    assert globex.lakehouse.snapshot == group.latest_snapshot()
     assert {"landing/jobs/account=acme", "landing/jobs/account=globex"} <= {
-        each.rpartition("/")[0] for each in group.files()
+        each.rpartition("/")[0] for each in group.list_parquet_files()
     }
 
 
 def _get_outcome_and_counts(sent: object) -> tuple[object, ...]:
+    """Return outcome, inserted rows and removed rows of a publication to the lakehouse."""
     return tuple(getattr(sent, name) for name in ("outcome", "inserted", "removed"))
 
 
-def test_publishing_the_same_file_twice_changes_nothing(group: Group) -> None:
-    group.land("acme", "jobs", *JOBS)
+def test_publishing_the_same_file_twice_changes_nothing(group: AccountGroup) -> None:
+    group.insert_rows("acme", "jobs", *JOBS)
     group.publish("acme")
-    before = group.snapshot(), group.files()
+    before = group.latest_snapshot(), group.list_parquet_files()
 
     again = publish_to_lakehouse(group.settings("acme"))
 
     assert ("unchanged", 0, 0) == _get_outcome_and_counts(again)
-    assert before == (group.snapshot(), group.files())
+    assert before == (group.latest_snapshot(), group.list_parquet_files())
     assert ("published", 2, 2) == _get_outcome_and_counts(
         publish_to_lakehouse(group.settings("acme"), force=True)
     )
 
 
-def test_publishing_a_changed_file_replaces_the_rows_of_its_account(group: Group) -> None:
+def test_publishing_a_changed_file_replaces_the_rows_of_its_account(group: AccountGroup) -> None:
     for account in ("acme", "globex"):
-        group.land(account, "jobs", *({"id": f"j{n}", "title": f"Job {n}"} for n in range(40)))
+        group.insert_rows(
+            account, "jobs", *({"id": f"j{n}", "title": f"Job {n}"} for n in range(40))
+        )
         twin = {"id": "j1", "title": "twin"}
-        group.land(account, "history.jobs", *({**twin, "_version": n} for n in (1, 1, 2)))
+        group.insert_rows(account, "history.jobs", *({**twin, "_version": n} for n in (1, 1, 2)))
         group.publish(account)
-    group.change(
+    group.run_sql(
         "acme",
         "DELETE FROM landing.jobs WHERE id = 'j3'",
         "UPDATE landing.jobs SET title = 'Chef' WHERE id = 'j4'",
@@ -126,43 +137,43 @@ def test_publishing_a_changed_file_replaces_the_rows_of_its_account(group: Group
 
     done = group.publish("acme")
 
-    assert ("published", 39 + 2, 40 + 3) == _get_outcome_and_counts(done.shared)
-    with group.lake() as lake:
+    assert ("published", 39 + 2, 40 + 3) == _get_outcome_and_counts(done.lakehouse)
+    with group.open_read_only() as lake:
         for account in ("acme", "globex"):
             assert [] == find_differing_tables(group, lake, account)
 
 
-def test_publishing_an_older_file_changes_nothing(group: Group) -> None:
-    group.land("acme", "jobs", JOBS[0])
+def test_publishing_an_older_file_changes_nothing(group: AccountGroup) -> None:
+    group.insert_rows("acme", "jobs", JOBS[0])
     group.publish("acme")
-    group.land("acme", "jobs", JOBS[1])
+    group.insert_rows("acme", "jobs", JOBS[1])
     earlier = datetime.now(UTC) - timedelta(days=1)
 
     done = publish(group.settings("acme"), now=lambda: earlier)
 
-    assert ("unchanged", 0, 0) == _get_outcome_and_counts(done.shared)
-    assert [(1,)] == group.rows("SELECT count(*) FROM lake.landing.jobs")
+    assert ("unchanged", 0, 0) == _get_outcome_and_counts(done.lakehouse)
+    assert [(1,)] == group.query("SELECT count(*) FROM lake.landing.jobs")
     assert "published" == publish_to_lakehouse(group.settings("acme"), force=True).outcome
 
 
-def test_two_accounts_with_the_same_name_do_not_overwrite_each_other(group: Group) -> None:
-    group.land("acme", "jobs", *JOBS)
+def test_two_accounts_with_the_same_name_do_not_overwrite_each_other(group: AccountGroup) -> None:
+    group.insert_rows("acme", "jobs", *JOBS)
     key = {"CONNECTOR_API_KEY": "k"}
     group.publish("acme", CONNECTOR_BASE_URL="https://acme.example", **key)
 
     done = group.publish("acme", CONNECTOR_BASE_URL="https://other.example", **key)
 
-    assert isinstance(done.unshared, LakehouseError)
-    assert "https://acme.example" in str(done.unshared)
-    assert "remove" in done.unshared.action
-    assert [(2,)] == group.rows("SELECT count(*) FROM lake.landing.jobs")
+    assert isinstance(done.lakehouse_error, LakehouseError)
+    assert "https://acme.example" in str(done.lakehouse_error)
+    assert "remove" in done.lakehouse_error.action
+    assert [(2,)] == group.query("SELECT count(*) FROM lake.landing.jobs")
 
 
-def test_tables_excluded_from_the_file_are_removed_from_the_lakehouse(group: Group) -> None:
+def test_tables_excluded_from_the_file_are_removed_from_the_lakehouse(group: AccountGroup) -> None:
     person = {"id": "c1", "email": "zeb@planted.example", "_record": '{"email": "zeb"}'}
     for account in ("acme", "globex"):
-        group.land(account, "candidates", person)
-        group.land(account, "history.candidates", {**person, "_version": 1})
+        group.insert_rows(account, "candidates", person)
+        group.insert_rows(account, "history.candidates", {**person, "_version": 1})
         group.publish(account)
 
     group.publish(
@@ -170,9 +181,9 @@ def test_tables_excluded_from_the_file_are_removed_from_the_lakehouse(group: Gro
     )
 
     assert [("acme", "c1", None, None), ("globex", "c1", person["email"], person["_record"])] == (
-        group.rows("SELECT account, id, email, _record FROM lake.landing.candidates ORDER BY 1")
+        group.query("SELECT account, id, email, _record FROM lake.landing.candidates ORDER BY 1")
     )
-    assert [("globex",)] == group.rows("SELECT account FROM lake.history.candidates")
+    assert [("globex",)] == group.query("SELECT account FROM lake.history.candidates")
 
 
 def change_published_file(file: Path, *statements: str) -> None:
@@ -186,20 +197,20 @@ def change_published_file(file: Path, *statements: str) -> None:
         )
 
 
-def test_new_columns_are_added_and_changed_types_are_refused(group: Group) -> None:
+def test_new_columns_are_added_and_changed_types_are_refused(group: AccountGroup) -> None:
     for account in ("acme", "globex"):
-        group.land(account, "jobs", JOBS[0])
+        group.insert_rows(account, "jobs", JOBS[0])
         group.publish(account)
-    settings, file = group.settings("acme"), group.file("acme")
+    settings, file = group.settings("acme"), group.published_file("acme")
     change_published_file(file, "ALTER TABLE landing.jobs ADD COLUMN grade INTEGER DEFAULT 3")
     publish_to_lakehouse(settings)
     jobs = "SELECT account, grade FROM lake.landing.jobs ORDER BY 1"
-    assert [("acme", 3), ("globex", None)] == group.rows(jobs)
+    assert [("acme", 3), ("globex", None)] == group.query(jobs)
 
     change_published_file(file, "ALTER TABLE landing.jobs ALTER grade TYPE BIGINT")
     change_published_file(file, "UPDATE landing.jobs SET grade = 5000000000")
     publish_to_lakehouse(settings)
-    assert [("acme", 5_000_000_000), ("globex", None)] == group.rows(jobs)
+    assert [("acme", 5_000_000_000), ("globex", None)] == group.query(jobs)
 
     change_published_file(file, "ALTER TABLE landing.jobs ALTER grade TYPE VARCHAR")
     with pytest.raises(
@@ -209,12 +220,12 @@ def test_new_columns_are_added_and_changed_types_are_refused(group: Group) -> No
     ) as caught:
         publish_to_lakehouse(settings)
     assert "publish --all" in caught.value.action
-    assert [("acme", 5_000_000_000), ("globex", None)] == group.rows(jobs)
+    assert [("acme", 5_000_000_000), ("globex", None)] == group.query(jobs)
 
 
-def test_every_account_refills_a_dropped_table(group: Group) -> None:
+def test_every_account_refills_a_dropped_table(group: AccountGroup) -> None:
     for account in ("acme", "globex"):
-        group.land(account, "jobs", JOBS[0])
+        group.insert_rows(account, "jobs", JOBS[0])
         group.publish(account)
     with group.open_for_change() as lake:
         lake.execute("DROP TABLE lake.landing.jobs")
@@ -224,6 +235,6 @@ def test_every_account_refills_a_dropped_table(group: Group) -> None:
     ]
 
     assert [("published", 1, 0)] * 2 == [_get_outcome_and_counts(each) for each in sent]
-    assert [("acme",), ("globex",)] == group.rows(
+    assert [("acme",), ("globex",)] == group.query(
         "SELECT account FROM lake.landing.jobs ORDER BY 1"
     )

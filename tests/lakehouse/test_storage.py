@@ -12,71 +12,75 @@ import pytest
 from connector.errors import SettingsError
 from connector.privacy.erase import erase
 from connector.publishing import lakehouse_erasure
-from connector.publishing.lakehouse_connection import ENDPOINT, URL_STYLE, url_style
+from connector.publishing.lakehouse_connection import ENDPOINT, URL_STYLE, storage_url_style
 from connector.publishing.lakehouse_publication import publish_to_lakehouse
 from connector.publishing.publication import publish
-from tests.lakehouse.group import Group
+from tests.lakehouse.group import AccountGroup
 from tests.lakehouse.server import PostgresServer
-from tests.lakehouse.storage import SECRET, Storage, run_storage
+from tests.lakehouse.storage import SECRET, ObjectStorage, run_object_storage
 from tests.lakehouse.test_erasing import load_lakehouse_settings
 from tests.privacy.populated_agency import EMAIL, NOW, TRACES, copy_populated_agency
 
 
 @pytest.fixture
-def storage() -> Iterator[Storage]:
-    """Object storage at an address of its own."""
-    with run_storage() as running:
+def storage() -> Iterator[ObjectStorage]:
+    """Running object storage without buckets."""
+    with run_object_storage() as running:
         yield running
 
 
 @dataclass
-class StoredGroup:
-    """Group whose lakehouse is in a bucket that does not exist yet."""
+class ObjectStorageGroup:
+    """Accounts whose lakehouse is in a bucket of object storage. The test creates the bucket."""
 
-    group: Group
-    storage: Storage
+    group: AccountGroup
+    storage: ObjectStorage
     bucket: str
 
-    def objects(self) -> dict[str, bytes]:
-        """Return the objects in the bucket."""
-        return self.storage.objects(self.bucket)
+    def read_objects(self) -> dict[str, bytes]:
+        """Return the content of each object in the bucket by name."""
+        return self.storage.read_objects(self.bucket)
 
 
 @pytest.fixture
 def stored_group(
-    server: PostgresServer, tmp_path: Path, storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> StoredGroup:
-    """Group with a lakehouse in object storage, without publications."""
+    server: PostgresServer, tmp_path: Path, storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch
+) -> ObjectStorageGroup:
+    """Accounts without publications whose lakehouse is in object storage."""
     for name, value in storage.variables.items():
         monkeypatch.setenv(name, value)
-    made = StoredGroup(Group(server, tmp_path), storage, storage.new_name())
-    made.group.given["CONNECTOR_LAKEHOUSE_DATA"] = f"s3://{made.bucket}/lake/of/agencies/"
+    made = ObjectStorageGroup(AccountGroup(server, tmp_path), storage, storage.new_bucket_name())
+    made.group.shared_environ["CONNECTOR_LAKEHOUSE_DATA"] = f"s3://{made.bucket}/lake/of/agencies/"
     return made
 
 
 @pytest.mark.slow
 def test_a_lakehouse_in_object_storage_can_be_published_read_and_erased_from(
-    stored_group: StoredGroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stored_group: ObjectStorageGroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "agency"
     copy_populated_agency(home)
     settings = load_lakehouse_settings(home, stored_group.group)
     refused = publish(settings)
-    assert refused.shared is not None
-    assert "failed" == refused.shared.outcome
-    assert SECRET not in str(refused.shared.error)
+    assert refused.lakehouse is not None
+    assert "failed" == refused.lakehouse.outcome
+    assert SECRET not in str(refused.lakehouse.error)
 
-    stored_group.storage.make(stored_group.bucket)
+    stored_group.storage.create_bucket(stored_group.bucket)
     assert "published" == publish_to_lakehouse(settings).outcome
-    assert stored_group.group.rows("SELECT id FROM lake.landing.candidates")
-    assert all(name.startswith("lake/of/agencies/") for name in stored_group.objects())
+    assert stored_group.group.query("SELECT id FROM lake.landing.candidates")
+    assert all(name.startswith("lake/of/agencies/") for name in stored_group.read_objects())
     orphan = "lake/of/agencies/landing/candidates/account=_unnamed/ducklake-cut-off.parquet"
-    stored_group.storage.put(stored_group.bucket, orphan, f"half of a file with {EMAIL}".encode())
+    stored_group.storage.put_object(
+        stored_group.bucket, orphan, f"half of a file with {EMAIL}".encode()
+    )
     needles = [each.lower().encode() for each in TRACES]
 
     def find_objects_with_person() -> list[str]:
         return [
-            n for n, b in stored_group.objects().items() if any(e in b.lower() for e in needles)
+            n
+            for n, b in stored_group.read_objects().items()
+            if any(e in b.lower() for e in needles)
         ]
 
     assert orphan in find_objects_with_person()
@@ -88,7 +92,7 @@ def test_a_lakehouse_in_object_storage_can_be_published_read_and_erased_from(
     (receipt,) = done.receipts
     assert () == receipt.waiting
     assert [] == find_objects_with_person()
-    assert stored_group.objects()
+    assert stored_group.read_objects()
 
 
 @pytest.mark.parametrize(
@@ -103,10 +107,10 @@ def test_a_lakehouse_in_object_storage_can_be_published_read_and_erased_from(
 def test_buckets_are_addressed_in_the_style_of_their_storage(
     environ: dict[str, str], style: str
 ) -> None:
-    assert style == url_style(environ)
+    assert style == storage_url_style(environ)
 
 
 def test_an_unknown_address_style_is_refused() -> None:
     with pytest.raises(SettingsError, match="DUCKDB_S3_URL_STYLE is 'hosted'") as caught:
-        url_style({URL_STYLE: "hosted"})
+        storage_url_style({URL_STYLE: "hosted"})
     assert "path or to vhost" in caught.value.action

@@ -19,30 +19,33 @@ from connector.publishing.lakehouse_publication import publish_to_lakehouse
 from connector.publishing.lakehouse_status import read_status
 from connector.publishing.publication import publish
 from connector.settings.model import Settings, load_settings
-from tests.lakehouse.group import Group
-from tests.lakehouse.pool import Pool
+from tests.lakehouse.group import AccountGroup
+from tests.lakehouse.pool import ConnectionPool
 from tests.support.errors import has_code
 
 WRONG = "wrong-pass-word"
 
 
-def find_due_alerts(settings: Settings) -> list[str]:
-    """Return the alerts on the lakehouse that are due."""
+def find_lakehouse_alerts(settings: Settings) -> list[str]:
+    """Return the codes of the due alerts about the lakehouse."""
     alerts = due_alerts(settings, (), datetime.now(UTC))
     return [each.code for each in alerts if each.code == "lakehouse_behind"]
 
 
-def run_lakehouse_checks(settings: Settings) -> list[str]:
-    """Return the checks of `doctor` for the lakehouse."""
+def read_lakehouse_check_states(settings: Settings) -> list[str]:
+    """Return the states of the lakehouse checks of `doctor`: ok, warning or failed."""
     found = asyncio.run(diagnose(settings))
     return [each.state for each in found.checks if each.name == "lakehouse"]
 
 
 @pytest.mark.slow
-def test_the_file_is_published_although_the_lakehouse_is_unreachable(group: Group) -> None:
-    group.land("acme", "jobs", {"id": "j1", "title": "Nurse"})
+def test_the_file_is_published_although_the_lakehouse_is_unreachable(group: AccountGroup) -> None:
+    group.insert_rows("acme", "jobs", {"id": "j1", "title": "Nurse"})
     given = group.environ("acme")
-    refused = {**given, "CONNECTOR_LAKEHOUSE": group.server.address(group.database, WRONG)}
+    refused = {
+        **given,
+        "CONNECTOR_LAKEHOUSE": group.server.connection_string(group.database, WRONG),
+    }
 
     def call(environ: dict[str, str], *arguments: str) -> tuple[int, str]:
         result = CliRunner().invoke(main, arguments, env=environ)
@@ -54,22 +57,22 @@ def test_the_file_is_published_although_the_lakehouse_is_unreachable(group: Grou
 
     assert 3 == status
     assert "the file is published, but not in the lakehouse" in output
-    assert group.file("acme").exists()
+    assert group.published_file("acme").exists()
     assert "is not in the lakehouse" in call(given, "status")[1]
     away = group.settings("acme", CONNECTOR_LAKEHOUSE=refused["CONNECTOR_LAKEHOUSE"])
-    assert ["warning"] == run_lakehouse_checks(away)
-    assert ["lakehouse_behind"] == find_due_alerts(group.settings("acme"))
+    assert ["warning"] == read_lakehouse_check_states(away)
+    assert ["lakehouse_behind"] == find_lakehouse_alerts(group.settings("acme"))
 
     assert 0 == call(given, "publish")[0]
-    assert [("j1",)] == group.rows("SELECT id FROM lake.landing.jobs")
+    assert [("j1",)] == group.query("SELECT id FROM lake.landing.jobs")
     assert "Published to the lakehouse" in call(given, "status")[1]
-    assert ["ok"] == run_lakehouse_checks(group.settings("acme"))
-    assert [] == find_due_alerts(group.settings("acme"))
+    assert ["ok"] == read_lakehouse_check_states(group.settings("acme"))
+    assert [] == find_lakehouse_alerts(group.settings("acme"))
 
 
 @pytest.mark.slow
-def test_a_lakehouse_with_another_data_path_is_refused(group: Group) -> None:
-    group.land("acme", "jobs", {"id": "j1"})
+def test_a_lakehouse_with_another_data_path_is_refused(group: AccountGroup) -> None:
+    group.insert_rows("acme", "jobs", {"id": "j1"})
     group.publish("acme")
     elsewhere = group.folder / "elsewhere"
 
@@ -82,8 +85,8 @@ def test_a_lakehouse_with_another_data_path_is_refused(group: Group) -> None:
     assert [] == list(elsewhere.rglob("*"))
 
 
-def make_settings(folder: Path, **more: str) -> Settings:
-    """Return settings with a lakehouse and additional variables."""
+def make_offline_settings(folder: Path, **more: str) -> Settings:
+    """Return settings with a lakehouse whose server refuses connections."""
     return load_settings(
         {},
         {
@@ -96,15 +99,15 @@ def make_settings(folder: Path, **more: str) -> Settings:
 
 
 def test_a_file_published_while_the_lakehouse_is_offline_is_shared_later(tmp_path: Path) -> None:
-    settings = make_settings(tmp_path, CONNECTOR_MODELS="off")
+    settings = make_offline_settings(tmp_path, CONNECTOR_MODELS="off")
     settings.make_folder()
     from connector.warehouse.warehouse import Warehouse  # noqa: PLC0415
 
     Warehouse(settings.folder).prepare()
     published = publish(settings)
-    assert published.unshared is not None
-    assert "lakehouse_offline" == published.unshared.code
-    assert WRONG not in str(published.unshared)
+    assert published.lakehouse_error is not None
+    assert "lakehouse_offline" == published.lakehouse_error.code
+    assert WRONG not in str(published.lakehouse_error)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +115,7 @@ def test_a_file_published_while_the_lakehouse_is_offline_is_shared_later(tmp_pat
     ["postgresql://p:{}@127.0.0.1:1/lake", "host=127.0.0.1 port=1 user=p password='{} x'"],
 )
 def test_no_lakehouse_error_shows_the_password(tmp_path: Path, catalog: str) -> None:
-    settings = make_settings(tmp_path, CONNECTOR_LAKEHOUSE=catalog.format(WRONG))
+    settings = make_offline_settings(tmp_path, CONNECTOR_LAKEHOUSE=catalog.format(WRONG))
 
     with pytest.raises(
         LakehouseError, match="Connection refused", check=has_code("lakehouse_offline")
@@ -123,7 +126,9 @@ def test_no_lakehouse_error_shows_the_password(tmp_path: Path, catalog: str) -> 
 
 
 def test_an_invalid_connection_string_is_not_shown(tmp_path: Path) -> None:
-    settings = make_settings(tmp_path, CONNECTOR_LAKEHOUSE=f"host=db password={WRONG} {WRONG}")
+    settings = make_offline_settings(
+        tmp_path, CONNECTOR_LAKEHOUSE=f"host=db password={WRONG} {WRONG}"
+    )
 
     with pytest.raises(LakehouseError, match="cannot be read") as caught:
         read_status(settings)
@@ -132,14 +137,14 @@ def test_an_invalid_connection_string_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_a_missing_lakehouse_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pool: Pool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pool: ConnectionPool
 ) -> None:
-    monkeypatch.setattr(lakehouse_connection, "connect_with_extensions", pool.made)
+    monkeypatch.setattr(lakehouse_connection, "connect_with_extensions", pool.connect_unpooled)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setitem(sys.modules, "duckdb_extension_ducklake", None)
 
     with pytest.raises(LakehouseError, match="duckdb_extension_ducklake") as caught:
-        read_status(make_settings(tmp_path))
+        read_status(make_offline_settings(tmp_path))
 
     assert "docs/service/requirements/lakehouse.txt" in caught.value.action
 
@@ -171,7 +176,9 @@ def test_invalid_lakehouse_settings_are_refused(
 
 
 def test_lakehouse_paths_are_parsed_as_object_storage_or_folders(tmp_path: Path) -> None:
-    settings = make_settings(tmp_path, CONNECTOR_LAKEHOUSE_DATA="s3://group-lake/recruitment/")
+    settings = make_offline_settings(
+        tmp_path, CONNECTOR_LAKEHOUSE_DATA="s3://group-lake/recruitment/"
+    )
     assert "s3://group-lake/recruitment" == settings.lakehouse_data.value
     (tmp_path / "connector.toml").write_text(
         'lakehouse_file = "lake.txt"\nlakehouse_data = "shared/lake"\n', encoding="utf-8"
@@ -184,6 +191,6 @@ def test_lakehouse_paths_are_parsed_as_object_storage_or_folders(tmp_path: Path)
     assert str(tmp_path / "shared" / "lake") == settings.lakehouse_data.value
     assert settings.lakehouse.value is not None
     assert f"host=db password={WRONG}" == settings.lakehouse.value.get_secret_value()
-    shown = {name: value for name, value, _ in settings.rows()}
+    shown = {name: value for name, value, _ in settings.display_rows()}
     assert "set" == shown["lakehouse"]
     assert WRONG not in f"{shown} {settings!r}"

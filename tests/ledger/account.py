@@ -10,7 +10,7 @@ from pathlib import Path
 from connector.catalog import CATALOG
 from connector.client.request import Request, build_get_request, build_list_request
 from connector.ledger.ledger import Ledger, RequestSpender
-from connector.ledger.quota import Allowance, day_of
+from connector.ledger.quota import Allowance, utc_day
 from connector.ledger.request_budget import RequestBudget
 from tests.support.clock import START
 from tests.support.processes import start_python
@@ -33,13 +33,13 @@ def make_spender(
     """
     terms = Allowance(monthly, reserve, billing_day)
     return RequestSpender(
-        run_id, "pull", terms, keeps_reserve=keeps_reserve, asks_anyway=asks_anyway
+        run_id, "pull", terms, keeps_reserve=keeps_reserve, ignores_quota=asks_anyway
     )
 
 
 def read_used_requests(ledger: Ledger, now: datetime = START, billing_day: int = 1) -> int:
     """Return the number of requests recorded in the billing cycle of that time."""
-    return ledger.read_month(Allowance(None, 0, billing_day), day_of(now)).used
+    return ledger.read_month(Allowance(None, 0, billing_day), utc_day(now)).used
 
 
 def spend_requests(budget: RequestBudget, *requests: Request) -> None:
@@ -47,7 +47,7 @@ def spend_requests(budget: RequestBudget, *requests: Request) -> None:
 
     async def act() -> None:
         for each in requests:
-            await budget.reserve(each)
+            await budget.count_attempt(each)
 
     asyncio.run(act())
 

@@ -143,13 +143,13 @@ def test_a_locked_ledger_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     path = make_ledger(tmp_path)
-    connection = file.connect(path)
+    connection = file.connect_to_ledger(path)
     try:
         ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
         connection.execute(f"PRAGMA max_page_count = {pages}")
         with (
             pytest.raises(WarehouseError, match="disk is full", check=has_code("disk_full")),
-            file.naming_errors(path),
+            file.convert_sqlite_errors(path),
             file.transaction(connection),
         ):
             connection.executemany(

@@ -111,7 +111,7 @@ def test_the_lease_of_a_killed_process_is_taken_over_immediately(tmp_path: Path)
 def test_an_ended_run_releases_its_lease(tmp_path: Path) -> None:
     async def act(ledger: Ledger) -> None:
         async with LeaseHolder(ledger, "pull", make_spender(), now=Clock()) as turn:
-            await turn.reserve(LIST)
+            await turn.count_attempt(LIST)
             raise KeyError
 
     with Ledger(tmp_path) as ledger:
@@ -128,7 +128,7 @@ def test_a_running_run_keeps_its_lease(tmp_path: Path) -> None:
         async with LeaseHolder(ledger, "pull", make_spender(), now=clock) as turn:
             for _ in range(5):
                 clock.pass_time(seconds=LEASE_SECONDS - 10)
-                await turn.reserve(LIST)
+                await turn.count_attempt(LIST)
                 with pytest.raises(LeaseHeld):
                     ledger.take_lease("pull", make_owner(), clock.now + timedelta(seconds=99))
 
@@ -137,7 +137,7 @@ def test_a_running_run_keeps_its_lease(tmp_path: Path) -> None:
 
 
 def test_the_heartbeat_renews_the_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connector.ledger.request_budget.BEAT_SECONDS", 0.001)
+    monkeypatch.setattr("connector.ledger.request_budget.RENEWAL_SECONDS", 0.001)
     clock = Clock()
 
     async def act(ledger: Ledger) -> None:
@@ -161,7 +161,7 @@ def test_a_run_with_an_expired_lease_sends_no_more_requests(tmp_path: Path) -> N
             ledger.take_lease("pull", make_owner(), clock.now)
             for _ in range(2):
                 with pytest.raises(LeaseLost, match=r"\) was paused for too long, and another "):
-                    await turn.reserve(LIST)
+                    await turn.count_attempt(LIST)
 
     with Ledger(tmp_path) as ledger:
         asyncio.run(act(ledger))

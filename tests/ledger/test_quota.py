@@ -9,26 +9,26 @@ import pytest
 
 from connector.ledger.quota import (
     BLOCK_REQUESTS_MAX,
+    BillingPeriod,
     MonthUse,
-    Period,
+    billing_period,
     block_size,
     blocked_until,
-    day_of,
+    estimate_remaining_requests,
     forecast,
-    period_of,
-    requests_left,
     usual_requests,
+    utc_day,
 )
 
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
-CYCLE = Period(date(2026, 2, 1), date(2026, 3, 1))
+CYCLE = BillingPeriod(date(2026, 2, 1), date(2026, 3, 1))
 
 
 @pytest.mark.parametrize("billing_day", range(1, 32))
 def test_billing_cycles_follow_each_other_without_a_gap(billing_day: int) -> None:
-    day, before = date(2023, 1, 1), period_of(date(2022, 12, 31), billing_day)
+    day, before = date(2023, 1, 1), billing_period(date(2022, 12, 31), billing_day)
     while day < date(2028, 3, 2):
-        period = period_of(day, billing_day)
+        period = billing_period(day, billing_day)
         assert period.begins <= day < period.ends
         assert period == before or period.begins == before.ends == day
         length = calendar.monthrange(period.begins.year, period.begins.month)[1]
@@ -50,15 +50,15 @@ def test_billing_cycles_follow_each_other_without_a_gap(billing_day: int) -> Non
 def test_a_billing_cycle_from_the_31st_starts_on_the_last_day_of_short_months(
     day: str, begins: str, ends: str
 ) -> None:
-    expected = Period(date.fromisoformat(begins), date.fromisoformat(ends))
+    expected = BillingPeriod(date.fromisoformat(begins), date.fromisoformat(ends))
 
-    assert expected == period_of(date.fromisoformat(day), 31)
+    assert expected == billing_period(date.fromisoformat(day), 31)
 
 
 def test_billing_days_are_days_of_utc() -> None:
     moment = datetime(2026, 3, 1, 0, 30, tzinfo=timezone(timedelta(hours=2)))
 
-    assert date(2026, 2, 28) == day_of(moment)
+    assert date(2026, 2, 28) == utc_day(moment)
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_request_blocks_shrink_towards_the_end_of_the_quota(
 
 @pytest.mark.parametrize(("keeps", "used", "expected"), [(True, 70, 20), (False, 70, 30)])
 def test_the_reserve_is_kept_for_manual_work(*, keeps: bool, used: int, expected: int) -> None:
-    assert expected == MonthUse(CYCLE, used, 100, 10).room(keeps_reserve=keeps)
+    assert expected == MonthUse(CYCLE, used, 100, 10).requests_left(keeps_reserve=keeps)
 
 
 def test_the_remaining_quota_is_never_negative() -> None:
-    assert 0 == MonthUse(CYCLE, 150, 100, 10).room(keeps_reserve=False)
-    assert None is MonthUse(CYCLE, 150, None, 0).room(keeps_reserve=True)
+    assert 0 == MonthUse(CYCLE, 150, 100, 10).requests_left(keeps_reserve=False)
+    assert None is MonthUse(CYCLE, 150, None, 0).requests_left(keeps_reserve=True)
 
 
 @pytest.mark.parametrize(
@@ -150,6 +150,8 @@ def test_there_is_no_forecast_on_the_first_day() -> None:
 def test_remaining_requests_follow_from_pending_and_live_records(
     *, pending: int, live: int, is_loaded: bool, expected: int
 ) -> None:
-    found = requests_left(pending=pending, live=live, is_loaded=is_loaded, per_page=100)
+    found = estimate_remaining_requests(
+        pending_records=pending, live_records=live, is_loaded=is_loaded, per_page=100
+    )
 
     assert expected == found

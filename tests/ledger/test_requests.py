@@ -12,7 +12,7 @@ import pytest
 
 from connector.errors_api import BudgetSpent, LeaseHeld, QuotaSpent, Stopped
 from connector.ledger.ledger import Ledger
-from connector.ledger.quota import UNSETTLED, RequestUse
+from connector.ledger.quota import UNSETTLED, Allowance, RequestUse
 from connector.ledger.request_budget import RequestBudget
 from tests.ledger.account import (
     DETAIL,
@@ -40,7 +40,7 @@ async def spend():
         sys.stdin.readline()
         try:
             while True:
-                await meter.reserve(LIST)
+                await meter.count_attempt(LIST)
                 print(meter.requests, flush=True)
         except QuotaSpent:
             await meter.settle()
@@ -61,8 +61,8 @@ def test_unused_requests_of_a_block_are_returned(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, make_spender(), now=Clock())
         spend_requests(meter, LIST, DETAIL, DETAIL)
-        asyncio.run(meter.settle())
-        asyncio.run(meter.settle())
+        asyncio.run(meter.return_unused())
+        asyncio.run(meter.return_unused())
 
         day = START.date()
         assert (
@@ -143,7 +143,7 @@ def test_concurrent_requests_stay_within_the_request_limit(tmp_path: Path, budge
         with Ledger(tmp_path) as ledger:
             meter = RequestBudget(ledger, make_spender(), budget=budget, now=Clock())
             ends = await asyncio.gather(
-                *(meter.reserve(LIST) for _ in range(90)), return_exceptions=True
+                *(meter.count_attempt(LIST) for _ in range(90)), return_exceptions=True
             )
             assert budget == read_used_requests(ledger)
             return ends
@@ -159,7 +159,7 @@ def test_a_block_ends_with_its_billing_cycle(tmp_path: Path) -> None:
         spend_requests(meter, LIST, LIST)
         clock.pass_time(minutes=2)
         spend_requests(meter, LIST)
-        asyncio.run(meter.settle())
+        asyncio.run(meter.return_unused())
 
         days = date(2026, 11, 30), date(2026, 12, 1)
         assert (
@@ -176,10 +176,10 @@ def test_requests_count_on_the_servers_day(tmp_path: Path) -> None:
         spend_requests(first, LIST)
         first.record_response(200, clock.now + timedelta(minutes=20))
         spend_requests(first, LIST)
-        asyncio.run(first.settle())
+        asyncio.run(first.return_unused())
         second = RequestBudget(ledger, make_spender("b"), now=clock)
         spend_requests(second, LIST)
-        asyncio.run(second.settle())
+        asyncio.run(second.return_unused())
 
         days = date(2026, 11, 30), date(2026, 12, 1)
         assert (
@@ -195,7 +195,7 @@ def test_an_exhausted_quota_stops_the_next_run_before_its_first_request(tmp_path
         meter = RequestBudget(ledger, make_spender(), now=clock)
         spend_requests(meter, LIST)
         error = meter.quota_error(LIST, ends.timestamp())
-        asyncio.run(meter.settle())
+        asyncio.run(meter.return_unused())
         assert "2026-11-24T12:00:00Z" in error.action
 
         for _ in range(2):
@@ -216,7 +216,7 @@ def test_an_exhausted_quota_without_a_reset_ends_on_the_billing_day(tmp_path: Pa
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, make_spender(billing_day=5), now=clock)
         error = meter.quota_error(LIST, None)
-        asyncio.run(meter.settle())
+        asyncio.run(meter.return_unused())
         assert "2026-12-05" in error.action
 
         with pytest.raises(QuotaSpent, match="By billing_day, it resets on 2026-12-05"):
@@ -233,26 +233,27 @@ def test_a_successful_response_reopens_an_exhausted_quota(
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, make_spender(), now=clock)
         meter.quota_error(LIST, None)
-        asyncio.run(meter.settle())
+        asyncio.run(meter.return_unused())
         anyway = RequestBudget(ledger, make_spender("b", asks_anyway=True), now=clock)
         spend_requests(anyway, LIST)
         anyway.record_response(status, clock.now)
-        asyncio.run(anyway.settle())
+        asyncio.run(anyway.return_unused())
 
-        assert is_open == (ledger.read_exhaustion() is None)
+        found = ledger.status(Allowance(None, 0, 1), clock())
+        assert is_open == (found.exhaustion is None)
 
 
 def test_a_run_cancelled_while_reserving_a_block_returns_it(tmp_path: Path) -> None:
     async def act() -> None:
         with Ledger(tmp_path) as ledger:
             meter = RequestBudget(ledger, make_spender(), now=Clock())
-            paying = asyncio.ensure_future(meter.reserve(LIST))
+            paying = asyncio.ensure_future(meter.count_attempt(LIST))
             # It has begun, and waits for the disk.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             paying.cancel()
             await asyncio.gather(paying, return_exceptions=True)
-            await meter.settle()
+            await meter.return_unused()
             assert (0, 0) == (meter.requests, read_used_requests(ledger))
 
     asyncio.run(act())

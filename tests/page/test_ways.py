@@ -144,7 +144,7 @@ def test_the_user_can_resolve_unconfirmed_rows(
         return await push(settings, files, replace(manner, terms=terms), **more)
 
     monkeypatch.setattr(draft_sender, "push", push_without_waits)
-    monkeypatch.setattr(batch, "settle_seconds", lambda _: SETTLE_SECONDS)
+    monkeypatch.setattr(batch, "settle_seconds_min", lambda _: SETTLE_SECONDS)
     with serve_and_sign_in(sandbox, tmp_path, connections=1) as (_, ann):
         lines = [f"{name},Li,{name.lower()}@example.com,permanent" for name in ("Al", "Bo", "Cy")]
         path = prepare_import(ann, *lines)

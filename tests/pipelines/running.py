@@ -15,11 +15,11 @@ import dagster as dg
 
 from pipelines.accounts import Account, Accounts
 from pipelines.graph import KEYS
-from pipelines.landing import landing_of
-from pipelines.models import models_of
-from pipelines.publishing import published_of
-from pipelines.schedules import schedules_of
-from pipelines.sensors import inbox_sensor_of
+from pipelines.landing import landing_assets
+from pipelines.models import model_assets
+from pipelines.publishing import published_asset
+from pipelines.schedules import create_schedules
+from pipelines.sensors import create_inbox_sensor
 from tests.support.command import variables
 
 COUNTS = {
@@ -33,12 +33,18 @@ COUNTS = {
 }
 """A very small agency: one page of each resource."""
 
-UNNAMED = Accounts.of(Account(environ={}, cwd=Path(os.devnull)))
+UNNAMED = Accounts.read(Account(environ={}, cwd=Path(os.devnull)))
 """The newcomer's case: no account is named."""
 
-landing, models, published = landing_of(UNNAMED), models_of(UNNAMED), published_of(UNNAMED)
-nightly_pull = next(each for each in schedules_of(UNNAMED) if each.name == "nightly_pull_schedule")
-inbox_sensor = inbox_sensor_of(UNNAMED)
+landing, models, published = (
+    landing_assets(UNNAMED),
+    model_assets(UNNAMED),
+    published_asset(UNNAMED),
+)
+nightly_pull = next(
+    each for each in create_schedules(UNNAMED) if each.name == "nightly_pull_schedule"
+)
+inbox_sensor = create_inbox_sensor(UNNAMED)
 
 KEY = "planted-key-91d3b7"
 """Key that tests search in places where it must not be."""

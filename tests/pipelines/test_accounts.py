@@ -14,7 +14,7 @@ from pipelines.definitions import define, definitions
 from pipelines.graph import KEYS, PUBLISHED
 from pipelines.jobs import INTRADAY, NIGHTLY
 from pipelines.pushes import NAME as PUSH
-from pipelines.sensors import inbox_sensor_of
+from pipelines.sensors import create_inbox_sensor
 from tests.pipelines.running import COUNTS, UNNAMED, read_failure_reason
 from tests.support.agency import differences
 
@@ -156,7 +156,7 @@ def test_an_invalid_project_file_fails_runs_with_its_error(tmp_path: Path) -> No
     (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
     account = Account(environ={}, cwd=tmp_path)
 
-    assert "connector.toml is not valid TOML" in str(Accounts.of(account).problem)
+    assert "connector.toml is not valid TOML" in str(Accounts.read(account).problem)
     assert define(account).resolve_job_def(NIGHTLY).partitions_def is None
     with pytest.raises(dg.Failure, match=r"connector\.toml is not valid TOML"):
         account.settings()
@@ -165,7 +165,7 @@ def test_an_invalid_project_file_fails_runs_with_its_error(tmp_path: Path) -> No
 def test_invalid_account_names_are_not_partitions(tmp_path: Path) -> None:
     text = "[accounts.acme]\n[accounts.'A...B']\n[accounts.Globex]\n"
     (tmp_path / "connector.toml").write_text(text, encoding="utf-8")
-    accounts = Accounts.of(Account(environ={}, cwd=tmp_path))
+    accounts = Accounts.read(Account(environ={}, cwd=tmp_path))
 
     assert ("acme",) == accounts.names
     assert ["'A...B'", "'Globex'"] == [each.split()[2] for each in accounts.nameless]
@@ -177,7 +177,7 @@ def test_the_sensor_watches_the_inboxes_of_all_accounts(tmp_path: Path) -> None:
         inbox = tmp_path / "data" / name / "inbox" / "candidates"
         inbox.mkdir(parents=True)
         (inbox / "people.csv").write_text("first_name,last_name\nA,B\n", encoding="utf-8")
-    sensor = inbox_sensor_of(Accounts.of(account))
+    sensor = create_inbox_sensor(Accounts.read(account))
     with dg.DagsterInstance.ephemeral() as instance:
 
         def run_sensor(cursor: str | None) -> dg.SensorResult:

@@ -9,7 +9,7 @@ import dagster as dg
 
 from pipelines.accounts import Account
 from pipelines.definitions import define
-from pipelines.freshness import data_is_fresh, result_of
+from pipelines.freshness import check_freshness, data_is_fresh
 from pipelines.graph import KEYS, PUBLISHED
 from tests.alerts.agency import RecordedAccount, load_account_settings
 from tests.support.clock import Clock
@@ -46,8 +46,8 @@ def test_assets_have_a_freshness_policy_of_the_configured_age(tmp_path: Path) ->
 
 def test_the_freshness_check_warns_of_accounts_verified_too_long_ago(tmp_path: Path) -> None:
     hours = {"acme": timedelta(hours=20), "globex": timedelta(hours=20)}
-    found = result_of(make_project(tmp_path, hours), NOW)
-    young = result_of(make_project(tmp_path, {"globex": timedelta(hours=1)}), NOW)
+    found = check_freshness(make_project(tmp_path, hours), NOW)
+    young = check_freshness(make_project(tmp_path, {"globex": timedelta(hours=1)}), NOW)
 
     assert not found.passed
     assert dg.AssetCheckSeverity.WARN == found.severity

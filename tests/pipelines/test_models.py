@@ -18,7 +18,7 @@ from connector.warehouse.pull_commands import Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from pipelines.accounts import Account
 from pipelines.graph import KEYS
-from pipelines.models import CHECKS, DRAFT_TAG, FIGURES, PROJECT, figures_of, key_of
+from pipelines.models import CHECKS, DRAFT_TAG, FIGURES, PROJECT, asset_key, query_figures
 from tests.pipelines.running import UNNAMED, models
 
 LINE = PROJECT.selected(["+fct_lead_conversion"])
@@ -47,7 +47,7 @@ def make_account(folder: Path, models: str = "on") -> Account:
 
 def find_asset(name: str) -> dg.AssetSpec:
     """Return the asset of a seed or model."""
-    return models.get_asset_spec(key_of(PROJECT, name))
+    return models.get_asset_spec(asset_key(PROJECT, name))
 
 
 def find_dependencies(name: str) -> set[dg.AssetKey]:
@@ -56,13 +56,13 @@ def find_dependencies(name: str) -> set[dg.AssetKey]:
 
 
 def test_each_model_is_an_asset_that_depends_on_its_refs() -> None:
-    assert {key_of(PROJECT, name) for name in PROJECT.build_order} == set(models.keys)
+    assert {asset_key(PROJECT, name) for name in PROJECT.build_order} == set(models.keys)
     assert {KEYS["jobs"]} == find_dependencies("stg_jobs") == find_dependencies("stg_job_versions")
     assert {KEYS["content_types"]} == find_dependencies("content_columns")
     assert set(KEYS.values()) == find_dependencies("as_of")
     assert set() == find_dependencies("people")
     assert {
-        key_of(PROJECT, name) for name in PROJECT.parents["fct_placements"]
+        asset_key(PROJECT, name) for name in PROJECT.parents["fct_placements"]
     } == find_dependencies("fct_placements")
     assert "marts" == find_asset("fct_placements").group_name
     description = find_asset("fct_placements").description or ""
@@ -81,7 +81,7 @@ def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         result = dg.materialize(
             [models],
-            selection=[key_of(PROJECT, name) for name in LINE],
+            selection=[asset_key(PROJECT, name) for name in LINE],
             resources={"account": make_account(folder)},
             instance=instance,
         )
@@ -95,19 +95,21 @@ def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
         dg.AssetCheckKey(each.asset_key, each.check_name): each
         for each in result.get_asset_check_evaluations()
     }
-    leads: Any = done[key_of(PROJECT, "fct_lead_conversion")]
+    leads: Any = done[asset_key(PROJECT, "fct_lead_conversion")]
     lineage = leads["dagster/column_lineage"].value
     (lead_id,) = lineage.deps_by_column["lead_id"]
 
-    assert {key_of(PROJECT, name) for name in LINE} == set(done)
+    assert {asset_key(PROJECT, name) for name in LINE} == set(done)
     assert 1 == leads["dagster/row_count"].value
     assert 0.0 == leads["leads converted"].value
     assert "lead_id" in [each.name for each in leads["dagster/column_schema"].value.columns]
-    assert (key_of(PROJECT, "stg_lead_versions"), "lead_id") == (
+    assert (asset_key(PROJECT, "stg_lead_versions"), "lead_id") == (
         lead_id.asset_key,
         lead_id.column_name,
     )
-    assert {dg.AssetCheckKey(key_of(PROJECT, "stg_leads"), "unique_landing_leads_id")} < set(checks)
+    assert {dg.AssetCheckKey(asset_key(PROJECT, "stg_leads"), "unique_landing_leads_id")} < set(
+        checks
+    )
     assert ["unmapped_lead_statuses"] == [k.name for k, each in checks.items() if not each.passed]
     assert run is not None
     assert run.tags[DRAFT_TAG]
@@ -115,7 +117,7 @@ def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
 
 def test_every_main_figure_belongs_to_a_mart(folder: Path) -> None:
     made = prepare_draft(make_account(folder).settings(None))
-    figures = figures_of(made.built, made.file)
+    figures = query_figures(made.built, made.file)
 
     assert set(FIGURES) <= {each.name for each in PROJECT.models.values() if each.schema == "marts"}
     assert set(figures) < set(FIGURES)
@@ -127,7 +129,7 @@ def test_every_main_figure_belongs_to_a_mart(folder: Path) -> None:
 def test_only_the_selected_models_are_built(folder: Path) -> None:
     result = dg.materialize(
         [models],
-        selection=[key_of(PROJECT, "stg_leads")],
+        selection=[asset_key(PROJECT, "stg_leads")],
         resources={"account": make_account(folder)},
     )
 
@@ -142,13 +144,13 @@ def test_a_failed_blocking_check_fails_the_step(folder: Path) -> None:
     with open_file(Warehouse(folder).work) as connection:
         connection.execute("INSERT INTO landing.leads FROM landing.leads")
 
-    @dg.asset(deps=[key_of(PROJECT, "stg_leads")])
+    @dg.asset(deps=[asset_key(PROJECT, "stg_leads")])
     def afterwards() -> None:
         raise AssertionError("what is gated must not run")
 
     result = dg.materialize(
         [models, afterwards],
-        selection=[key_of(PROJECT, "stg_leads"), dg.AssetKey("afterwards")],
+        selection=[asset_key(PROJECT, "stg_leads"), dg.AssetKey("afterwards")],
         resources={"account": make_account(folder)},
         raise_on_error=False,
     )
@@ -163,7 +165,7 @@ def test_a_failed_blocking_check_fails_the_step(folder: Path) -> None:
 def test_disabled_models_do_not_stop_a_run(folder: Path) -> None:
     result = dg.materialize(
         [models],
-        selection=[key_of(PROJECT, "stg_leads")],
+        selection=[asset_key(PROJECT, "stg_leads")],
         resources={"account": make_account(folder, models="off")},
     )
 

@@ -18,7 +18,7 @@ def test_long_work_writes_progress_to_the_run_log_at_intervals(
         progress = ThrottledLog(log, lambda: seconds)
         for done in range(1_001):
             seconds = done * 0.06
-            progress.tell(f"{seconds:.2f}")
+            progress.log_line(f"{seconds:.2f}")
 
     logged = [float(each.message) for each in caplog.records]
     assert logged == pytest.approx([SECONDS_BETWEEN * n for n in range(1, len(logged) + 1)], abs=1)

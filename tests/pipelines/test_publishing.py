@@ -69,8 +69,8 @@ def test_a_failed_check_fails_the_published_asset_and_is_named(
 ) -> None:
     agency = PublishingAccount(tmp_path)
     agency.use_project(monkeypatch)
-    agency.land("jobs", {"id": "j1", "title": LONG})
-    there = type(make_account("", tmp_path))(environ=agency.given, cwd=tmp_path)
+    agency.insert_rows("jobs", {"id": "j1", "title": LONG})
+    there = type(make_account("", tmp_path))(environ=agency.environ, cwd=tmp_path)
 
     result = dg.materialize([published], resources={"account": there}, raise_on_error=False)
 
@@ -80,7 +80,7 @@ def test_a_failed_check_fails_the_published_asset_and_is_named(
     assert data is not None
     assert "titles_are_short (1 row)" in str(data.description)
     assert ["titles_are_short"] == data.metadata["failed_checks"].value
-    assert not agency.file.exists()
+    assert not agency.published_file.exists()
 
 
 def test_a_run_without_changes_publishes_nothing(tmp_path: Path) -> None:

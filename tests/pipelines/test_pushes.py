@@ -16,7 +16,7 @@ from pipelines import jobs, sensors
 from pipelines.accounts import Account
 from pipelines.definitions import definitions
 from pipelines.graph import API_KEYS, INBOX_KEYS
-from pipelines.pushes import NAME, push_from_query_of
+from pipelines.pushes import NAME, push_from_query_asset
 from tests.pipelines.running import KEY, UNNAMED, inbox_sensor, make_account, read_failure_reason
 from tests.pipelines.test_secrecy import find_files_with
 
@@ -191,7 +191,7 @@ def test_an_unscheduled_asset_pushes_the_rows_of_a_query(
     config = {"resource": "candidates", "mode": "create", "apply": True, "pull": False}
     results = [
         dg.materialize(
-            [push_from_query_of(UNNAMED)],
+            [push_from_query_asset(UNNAMED)],
             instance=instance,
             resources={"account": here},
             run_config={"ops": {"push_from_query": {"config": {**config, "query": query}}}},

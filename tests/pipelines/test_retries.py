@@ -23,7 +23,7 @@ from connector.warehouse.runs import last_publications
 from pipelines import landing as module
 from pipelines.accounts import Account
 from pipelines.graph import KEYS, PUBLISHED
-from pipelines.landing import RETRY_TAG, landing_of
+from pipelines.landing import RETRY_TAG, landing_assets
 from tests.pipelines.running import (
     COUNTS,
     KEY,
@@ -52,7 +52,7 @@ def materialize_landing(
 ) -> dg.ExecuteInProcessResult:
     """Materialize all resources and the published file. A failure does not raise."""
     return dg.materialize(
-        [landing_of(UNNAMED), published],
+        [landing_assets(UNNAMED), published],
         resources={"account": account},
         instance=instance,
         raise_on_error=False,

@@ -16,7 +16,7 @@ from pipelines.definitions import define, definitions
 from pipelines.everywhere import ADDRESS, define_everywhere
 from pipelines.jobs import FRESHNESS, INTRADAY, NIGHTLY, PULLING, WEEKLY
 from pipelines.pushes import NAME as PUSH
-from pipelines.schedules import schedules_of
+from pipelines.schedules import create_schedules
 from tests.pipelines.running import open_instance
 from tests.repository import ROOT
 
@@ -55,7 +55,7 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 def load_schedules(account: Account) -> dict[str, dg.ScheduleDefinition]:
     """Return the schedules of a project by name."""
-    return {each.name: each for each in schedules_of(Accounts.of(account))}
+    return {each.name: each for each in create_schedules(Accounts.read(account))}
 
 
 def evaluate_tick(

@@ -8,7 +8,7 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from pipelines.accounts import Account
-from pipelines.definitions import execute
+from pipelines.definitions import execute_nightly_pull
 from tests.pipelines.running import COUNTS, KEY, make_account, materialize_resources, open_instance
 
 
@@ -48,7 +48,7 @@ def test_runs_are_stored_in_the_configured_dagster_home(tmp_path: Path) -> None:
     home, data = tmp_path / "home", tmp_path / "data"
     data.mkdir()
     with Sandbox(counts=COUNTS, keys={"another-key": ("*",)}) as sandbox:
-        refused = execute(make_account(sandbox.base_url, data), home)
+        refused = execute_nightly_pull(make_account(sandbox.base_url, data), home)
 
     assert refused.failure is not None
     assert "generate a new key" in refused.failure

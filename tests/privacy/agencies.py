@@ -254,7 +254,7 @@ class RandomAgency:
                 if task.operation == "create":
                     move = Transition("refused", "validation_error", fate="refused")
                 journal.record_transition((batch, task.number), move)
-            journal.end(batch, "partial", requests=2, seconds=1.0)
+            journal.record_run_end(batch, "partial", requests=2, seconds=1.0)
             ledger.release_lease(PUSH_LEASE, "r1")
 
 

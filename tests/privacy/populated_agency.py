@@ -33,7 +33,7 @@ from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.pull_commands import Commit, Event, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
-from tests.publishing.demonstration import AT, load_agency
+from tests.publishing.demonstration import AT, load_generated_records
 
 FEW = {"jobs": 6, "candidates": 14, "companies": 4, "bookings": 20, "leads": 6}
 
@@ -88,7 +88,7 @@ class PopulatedAgency:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "data"
         self.settings = load_folder_settings(folder)
-        self.warehouse = load_agency(self.folder, FEW)
+        self.warehouse = load_generated_records(self.folder, FEW)
         with self.warehouse.keep_open():
             self.id = self._find_candidate_with_booking()
             self._load_person()
@@ -196,7 +196,7 @@ class PopulatedAgency:
             self.batch = journal.create_batch(plan, PushPolicy())
             self._record_accepted_row(journal, create, None)
             self._record_accepted_row(journal, update, {**fields, "id": self.id, "phone": PHONE})
-            journal.end(self.batch, "partial", requests=2, seconds=1.0)
+            journal.record_run_end(self.batch, "partial", requests=2, seconds=1.0)
             ledger.release_lease(PUSH_LEASE, "r1")
         copy_journal(self.settings)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.ledger.person import make_key
+from connector.ledger.person import read_or_create_key
 from tests.privacy.populated_agency import EMAIL, TRACES, copy_populated_agency, run_in_folder
 
 
@@ -41,7 +41,7 @@ def test_invalid_erase_arguments_are_usage_errors(
     tmp_path: Path, arguments: tuple[str, ...], status: int, message: str
 ) -> None:
     (tmp_path / "data").mkdir()
-    make_key(tmp_path / "data")
+    read_or_create_key(tmp_path / "data")
 
     done = run_in_folder(tmp_path, *arguments)
 

@@ -65,7 +65,7 @@ def test_a_killed_erasure_is_continued_by_the_next_one(
     )
     assert -signal.SIGKILL == ended.returncode
     assert [] != list(find_traces(agency.folder))
-    assert 1 == erase(agency.settings, None).unended
+    assert 1 == erase(agency.settings, None).interrupted
     with monkeypatch.context() as patched:
         patched.setattr(
             sys.modules["connector.privacy.erase"], "write_receipt", raise_simulated_kill
@@ -82,7 +82,7 @@ def test_a_killed_erasure_is_continued_by_the_next_one(
     assert "Still present" not in done.stdout
     assert "some data must be erased by hand. The receipt lists it" in done.stderr
     assert [] == [each for each in TRACES if each.lower() in done.output.lower()]
-    assert 0 == erase(agency.settings, None).unended
+    assert 0 == erase(agency.settings, None).interrupted
 
 
 @pytest.mark.parametrize("name", [PULL_LEASE, PUSH_LEASE])
@@ -108,7 +108,7 @@ def test_an_erasure_is_refused_while_rows_are_unconfirmed(tmp_path: Path) -> Non
     assert {each.lower() for each in TRACES} == {
         each.split(": ")[1] for each in find_traces(agency.folder)
     }
-    assert 0 == erase(agency.settings, None).unended
+    assert 0 == erase(agency.settings, None).interrupted
 
 
 def leave_row_unconfirmed(agency: PopulatedAgency) -> None:

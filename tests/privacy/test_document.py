@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from connector.privacy.retention import read_rules
+from connector.privacy.retention import parse_rules
 from connector.settings.model import load_settings
 from tests.repository import ROOT
 
@@ -18,4 +18,4 @@ def test_documented_retention_rules_are_accepted(tmp_path: Path) -> None:
     for account, count in ((None, 2), ("acme", 1)):
         rules = load_settings({"account": account}, {}, tmp_path).retention
 
-        assert count == len(read_rules(rules.value, rules.origin))
+        assert count == len(parse_rules(rules.value, rules.origin))

@@ -12,7 +12,7 @@ from openpyxl.comments import Comment
 
 from connector.ledger.person import Mention, Person
 from connector.privacy.erase import erase
-from connector.privacy.folder_files import FileMatches, clean_files, search_files
+from connector.privacy.folder_files import FileMatches, remove_from_files, search_files
 from tests.privacy.populated_agency import EMAIL, NOW, copy_populated_agency, find_traces
 
 NAME = "Olwen Zzyzxworth"
@@ -73,9 +73,9 @@ def test_a_workbook_with_a_row_of_the_person_is_deleted(
     path = save_workbook(tmp_path / "inbox" / "people.xlsx", put)
 
     found = search_files(tmp_path, PERSON)
-    clean_files(found, PERSON)
+    remove_from_files(found, PERSON)
 
-    assert ({path: 1}, [path]) == (found.tables, found.workbooks)
+    assert ({path: 1}, [path]) == (found.spreadsheets, found.workbooks)
     assert not path.exists()
 
 
@@ -96,9 +96,9 @@ def test_a_workbook_that_only_mentions_the_person_is_kept(
     before = path.read_bytes()
 
     found = search_files(tmp_path, PERSON)
-    clean_files(found, PERSON)
+    remove_from_files(found, PERSON)
 
-    assert {} == found.tables
+    assert {} == found.spreadsheets
     assert Mention("people.xlsx", *place) in found.mentions
     assert before == path.read_bytes()
 

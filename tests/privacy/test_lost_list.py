@@ -13,7 +13,7 @@ import pytest
 
 from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger
-from connector.ledger.person import fingerprint_of
+from connector.ledger.person import key_fingerprint
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.privacy.populated_agency import find_traces
@@ -243,7 +243,7 @@ def test_a_damaged_key_stops_pulls_and_pushes(agency: ErasedPeopleAccount, damag
 def test_a_receipt_of_another_account_is_reported(agency: ErasedPeopleAccount) -> None:
     receipt = sorted((agency.data / "receipts").glob("erasure-*.json"))[0]
     before = receipt.read_text()
-    other = json.loads(before) | {"key": fingerprint_of(bytes.fromhex(OTHER_KEY.decode()))}
+    other = json.loads(before) | {"key": key_fingerprint(bytes.fromhex(OTHER_KEY.decode()))}
     receipt.write_text(json.dumps(other))
 
     called = agency.call("pull", "candidates", "--json")

@@ -15,14 +15,14 @@ from connector.ledger.person import (
     Person,
     SuppressionList,
     find_mentions,
-    identifier_hash,
-    is_in_text,
-    make_key,
-    normalize,
+    has_known_identifier,
+    hash_identifier,
+    normalize_identifier,
+    read_or_create_key,
     without_person,
 )
-from connector.privacy.locate import seed_of
-from connector.spreadsheet.persons import TableMatches, remove_rows, rows_about, search_table
+from connector.privacy.locate import parse_address_or_id
+from connector.spreadsheet.persons import TableMatches, count_rows_about, remove_rows, search_table
 
 ANN = Person(
     ids=frozenset(("c-1",)),
@@ -37,8 +37,8 @@ ANN = Person(
     "written", ["+44 7946 095 800", "0044-7946-095800", "(07946) 095800", "07946.095.800"]
 )
 def test_phone_numbers_match_in_any_notation(written: str) -> None:
-    assert normalize("phone", "07946095800") == normalize("phone", written)
-    assert is_in_text(f"call {written} now", ANN.knows)
+    assert normalize_identifier("phone", "07946095800") == normalize_identifier("phone", written)
+    assert has_known_identifier(f"call {written} now", ANN.has_identifier)
     assert ANN.is_in_row(["x", written])
 
 
@@ -72,8 +72,8 @@ def test_mentions_are_found_in_any_spelling(text: str) -> None:
 
 @pytest.mark.parametrize("written", ["https://People.example/ann/", "www.people.example/ann"])
 def test_profile_links_match_in_any_notation(written: str) -> None:
-    assert ANN.knows("profile", written)
-    assert "" == normalize("profile", "ann@mail.example")
+    assert ANN.has_identifier("profile", written)
+    assert "" == normalize_identifier("profile", "ann@mail.example")
 
 
 def test_a_long_text_is_searched_in_linear_time() -> None:
@@ -127,7 +127,7 @@ def test_removing_a_csv_row_keeps_every_other_byte(tmp_path: Path) -> None:
     path.chmod(0o640)
 
     assert TableMatches(1, (("row 2", "B"),)) == search_table(path, ANN)
-    assert 1 == rows_about(path, ANN)
+    assert 1 == count_rows_about(path, ANN)
     remove_rows(path, ANN)
 
     assert "".join(kept) == path.read_bytes().decode()
@@ -135,7 +135,7 @@ def test_removing_a_csv_row_keeps_every_other_byte(tmp_path: Path) -> None:
 
 
 def test_short_numbers_are_not_identifiers() -> None:
-    assert "" == normalize("phone", "ext. 4521")
+    assert "" == normalize_identifier("phone", "ext. 4521")
 
 
 def test_every_personal_field_has_an_owner() -> None:
@@ -187,25 +187,25 @@ def test_an_erased_contact_leaves_the_bookings_candidate() -> None:
 
 def test_identifier_hashes_depend_on_the_key(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    key, other = make_key(tmp_path), make_key(tmp_path / "other")
+    key, other = read_or_create_key(tmp_path), read_or_create_key(tmp_path / "other")
 
-    assert key == make_key(tmp_path)
+    assert key == read_or_create_key(tmp_path)
     assert 0o600 == (tmp_path / KEY_FILE).stat().st_mode & 0o777
-    assert identifier_hash(key, "email", " ANN@mail.example") == identifier_hash(
+    assert hash_identifier(key, "email", " ANN@mail.example") == hash_identifier(
         key, "email", "ann@mail.example"
     )
-    assert identifier_hash(key, "email", "ann@mail.example") != identifier_hash(
+    assert hash_identifier(key, "email", "ann@mail.example") != hash_identifier(
         other, "email", "ann@mail.example"
     )
-    assert identifier_hash(key, "id", "ann@mail.example") != identifier_hash(
+    assert hash_identifier(key, "id", "ann@mail.example") != hash_identifier(
         key, "email", "ann@mail.example"
     )
-    assert "" == identifier_hash(key, "phone", "12")
+    assert "" == hash_identifier(key, "phone", "12")
 
 
 def test_a_shared_phone_number_does_not_suppress_another_person(tmp_path: Path) -> None:
-    key, number = make_key(tmp_path), "+44 20 7946 0123"
-    listed = SuppressionList(key, frozenset((identifier_hash(key, "phone", number),)))
+    key, number = read_or_create_key(tmp_path), "+44 20 7946 0123"
+    listed = SuppressionList(key, frozenset((hash_identifier(key, "phone", number),)))
     person = {
         "id": "c-2",
         "first_name": "New",
@@ -222,13 +222,13 @@ def test_a_shared_phone_number_does_not_suppress_another_person(tmp_path: Path) 
 
 
 def test_an_empty_suppression_list_is_not_loaded(tmp_path: Path) -> None:
-    assert SuppressionList.of(tmp_path) is None
-    make_key(tmp_path)
-    assert SuppressionList.of(tmp_path) is None
+    assert SuppressionList.read_from(tmp_path) is None
+    read_or_create_key(tmp_path)
+    assert SuppressionList.read_from(tmp_path) is None
     assert [KEY_FILE] == [each.name for each in tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize("text", ["", "  ", "Ann Lee", "short"])
 def test_an_erasure_by_name_or_short_text_is_refused(text: str) -> None:
     with pytest.raises(Misused):
-        seed_of(text)
+        parse_address_or_id(text)

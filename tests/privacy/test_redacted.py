@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from connector.catalog.field import MARK
-from connector.client.response import as_body
+from connector.client.response import encode_body
 from connector.errors import Misused
-from connector.ledger.push_plan import as_text
+from connector.ledger.push_plan import shorten
 from connector.ledger.push_states import Mode, Task
 from connector.privacy.erase import erase
 from connector.pushes.dry_run import PushFile
@@ -53,7 +53,7 @@ class RedactedAccount(Undoer):
         """Load a candidate as it is on the server."""
         warehouse = Warehouse(self.settings.folder)
         with warehouse.keep_open():
-            load_record(warehouse, "candidates", self.read_candidate(id), self.time.ours())
+            load_record(warehouse, "candidates", self.read_candidate(id), self.time.local_now())
 
     def erase(self) -> None:
         """Load the person, erase them from the data folder, and let three minutes pass."""
@@ -84,7 +84,7 @@ class RedactedAccount(Undoer):
 def redacted_account(tmp_path: Path) -> Iterator[RedactedAccount]:
     """Account before the erasure."""
     time = Time()
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         yield RedactedAccount(sandbox, tmp_path, time)
 
 
@@ -203,9 +203,9 @@ def test_a_mapping_with_the_redaction_mark_is_rejected(tmp_path: Path, lines: st
 @pytest.mark.parametrize("value", [MARK, f"a {MARK}.", ["b", MARK], {"c": [{MARK: 1}]}])
 def test_no_request_body_contains_the_redaction_mark(value: Any) -> None:
     with pytest.raises(Misused, match=r"^notes contains \[erased\], the mark") as raised:
-        as_body({"city": "Leeds", "notes": value})
+        encode_body({"city": "Leeds", "notes": value})
 
-    assert as_text(value) not in str(raised.value) or value == MARK
+    assert shorten(value) not in str(raised.value) or value == MARK
 
 
 def test_a_field_without_a_previous_value_is_not_emptied_by_an_undo() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ConnectorError, Misused, SettingsError, UnknownName
-from connector.privacy.retention import apply_retention, read_rules
+from connector.privacy.retention import apply_retention, parse_rules
 from connector.settings.layers import Setting
 from connector.settings.model import load_settings
 from tests.privacy.populated_agency import (
@@ -37,7 +37,7 @@ MARCH = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
     ],
 )
 def test_a_retention_rule_is_parsed(written: str, cutoff: datetime) -> None:
-    (rule,) = read_rules({"candidates": written}, "connector.toml")
+    (rule,) = parse_rules({"candidates": written}, "connector.toml")
 
     assert written == str(rule)
     assert cutoff == rule.cutoff(MARCH)
@@ -61,7 +61,7 @@ def test_an_invalid_retention_rule_is_refused(
     resource: str, written: str, error: type[ConnectorError]
 ) -> None:
     with pytest.raises(error, match=f"retention.*{'' if resource == 'jobs' else resource}"):
-        read_rules({resource: written}, "connector.toml")
+        parse_rules({resource: written}, "connector.toml")
 
 
 def test_retention_rules_come_from_the_project_file(tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_retention_erases_expired_people_except_placed_ones(tmp_path: Path) -> N
     }
     held = list(find_traces(agency.folder, EMAIL))
 
-    (due,) = apply_retention(agency.settings, now=lambda: NOW).dues
-    assert (ids - placed, len(placed)) == (set(due.ids), due.excepted)
+    (due,) = apply_retention(agency.settings, now=lambda: NOW).due
+    assert (ids - placed, len(placed)) == (set(due.ids), due.placed)
     assert 0 < len(placed) < len(ids)
     assert held == list(find_traces(agency.folder, EMAIL))
 
@@ -121,7 +121,7 @@ def test_retention_erases_expired_people_except_placed_ones(tmp_path: Path) -> N
         )
     }
     assert set(due.ids[:2]) == erased
-    (after,) = apply_retention(agency.settings, now=lambda: NOW).dues
+    (after,) = apply_retention(agency.settings, now=lambda: NOW).due
     assert ids - placed - erased == set(after.ids)
 
 

@@ -1,5 +1,5 @@
-"""A warehouse that was never pulled, with rows put straight into its landing, and a project of two
-models over them: all that publishing needs to go well, or to go wrong.
+"""A warehouse that was never pulled, with rows inserted into its landing, and a small project of
+models that read them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import duckdb
 import pytest
 
 from connector.publishing import publication as publishing
-from connector.publishing.project import Project
 from connector.publishing.project_loader import load_project
 from connector.publishing.publication import PublishResult, publish
 from connector.settings.model import Settings, load_settings
@@ -98,11 +97,11 @@ LONG = "Head of everything"
 
 
 class PublishingAccount:
-    """Account below `folder` with a work file and a small project of models."""
+    """Account below `folder` with a prepared work file and a small project of three models."""
 
     def __init__(self, folder: Path, **given: str) -> None:
         self.folder = folder
-        self.given = {"CONNECTOR_DATA_DIR": str(folder / "data"), **given}
+        self.environ = {"CONNECTOR_DATA_DIR": str(folder / "data"), **given}
         self.project_folder = folder / "project"
         for name, text in FILES.items():
             path = self.project_folder / name
@@ -112,47 +111,57 @@ class PublishingAccount:
         self.warehouse.prepare()
 
     def use_project(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Make `publish` use this project instead of the shipped one."""
-        monkeypatch.setattr(publishing, "project_of", self.project)
-
-    def project(self, _: Settings | None = None) -> Project:
-        """Load the project."""
-        return load_project(self.project_folder)
+        """Make `publish` build this account's project instead of the shipped one."""
+        monkeypatch.setattr(
+            publishing, "load_account_project", lambda _: load_project(self.project_folder)
+        )
 
     def settings(self, **more: str) -> Settings:
-        """Return the settings, with additional environment variables if given."""
-        return load_settings({}, {**self.given, **more}, self.folder)
+        """Return the settings, with the environment variables in `more`."""
+        return load_settings({}, {**self.environ, **more}, self.folder)
 
-    def land(self, table: str, *records: Mapping[str, Any]) -> None:
-        """Insert records into a landing table, or into another table if its schema is given."""
-        name = table if "." in table else f"landing.{table}"
+    def insert_rows(self, table: str, *rows: Mapping[str, Any]) -> None:
+        """Insert rows into a landing table of the work file, or into `schema.table`."""
+        insert_rows(self.warehouse.work, table, *rows)
+
+    def run_sql(self, *statements: str) -> None:
+        """Run SQL statements in the work file."""
         with open_file(self.warehouse.work) as connection:
-            for each in records:
-                marks = ", ".join("?" for _ in each)
-                connection.execute(
-                    f"INSERT INTO {name} ({', '.join(each)}) VALUES ({marks})", list(each.values())
-                )
+            for each in statements:
+                connection.execute(each)
 
     def publish(self, **options: Any) -> PublishResult:
+        """Publish the work file with these options of `publish`."""
         return publish(self.settings(), **options)
 
     @property
-    def file(self) -> Path:
+    def published_file(self) -> Path:
         return self.warehouse.published
 
-    def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Query the published file."""
-        return rows(self.file, sql)
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        """Return the rows of a query on the published file."""
+        return rows(self.published_file, sql)
 
     @property
-    def last(self) -> Publication:
+    def last_publication(self) -> Publication:
         """Latest publication recorded in the work file."""
         return self.warehouse.read(last_publications, 1)[0]
 
-    def leftovers(self) -> list[str]:
-        """Files that a publication must not leave behind."""
+    def list_leftover_files(self) -> list[str]:
+        """Return names of files in the data folder that a publication must not leave behind."""
         kept = ("work.duckdb", "recruitment.duckdb", "publishing.lock")
         return sorted(p.name for p in self.warehouse.folder.iterdir() if p.name not in kept)
+
+
+def insert_rows(work_file: Path, table: str, *rows: Mapping[str, Any]) -> None:
+    """Insert rows into a landing table, or into `schema.table`, of a work file."""
+    name = table if "." in table else f"landing.{table}"
+    with open_file(work_file) as connection:
+        for each in rows:
+            marks = ", ".join("?" for _ in each)
+            connection.execute(
+                f"INSERT INTO {name} ({', '.join(each)}) VALUES ({marks})", list(each.values())
+            )
 
 
 def list_columns(file: Path) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""What the tests of publishing share: a small project, and an agency with two jobs."""
+"""Fixtures of the publishing tests: a small project, and an account with two jobs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from tests.publishing.small import SmallProject
 
 @pytest.fixture
 def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount:
-    """An agency with two jobs that pass all checks."""
+    """Account with two jobs that pass all checks, and a small project of models."""
     made = PublishingAccount(tmp_path)
     made.use_project(monkeypatch)
-    made.land("jobs", {"id": "j1", "title": "Nurse"}, {"id": "j2", "title": "Cook"})
+    made.insert_rows("jobs", {"id": "j1", "title": "Nurse"}, {"id": "j2", "title": "Cook"})
     return made
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> SmallProject:
+    """A project of three models over three jobs, not yet built."""
     return SmallProject(tmp_path)

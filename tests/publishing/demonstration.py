@@ -1,7 +1,7 @@
-"""The demonstration's agency at a fixed moment, landed without a request and published.
+"""The demonstration's agency at a fixed time, loaded without requests and published.
 
-What a pull would land is landed here straight from the sandbox's store: what the models make of it
-is what the tests are about, and a moment that stands still gives figures that do too.
+Records go from the sandbox's store directly into the work file, because these tests examine the
+models and not the pull. The fixed time gives fixed figures.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def load_demonstration_settings(folder: Path) -> Settings:
     return load_settings({}, environ, folder)
 
 
-def load_agency(folder: Path, counts: Mapping[str, int]) -> Warehouse:
-    """Create a warehouse in the folder with so many verified records of each resource."""
+def load_generated_records(folder: Path, counts: Mapping[str, int]) -> Warehouse:
+    """Create a work file with a verified pull of generated records. `counts` are per resource."""
     warehouse = Warehouse(folder)
     warehouse.prepare()
     run = Run("the-run", "pull", started_at=AT)
@@ -67,13 +67,13 @@ def load_agency(folder: Path, counts: Mapping[str, int]) -> Warehouse:
     return warehouse
 
 
-def publish_agency(folder: Path, counts: Mapping[str, int]) -> Path:
-    """Load and publish the agency with all models, and return the published file."""
+def publish_generated_records(folder: Path, counts: Mapping[str, int]) -> Path:
+    """Load generated records and seeds, publish with the shipped models, and return the file."""
     seeds = folder / "data" / SEEDS_FOLDER
     write_seeds(seeds)
     goals = "consultant_id,team,month,measure,target\n"
     goals += "".join(f"{USERS[n]},,2026-08-01,interviews_held,{4 + n}\n" for n in range(3))
     goals += ",Technology,2026-08-01,candidates_added,20\n"
     (seeds / "goals.csv").write_text(goals, encoding="utf-8")
-    load_agency(folder / "data", counts)
+    load_generated_records(folder / "data", counts)
     return publish(load_demonstration_settings(folder), now=lambda: AT).file

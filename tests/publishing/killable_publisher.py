@@ -1,6 +1,7 @@
-"""Publishers to be killed, and readers, in processes of their own.
+"""Publishers that can be killed, and readers of the published file, in separate processes.
 
-Run as a module with a file's name this is a reader. It prints what it saw when its input ends.
+Run as a module with a file's name, this is a reader. It prints the states that it saw when its
+input ends.
 """
 
 from __future__ import annotations
@@ -23,31 +24,27 @@ QUERY = "SELECT (SELECT max(id) FROM landing.jobs), (SELECT max(detail) FROM syn
 
 
 class PublisherForkServer(ForkServer):
+    """Fork server for publishers that can kill themselves at a step."""
+
     def __init__(self) -> None:
         super().__init__(__name__)
 
     def publish(
         self, environ: Mapping[str, str], dies_at: int | None = None, project: Path | None = None
     ) -> tuple[int, int]:
-        """Publish, or die at a step.
-
-        Args:
-            environ: Variables of the account.
-            dies_at: Number of the step at which the child kills itself.
-            project: Folder of the models, if not those of the package.
+        """Publish an account in a child process, which kills itself at step `dies_at`.
 
         Returns:
-            The exit status (negative: the signal), and the number of steps of a child that lived.
+            The exit status (negative if killed by a signal) and the number of steps (0 if killed).
         """
         result = self.run([dict(environ), dies_at, project and str(project)])
         return result.status, 0 if result.is_killed else int(result.output)
 
 
-class Reader:
-    """Process that reads the file while its `with` block lasts.
+class PublishedFileReader:
+    """Process that reads the published file during its `with` block and fills `seen` at the end.
 
-    Each `look` starts some reads without waiting for them. With `stays`, the process opens the
-    file only once.
+    With `stays`, the process keeps the file open. Otherwise, it opens the file for each read.
     """
 
     def __init__(self, file: Path, *, stays: bool) -> None:
@@ -64,7 +61,8 @@ class Reader:
         out, _ = self._process.communicate(timeout=60)
         self.seen = json.loads(out)
 
-    def look(self) -> None:
+    def start_reads(self) -> None:
+        """Let the process read the file `LOOKS` times, without waiting for it."""
         assert self._process.stdin is not None
         self._process.stdin.write("look\n")
         self._process.stdin.flush()
@@ -74,16 +72,16 @@ class Reader:
 
 
 def serve() -> None:
-    """Fork a publisher for each order read from the input."""
+    """Fork a publisher for each order that is read from the input."""
     # Imported before the first fork.
     import connector.publishing.project_loader  # noqa: PLC0415
     import connector.publishing.publication  # noqa: F401, PLC0415
 
-    serve_forks(_run)
+    serve_forks(_publish_and_count_steps)
 
 
-def _run(order: tuple[Mapping[str, str], int | None, str | None]) -> int:
-    """Publish, and count steps: calls to Python, DuckDB and the system."""
+def _publish_and_count_steps(order: tuple[Mapping[str, str], int | None, str | None]) -> int:
+    """Publish, and print the number of steps: calls of DuckDB and of the operating system."""
     from connector.publishing import publication as publishing  # noqa: PLC0415
     from connector.publishing.project_loader import load_project  # noqa: PLC0415
     from connector.publishing.publication import publish  # noqa: PLC0415
@@ -101,7 +99,7 @@ def _run(order: tuple[Mapping[str, str], int | None, str | None]) -> int:
 
     settings = load_settings({}, environ, ROOT)
     if project is not None:
-        vars(publishing)["project_of"] = lambda _: load_project(Path(project))
+        vars(publishing)["load_account_project"] = lambda _: load_project(Path(project))
     sys.setprofile(count)
     publish(settings)
     sys.setprofile(None)
@@ -112,8 +110,8 @@ def _run(order: tuple[Mapping[str, str], int | None, str | None]) -> int:
 # -- the reader -----------------------------------------------------------------------------------
 
 
-def read_repeatedly(file: Path, *, stays: bool) -> None:
-    """Read the file at each input line, and print the distinct states seen."""
+def read_on_request(file: Path, *, stays: bool) -> None:
+    """Read the file `LOOKS` times per input line. Finally, print the states without repetitions."""
     import duckdb  # noqa: PLC0415
 
     seen: list[list[str]] = []
@@ -134,4 +132,4 @@ def read_repeatedly(file: Path, *, stays: bool) -> None:
 
 
 if __name__ == "__main__":
-    read_repeatedly(Path(sys.argv[1]), stays=sys.argv[2] == "stays")
+    read_on_request(Path(sys.argv[1]), stays=sys.argv[2] == "stays")

@@ -1,8 +1,8 @@
-"""The worked questions of `docs/QUESTIONS.md`: each query's result stands below it.
+"""Questions of `docs/QUESTIONS.md`: each query is followed by its result.
 
     python -m tests.publishing.questions
 
-writes the results anew.
+writes the results again.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ from typing import Any
 
 from connector.cli.demo import COUNTS
 from connector.warehouse.published_file import query
-from tests.publishing.demonstration import publish_agency
+from tests.publishing.demonstration import publish_generated_records
 
 PAGE = Path(__file__).parents[2] / "docs" / "QUESTIONS.md"
 _QUERY = re.compile(r"```sql\n(.*?)\n```\n\n?(?:\|[^\n]*\n)*\n?", re.DOTALL)
 
 
 def parse_queries(text: str) -> list[str]:
-    """Return the SQL queries of the page."""
+    """Return the SQL queries of a Markdown page."""
     return [found[1] for found in _QUERY.finditer(text)]
 
 
 def add_results(text: str, file: Path) -> str:
-    """Return the page with the result of each query below it."""
+    """Return the Markdown page with the result of each query on the file below the query."""
 
     def answer(found: re.Match[str]) -> str:
-        return f"```sql\n{found[1]}\n```\n\n{format_result(file, found[1])}\n"
+        return f"```sql\n{found[1]}\n```\n\n{format_as_markdown(file, found[1])}\n"
 
     return _QUERY.sub(answer, text).rstrip("\n") + "\n"
 
 
-def format_result(file: Path, sql: str) -> str:
+def format_as_markdown(file: Path, sql: str) -> str:
+    """Return the result of a query on the file as a Markdown table."""
     result = query(file, sql)
     lines = [result.columns, ["---"] * len(result.columns)]
     lines += [[format_value(each) for each in row] for row in result.rows]
@@ -52,9 +53,9 @@ def format_value(value: Any) -> str:
 
 
 def main() -> None:
-    """Write the query results into the page."""
+    """Write the results of all queries into docs/QUESTIONS.md."""
     with tempfile.TemporaryDirectory() as folder:
-        file = publish_agency(Path(folder), COUNTS)
+        file = publish_generated_records(Path(folder), COUNTS)
         PAGE.write_text(add_results(PAGE.read_text(encoding="utf-8"), file), encoding="utf-8")
     sys.stdout.write(f"{PAGE}\n")
 

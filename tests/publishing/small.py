@@ -1,4 +1,4 @@
-"""A project of three models over one landed table: enough to break in every way."""
+"""A project of three models over one landing table, with every kind of file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from connector.publishing.build import build
-from connector.publishing.project import BuildResult, CheckResult, ModelBuilt, Project
+from connector.publishing.project import BuildResult, BuiltModel, CheckResult, Project
 from connector.publishing.project_loader import load_project
 
 PROJECT = """\
@@ -124,7 +124,7 @@ Row = tuple[Any, ...]
 
 
 class SmallProject:
-    """A small project, its database file, and methods to change both."""
+    """Folder of a small project and the database file that it builds in. Tests can change both."""
 
     def __init__(self, folder: Path, rows: tuple[Row, ...] = JOBS) -> None:
         self.folder = folder / "project"
@@ -147,13 +147,16 @@ class SmallProject:
         return path
 
     def replace(self, name: str, old: str, new: str) -> Path:
-        """Replace a text in a file of the project and return its path."""
+        """Write a file of the project with one text replaced, and return its path."""
         text = FILES[name]
         assert old in text, f"{old!r} is not in {name}"
         return self.write(name, text.replace(old, new))
 
-    def set_aside(self, *select: str) -> Path:
-        """Build the project, or the selected models, in a separate file."""
+    def build_earlier_file(self, *select: str) -> Path:
+        """Build all or the selected models in the file `earlier.duckdb`, and return its path.
+
+        The project's own file stays as it was.
+        """
         earlier = self.file.with_name("earlier.duckdb")
         fresh = self.file.read_bytes()
         self.build(*select)
@@ -161,22 +164,22 @@ class SmallProject:
         self.file.write_bytes(fresh)
         return earlier
 
-    def project(self, seeds: Path | None = None) -> Project:
-        """Load the project."""
+    def load_project(self, seeds: Path | None = None) -> Project:
+        """Load the project, with the user's seeds if a folder is given."""
         return load_project(self.folder, seeds=seeds)
 
     def build(self, *select: str, **more: Any) -> BuildResult:
-        """Build the project, or the selected models."""
-        return build(self.file, self.project(), select=select, **more)
+        """Build all or the selected models in the project's file."""
+        return build(self.file, self.load_project(), select=select, **more)
 
-    def rows(self, sql: str) -> list[Row]:
-        """Query the file."""
+    def query(self, sql: str) -> list[Row]:
+        """Return the rows of a query on the project's file."""
         with duckdb.connect(str(self.file), read_only=True) as connection:
             return connection.execute(sql).fetchall()
 
 
-class Follower:
-    """Records the progress messages of a build and the names of rebuilt models."""
+class BuildRecorder:
+    """Observer of a build that records its messages and the names of rebuilt models."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
@@ -190,7 +193,8 @@ class Follower:
         """Record the name of the model."""
         self.messages.append(name)
 
-    def on_model_end(self, model: ModelBuilt) -> None:
+    def on_model_end(self, model: BuiltModel) -> None:
+        """Record the model as rebuilt, unless it was copied from an earlier file."""
         if not model.is_copied:
             self.rebuilt.append(model.name)
 

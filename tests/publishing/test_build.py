@@ -10,7 +10,7 @@ import pytest
 from connector.errors import ModelError, ModelFailed
 from connector.publishing.build import check
 from connector.publishing.project import BuildResult, CheckResult
-from tests.publishing.small import JOBS, Follower, SmallProject
+from tests.publishing.small import JOBS, BuildRecorder, SmallProject
 from tests.support.errors import has_code
 
 
@@ -21,7 +21,7 @@ def find_check(built: BuildResult, name: str) -> CheckResult:
 
 def test_models_are_built_in_their_schemas(small: SmallProject) -> None:
     built = small.build()
-    kinds = small.rows(
+    kinds = small.query(
         "SELECT table_schema, table_name, table_type FROM information_schema.tables "
         "WHERE table_schema <> 'landing' ORDER BY ALL"
     )
@@ -38,14 +38,14 @@ def test_models_are_built_in_their_schemas(small: SmallProject) -> None:
         ("seeds", "people", "BASE TABLE"),
         ("staging", "stg_jobs", "VIEW"),
     ] == kinds
-    assert [("closed", 1), ("open", 2)] == small.rows("SELECT * FROM marts.sum_jobs ORDER BY 1")
+    assert [("closed", 1), ("open", 2)] == small.query("SELECT * FROM marts.sum_jobs ORDER BY 1")
     assert (10, (), ()) == (len(built.checks), built.blocking, built.warnings)
 
 
 def test_descriptions_become_comments_of_tables_and_columns(small: SmallProject) -> None:
     small.build()
     comments: dict[str, str] = dict(
-        small.rows(
+        small.query(
             "SELECT table_name || '.' || column_name, comment FROM duckdb_columns() "
             "WHERE comment IS NOT NULL AND schema_name <> 'landing'"
         )
@@ -57,7 +57,7 @@ def test_descriptions_become_comments_of_tables_and_columns(small: SmallProject)
     assert "The job's state." == comments["fct_jobs.status"] == comments["sum_jobs.status"]
     assert "The person's name." == comments["people.name"]
     assert "stg_jobs.status" not in comments
-    assert [("Every job with its consultant.",)] == small.rows(
+    assert [("Every job with its consultant.",)] == small.query(
         "SELECT comment FROM duckdb_tables() WHERE table_name = 'fct_jobs'"
     )
 
@@ -66,7 +66,7 @@ def test_views_still_work_after_the_file_is_renamed(small: SmallProject) -> None
     small.build()
     small.file = small.file.rename(small.file.with_name("recruitment.duckdb"))
 
-    assert [(3,)] == small.rows("SELECT count(*) FROM staging.stg_jobs")
+    assert [(3,)] == small.query("SELECT count(*) FROM staging.stg_jobs")
 
 
 def test_building_again_gives_the_same_result(small: SmallProject) -> None:
@@ -153,7 +153,7 @@ def test_a_failed_build_keeps_the_earlier_tables(small: SmallProject) -> None:
     with pytest.raises(ModelFailed):
         small.build()
 
-    assert [("closed", 1), ("open", 2)] == small.rows("SELECT * FROM marts.sum_jobs ORDER BY 1")
+    assert [("closed", 1), ("open", 2)] == small.query("SELECT * FROM marts.sum_jobs ORDER BY 1")
 
 
 def test_a_check_on_a_missing_column_is_rejected(small: SmallProject) -> None:
@@ -173,12 +173,12 @@ def test_a_check_on_a_missing_column_is_rejected(small: SmallProject) -> None:
 
 def test_only_selected_models_are_built(small: SmallProject) -> None:
     small.build()
-    before = small.rows("SELECT count(*) FROM marts.fct_jobs")
+    before = small.query("SELECT count(*) FROM marts.fct_jobs")
     with duckdb.connect(str(small.file)) as connection:
         connection.execute("DELETE FROM landing.jobs WHERE id = 'j3'")
     built = small.build("sum_jobs")
 
-    assert [(3,)] == before == small.rows("SELECT count(*) FROM marts.fct_jobs")
+    assert [(3,)] == before == small.query("SELECT count(*) FROM marts.fct_jobs")
     assert ["sum_jobs"] == [each.name for each in built.models]
     assert ["not_null_sum_jobs_status"] == [each.name for each in built.checks]
 
@@ -194,14 +194,14 @@ def test_a_selection_without_its_parents_fails_and_suggests_a_plus(small: SmallP
 
 
 def test_unselected_tables_are_copied_from_the_earlier_file(small: SmallProject) -> None:
-    earlier = small.set_aside()
+    earlier = small.build_earlier_file()
     with duckdb.connect(str(small.file)) as connection:
         connection.execute("DELETE FROM landing.jobs WHERE id = 'j3'")
     built = small.build("sum_jobs", earlier=earlier)
 
     assert ["fct_jobs"] == [each.name for each in built.models if each.is_copied]
-    assert [(3,)] == small.rows("SELECT count(*) FROM marts.fct_jobs")
-    assert [(2,)] == small.rows("SELECT count(*) FROM staging.stg_jobs")
+    assert [(3,)] == small.query("SELECT count(*) FROM marts.fct_jobs")
+    assert [(2,)] == small.query("SELECT count(*) FROM staging.stg_jobs")
     assert "relationships_fct_jobs_person_id" not in [each.name for each in built.checks]
     assert "unique_fct_jobs_job_id" in [each.name for each in built.checks]
 
@@ -209,7 +209,7 @@ def test_unselected_tables_are_copied_from_the_earlier_file(small: SmallProject)
 def test_an_unselected_table_with_other_columns_or_without_a_copy_is_built(
     small: SmallProject,
 ) -> None:
-    earlier = small.set_aside("+fct_jobs")
+    earlier = small.build_earlier_file("+fct_jobs")
     small.replace("marts/fct_jobs.sql", "people.name as", "people.since, people.name as")
     built = small.build("stg_jobs", earlier=earlier)
 
@@ -223,15 +223,15 @@ def test_checks_of_a_built_file_give_the_build_results_and_change_nothing(
     built = small.build()
     before = small.file.read_bytes()
 
-    assert built.checks == check(small.file, small.project())
+    assert built.checks == check(small.file, small.load_project())
     assert ["unique_landing_jobs_id", "not_null_landing_jobs_id", "titles_are_short"] == [
-        each.name for each in check(small.file, small.project(), select=["stg_jobs"])
+        each.name for each in check(small.file, small.load_project(), select=["stg_jobs"])
     ]
     assert before == small.file.read_bytes()
 
 
 def test_a_build_reports_each_model_and_check(small: SmallProject) -> None:
-    follower = Follower()
+    follower = BuildRecorder()
     built = small.build(watch=follower)
     models, checks = (tuple(each.name for each in some) for some in (built.models, built.checks))
 

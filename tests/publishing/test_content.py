@@ -40,7 +40,7 @@ Field = tuple[str, str]
 
 
 class ContentWarehouse:
-    """A work file with content types and items, loaded as by a pull."""
+    """A work file with content types and items in its landing, without a pull."""
 
     checks: Mapping[str, CheckResult]
 
@@ -49,7 +49,7 @@ class ContentWarehouse:
         Warehouse(folder).prepare()
 
     def add_type(self, id: str, slug: str | None, *fields: Field) -> None:
-        """A content type with its fields, in that order."""
+        """Insert a content type with these fields, in this order."""
         with open_file(self.file) as connection:
             connection.execute(
                 "INSERT INTO landing.content_types (id, name, slug) VALUES (?, ?, ?)",
@@ -70,8 +70,8 @@ class ContentWarehouse:
                 [id, f"Item {id}", json.dumps(fields), type],
             )
 
-    def build(self) -> None:
-        """Create the views."""
+    def build_views(self) -> None:
+        """Build the view of each content type, and keep the results of the checks."""
         built = build(self.file, load_project(), select=SELECTED)
         self.checks = {each.name: each for each in built.checks}
 
@@ -81,16 +81,16 @@ class ContentWarehouse:
             connection.execute(f"SET TimeZone = '{zone}'")
             return connection.execute(sql).fetchall()
 
-    def views(self) -> dict[str, list[str]]:
-        """Return the columns of each view that come from its fields."""
+    def read_field_columns(self) -> dict[str, list[str]]:
+        """Return for each content view the columns that show fields of its type."""
         found = self.query(
             "SELECT table_name, list(column_name ORDER BY column_index)[8:] "
             "FROM duckdb_columns() WHERE schema_name = 'marts' GROUP BY 1 ORDER BY 1"
         )
         return dict(found)
 
-    def values(self, view: str, column: str, zone: str = "UTC") -> list[Any]:
-        """Return a column of a view, ordered by the items' ids."""
+    def read_column(self, view: str, column: str, zone: str = "UTC") -> list[Any]:
+        """Return the values of a view's column, ordered by the items' ids."""
         sql = f"SELECT {quoted(column)} FROM marts.{quoted(view)} ORDER BY id"
         return [value for (value,) in self.query(sql, zone)]
 
@@ -126,7 +126,7 @@ def content_warehouse(tmp_path_factory: pytest.TempPathFactory) -> ContentWareho
     it.add_type("z", "times", ("at", "datetime"))
     it.add_item("plain", "z", at="2024-01-01T10:00:00")
     it.add_item("zoned", "z", at="2024-01-01T12:00:00+02:00")
-    it.build()
+    it.build_views()
     return it
 
 
@@ -142,7 +142,9 @@ def test_names_of_content_views_and_columns_are_safe_and_unique(
     }
 
     assert expected == {
-        name: each for name, each in content_warehouse.views().items() if name in expected
+        name: each
+        for name, each in content_warehouse.read_field_columns().items()
+        if name in expected
     }
 
 
@@ -174,8 +176,8 @@ def test_content_values_of_another_type_are_null_and_counted(
     audit = content_warehouse.checks["content_values_that_do_not_fit"]
 
     assert [[None] * 4] * len(MISFITS) == [
-        content_warehouse.values("content_misfits", column)
-        for column in content_warehouse.views()["content_misfits"]
+        content_warehouse.read_column("content_misfits", column)
+        for column in content_warehouse.read_field_columns()["content_misfits"]
     ]
     assert (len(MISFITS), ("misfit",), "warn") == (audit.failing, audit.examples, audit.severity)
 
@@ -184,15 +186,15 @@ def test_content_values_are_read_for_keys_with_any_characters(
     content_warehouse: ContentWarehouse,
 ) -> None:
     assert [[f"value of {key}"] for key in KEYS] == [
-        content_warehouse.values("content_keys", column)
-        for column in content_warehouse.views()["content_keys"]
+        content_warehouse.read_column("content_keys", column)
+        for column in content_warehouse.read_field_columns()["content_keys"]
     ]
 
 
 def test_a_timestamp_without_an_offset_is_utc(content_warehouse: ContentWarehouse) -> None:
-    plain, zoned = content_warehouse.values("content_times", "at", "Asia/Tokyo")
+    plain, zoned = content_warehouse.read_column("content_times", "at", "Asia/Tokyo")
 
-    assert plain == zoned == content_warehouse.values("content_times", "at")[0]
+    assert plain == zoned == content_warehouse.read_column("content_times", "at")[0]
 
 
 def test_comments_of_content_views_are_the_labels_given_in_the_api(
@@ -219,11 +221,11 @@ def test_the_view_of_a_deleted_content_type_is_dropped(tmp_path: Path) -> None:
     content_warehouse.add_type("b", "kept")
     content_warehouse.add_item("i", "b")
     content_warehouse.add_item("j", "b")
-    content_warehouse.build()
+    content_warehouse.build_views()
     with open_file(content_warehouse.file) as connection:
         connection.execute("UPDATE landing.content_types SET _deleted_at = now() WHERE id = 'a'")
         connection.execute("UPDATE landing.content_items SET _deleted_at = now() WHERE id = 'i'")
-    content_warehouse.build()
+    content_warehouse.build_views()
 
-    assert ["content_kept"] == list(content_warehouse.views())
-    assert ["j"] == content_warehouse.values("content_kept", "id")
+    assert ["content_kept"] == list(content_warehouse.read_field_columns())
+    assert ["j"] == content_warehouse.read_column("content_kept", "id")

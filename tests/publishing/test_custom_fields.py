@@ -45,15 +45,17 @@ TYPES = {
 
 @pytest.fixture
 def extended_agency(agency: PublishingAccount) -> PublishingAccount:
-    """An agency whose API sends undocumented fields of candidates."""
+    """Account whose candidates have fields that the API does not document."""
     for number, fields in enumerate(SENT):
         record = {"id": f"c{number}", "city": "Leeds", **fields}
-        agency.land(
+        agency.insert_rows(
             "candidates", {"id": record["id"], "city": "Leeds", "_record": json.dumps(record)}
         )
     gone = {"id": "c9", "_deleted_at": "2026-01-01", "_record": '{"id": "c9", "old": 1}'}
-    agency.land("candidates", gone)
-    agency.land("sync.events", {"resource": "candidates", "kind": "unknown_field", "detail": "zip"})
+    agency.insert_rows("candidates", gone)
+    agency.insert_rows(
+        "sync.events", {"resource": "candidates", "kind": "unknown_field", "detail": "zip"}
+    )
     return agency
 
 
@@ -62,8 +64,8 @@ def test_each_undocumented_field_is_a_typed_column_of_candidates_extra(
 ) -> None:
     extended_agency.publish()
 
-    rows = extended_agency.rows("FROM staging.candidates_extra ORDER BY id")
-    (types,) = extended_agency.rows(
+    rows = extended_agency.query("FROM staging.candidates_extra ORDER BY id")
+    (types,) = extended_agency.query(
         "SELECT map_from_entries(list((column_name, data_type))) AS types FROM duckdb_columns() "
         "WHERE table_name = 'candidates_extra'"
     )
@@ -78,25 +80,29 @@ def test_each_undocumented_field_is_a_typed_column_of_candidates_extra(
         *(first[name] for name in ("big", "ID_2", "nothing", 'say "x"')),
     )
     assert (3.0, "one", None) == tuple(second[name] for name in ("price", "mixed", "since"))
-    assert "staging.jobs_extra" not in list_columns(extended_agency.file)
+    assert "staging.jobs_extra" not in list_columns(extended_agency.published_file)
 
 
 def test_masking_keeps_only_boolean_columns_of_undocumented_fields(
     extended_agency: PublishingAccount,
 ) -> None:
-    extended_agency.given["CONNECTOR_PUBLISH_PERSONAL"] = "drop"
+    extended_agency.environ["CONNECTOR_PUBLISH_PERSONAL"] = "drop"
     extended_agency.publish()
 
-    assert ["id", "is_vip"] == list_columns(extended_agency.file)["staging.candidates_extra"]
-    assert b"00123" not in extended_agency.file.read_bytes()
+    assert ["id", "is_vip"] == list_columns(extended_agency.published_file)[
+        "staging.candidates_extra"
+    ]
+    assert b"00123" not in extended_agency.published_file.read_bytes()
 
 
 def test_publish_without_leaves_out_a_column_of_candidates_extra(
     extended_agency: PublishingAccount,
 ) -> None:
-    extended_agency.given["CONNECTOR_PUBLISH_WITHOUT"] = (
+    extended_agency.environ["CONNECTOR_PUBLISH_WITHOUT"] = (
         "landing,history,staging.candidates_extra.zip"
     )
     extended_agency.publish()
 
-    assert set(TYPES) - {"zip"} == {*list_columns(extended_agency.file)["staging.candidates_extra"]}
+    assert set(TYPES) - {"zip"} == {
+        *list_columns(extended_agency.published_file)["staging.candidates_extra"]
+    }

@@ -35,7 +35,7 @@ CREATE TABLE marts."content_a/b_with_a_name_that_is_far_too_long" AS SELECT 1 AS
 
 @pytest.fixture(scope="module")
 def published_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A published file with a value of each type."""
+    """Published file with a table that has a value of each type."""
     file = tmp_path_factory.mktemp("excel") / "recruitment.duckdb"
     with duckdb.connect(str(file)) as connection:
         connection.execute(f"SET TimeZone = 'UTC'; {TABLES}")
@@ -97,7 +97,7 @@ def test_texts_over_the_limit_of_excel_are_shortened_and_counted(
     _, *cells = (str(row[0].value) for row in read_sheet(tmp_path / "long.xlsx", "long_texts"))
     book = openpyxl.load_workbook(tmp_path / "long.xlsx", read_only=True)
     assert 4 == len([*book["long_texts"].iter_rows()])
-    assert {"note": 3} == dict(written.cut)
+    assert {"note": 3} == dict(written.shortened)
     endings = ("40,000", "20,000", "30,000")
     assert [True] * 3 == [
         text.endswith(f" [shortened: {count} characters]")

@@ -10,7 +10,7 @@ from tests.support.errors import has_code
 
 
 def test_the_build_order_puts_parents_before_children(small: SmallProject) -> None:
-    assert ("people", "stg_jobs", "fct_jobs", "sum_jobs") == small.project().build_order
+    assert ("people", "stg_jobs", "fct_jobs", "sum_jobs") == small.load_project().build_order
 
 
 BROKEN = {
@@ -31,7 +31,7 @@ def test_a_template_error_is_reported_with_file_and_line(small: SmallProject, br
     with pytest.raises(
         ModelError, match="the template cannot be evaluated", check=has_code("model_invalid")
     ) as caught:
-        small.project()
+        small.load_project()
 
     assert (path, 8) == (caught.value.path, caught.value.line)
     assert BROKEN[braces] in str(caught.value)
@@ -42,7 +42,7 @@ def test_jinja_variables_filters_and_comments_are_rendered(small: SmallProject) 
     sql = "{% set wanted = ['open'] %}\nselect '{{ wanted | first }}' as status {# a note #}\n"
     small.write("marts/sum_jobs.sql", f"{SUM_JOBS.partition('select')[0]}{sql}")
 
-    assert "select 'open' as status" in small.project().models["sum_jobs"].query.sql
+    assert "select 'open' as status" in small.load_project().models["sum_jobs"].query.sql
 
 
 WRONG = {
@@ -108,7 +108,7 @@ def test_invalid_project_files_are_rejected_with_file_and_line(
     path = small.replace(file, old, new)
 
     with pytest.raises(ModelError, check=has_code("model_invalid")) as caught:
-        small.project()
+        small.load_project()
 
     assert (str(path), line) == (str(caught.value.path), caught.value.line)
     assert problem in str(caught.value)
@@ -124,7 +124,7 @@ def test_an_unknown_reference_is_rejected_with_the_nearest_name(small: SmallProj
     for file, old, new, line, nearest in cases:
         small.replace(file, old, new)
         with pytest.raises(ReferenceUnknown) as caught:
-            small.project()
+            small.load_project()
         small.replace(file, old, old)
 
         assert line == caught.value.line, new
@@ -141,7 +141,7 @@ def test_a_circular_reference_is_rejected_with_the_whole_cycle(small: SmallProje
         match="fct_jobs -> stg_jobs -> sum_jobs -> fct_jobs",
         check=has_code("models_circular"),
     ):
-        small.project()
+        small.load_project()
 
 
 def test_a_duplicate_model_or_check_is_rejected(small: SmallProject) -> None:
@@ -149,16 +149,16 @@ def test_a_duplicate_model_or_check_is_rejected(small: SmallProject) -> None:
     with pytest.raises(
         ModelError, match=r"fct_jobs is also .*fct_jobs\.sql", check=has_code("model_twice")
     ):
-        small.project()
+        small.load_project()
     (small.folder / "staging/fct_jobs.sql").unlink()
 
     small.replace("marts/schema.yml", "[unique, not_null]", "[unique, unique]")
     with pytest.raises(ModelError, match="unique_fct_jobs_job_id", check=has_code("model_twice")):
-        small.project()
+        small.load_project()
 
 
 def test_a_selection_takes_names_folders_parents_and_children(small: SmallProject) -> None:
-    project = small.project()
+    project = small.load_project()
 
     assert ("stg_jobs",) == project.selected(["stg_jobs"])
     assert ("fct_jobs", "sum_jobs") == project.selected(["marts"])
@@ -175,4 +175,4 @@ def test_a_folder_without_dbt_project_yml_is_rejected(small: SmallProject) -> No
     with pytest.raises(
         ModelError, match=r"dbt_project\.yml: cannot be read", check=has_code("model_invalid")
     ):
-        small.project()
+        small.load_project()

@@ -26,7 +26,10 @@ _STATE = """
 
 
 def choose_kill_points(steps: int, share: int) -> list[int]:
-    """Return the kill points of one share: all steps, or one before and one during the swap."""
+    """Return steps at which to kill a publisher: two random ones, the second near the end.
+
+    With FAULTS=all, return every `SHARES`-th step, starting with this share.
+    """
     if IS_ALL:
         return [*range(1 + share, steps + 1, SHARES)]
     chance = random.Random(f"published {SEED}")
@@ -39,39 +42,40 @@ def choose_kill_points(steps: int, share: int) -> list[int]:
 def test_a_killed_publication_leaves_the_old_or_the_new_file_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, personal: str, share: int
 ) -> None:
-    """Wherever a publisher dies, analysts have the old file or the new one, with landing and marts
-    of one moment and no name that is to be masked; the next one publishes what has landed since,
-    whatever was left lying about, and leaves nothing.
+    """The file has landing and marts of one publication, and no name that must be masked. The next
+    publication succeeds and leaves no other file.
     """
     given = {"CONNECTOR_PUBLISH_PERSONAL": personal, "CONNECTOR_PUBLISH_HASH_KEY": KEY}
     agency = PublishingAccount(tmp_path, **given)
     agency.use_project(monkeypatch)
-    agency.land("candidates", {"id": "c1", "first_name": NAME, "status": "active"})
-    agency.land("jobs", {"id": "j0", "title": "Nurse"})
+    agency.insert_rows("candidates", {"id": "c1", "first_name": NAME, "status": "active"})
+    agency.insert_rows("jobs", {"id": "j0", "title": "Nurse"})
     project = agency.project_folder
     with PublisherForkServer() as fork_server:
-        status, steps = fork_server.publish(agency.given, project=project)
+        status, steps = fork_server.publish(agency.environ, project=project)
         assert 0 == status
         for jobs, point in enumerate(choose_kill_points(steps, share), 2):
             message = f"killed at step {point} of {steps}"
-            agency.land("jobs", {"id": f"j{jobs}", "title": "Cook"})
-            assert -signal.SIGKILL == fork_server.publish(agency.given, point, project)[0], message
-            assert_whole_file(agency, personal, (jobs - 1, jobs), message)
+            agency.insert_rows("jobs", {"id": f"j{jobs}", "title": "Cook"})
+            assert -signal.SIGKILL == fork_server.publish(agency.environ, point, project)[0], (
+                message
+            )
+            assert_consistent_file(agency, personal, (jobs - 1, jobs), message)
             agency.publish()
-            assert_whole_file(agency, personal, (jobs,), message)
-            assert [] == agency.leftovers(), message
+            assert_consistent_file(agency, personal, (jobs,), message)
+            assert [] == agency.list_leftover_files(), message
 
     last, *before = [each.outcome for each in agency.warehouse.read(last_publications, 1000)]
     assert "published" == last
     assert {"published", "interrupted"} >= {*before}
 
 
-def assert_whole_file(
+def assert_consistent_file(
     agency: PublishingAccount, personal: str, jobs: tuple[int, ...], message: str
 ) -> None:
-    """Assert that the published file is in one of these states and correctly masked."""
-    (state,) = agency.rows(_STATE)
+    """Assert that landing and mart have one of these numbers of jobs, and no unmasked name."""
+    (state,) = agency.query(_STATE)
     assert state["landed"] in jobs, message
     assert (state["landed"], 1) == (state["made"], state["people"]), message
     if personal == "hash":
-        assert NAME.encode() not in agency.file.read_bytes(), message
+        assert NAME.encode() not in agency.published_file.read_bytes(), message

@@ -48,7 +48,7 @@ QUERIES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def make_shapes(**more: tuple[str, ...]) -> Shapes:
-    """Return the columns of the small project's tables, all of type text."""
+    """Return the columns of the small project's tables (and `more`), all of type text."""
     names = {
         "landing.jobs": JOB_COLUMNS,
         "seeds.people": ("id", "name", "since"),
@@ -71,14 +71,14 @@ def test_the_parents_of_a_column_are_the_columns_it_is_computed_from(
     head = FCT_JOBS.partition("\n\n")[0]
     jobs = "{{ source('landing', 'jobs') }}"
     small.write("marts/fct_jobs.sql", f"{head}\n\n{sql.format(jobs=jobs)}\n")
-    traced = Lineage(small.project(), make_shapes(**{"marts.fct_jobs": ("x",)}))
+    traced = Lineage(small.load_project(), make_shapes(**{"marts.fct_jobs": ("x",)}))
     parents = tuple(("landing.jobs", column) for column in columns)
 
     assert parents == traced.parents("marts.fct_jobs", "x")
 
 
 def test_lineage_follows_models_down_to_landing_and_seeds(small: SmallProject) -> None:
-    traced = Lineage(small.project(), make_shapes())
+    traced = Lineage(small.load_project(), make_shapes())
 
     assert (("marts.fct_jobs", "status"),) == traced.parents("marts.sum_jobs", "status")
     assert (("landing.jobs", "status"),) == traced.origins("marts.sum_jobs", "status")

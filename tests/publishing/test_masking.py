@@ -10,7 +10,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import SettingsError, UnknownName, WarehouseError
-from connector.publishing.columns import describe, personal_columns
+from connector.publishing.columns import describe_project, personal_columns
 from connector.publishing.project import ColumnType
 from connector.publishing.project_loader import load_project
 from tests.publishing.agency import PublishingAccount, list_columns
@@ -38,26 +38,30 @@ CANDIDATE = {
 
 @pytest.fixture
 def agency_with_person(agency: PublishingAccount) -> PublishingAccount:
-    """An agency with one person in every table that can contain a person."""
-    agency.land("candidates", CANDIDATE, {"id": "c2", "email": EMAIL, "first_name": ""})
-    agency.land("history.candidates", {**CANDIDATE, "_version": 1})
-    agency.land("leads", {"id": "l1", "email": EMAIL, "last_name": NAME})
-    agency.land("push.batches", {"batch": "b1", "file": f"{NAME}.csv"})
-    agency.land("push.attempts", {"batch": "b1", "number": 2, "body": json.dumps(RAW)})
-    agency.land("push.problems", {"batch": "b1", "number": 2, "code": "x", "received": PHONE})
-    agency.land("push.before_images", {"batch": "b1", "number": 2, "record": json.dumps(RAW)})
+    """Account with the texts of one person in every table that can contain them."""
+    agency.insert_rows("candidates", CANDIDATE, {"id": "c2", "email": EMAIL, "first_name": ""})
+    agency.insert_rows("history.candidates", {**CANDIDATE, "_version": 1})
+    agency.insert_rows("leads", {"id": "l1", "email": EMAIL, "last_name": NAME})
+    agency.insert_rows("push.batches", {"batch": "b1", "file": f"{NAME}.csv"})
+    agency.insert_rows("push.attempts", {"batch": "b1", "number": 2, "body": json.dumps(RAW)})
+    agency.insert_rows(
+        "push.problems", {"batch": "b1", "number": 2, "code": "x", "received": PHONE}
+    )
+    agency.insert_rows(
+        "push.before_images", {"batch": "b1", "number": 2, "record": json.dumps(RAW)}
+    )
     return agency
 
 
 def find_planted_texts(file: Path) -> list[str]:
-    """Return the person's texts that occur in the bytes of a file."""
+    """Return the texts of `PLANTED` that occur in the bytes of a file."""
     held = file.read_bytes()
     return [each for each in PLANTED if each.encode() in held]
 
 
 def publish_masked(agency: PublishingAccount, personal: str, **more: str) -> None:
-    """Publish with a setting for personal fields."""
-    agency.given |= {"CONNECTOR_PUBLISH_PERSONAL": personal, **more}
+    """Publish with a setting for personal fields: keep, hash or drop."""
+    agency.environ |= {"CONNECTOR_PUBLISH_PERSONAL": personal, **more}
     agency.publish()
 
 
@@ -66,15 +70,15 @@ def test_dropped_personal_fields_are_not_in_the_bytes_of_the_file(
 ) -> None:
     agency_with_person.publish()
     assert set(PLANTED) - {"1999-12-31", "87654"} <= set(
-        find_planted_texts(agency_with_person.file)
+        find_planted_texts(agency_with_person.published_file)
     )
 
     publish_masked(agency_with_person, "drop")
 
-    assert [] == find_planted_texts(agency_with_person.file)
+    assert [] == find_planted_texts(agency_with_person.published_file)
     assert NAME in find_planted_texts(agency_with_person.warehouse.work)
-    assert [] == agency_with_person.leftovers()
-    tables = list_columns(agency_with_person.file)
+    assert [] == agency_with_person.list_leftover_files()
+    tables = list_columns(agency_with_person.published_file)
     assert ["candidate_id", "status", "letters", "is_young"] == tables["marts.dim_people"]
     assert ["job_id", "title"] == tables["staging.stg_jobs"]
     personal = {each.name for each in CATALOG["candidates"].fields.values() if each.personal}
@@ -83,8 +87,8 @@ def test_dropped_personal_fields_are_not_in_the_bytes_of_the_file(
         assert set() == kept & {*personal, "_record"}
         assert {"id", "status", "industry", "created_at"} <= kept
     assert ["batch", "number", "step", "noted_at", "change"] == tables["push.before_images"]
-    assert [{"n": 2}] == agency_with_person.rows("SELECT count(*) AS n FROM landing.candidates")
-    assert "drop" == agency_with_person.last.personal
+    assert [{"n": 2}] == agency_with_person.query("SELECT count(*) AS n FROM landing.candidates")
+    assert "drop" == agency_with_person.last_publication.personal
 
 
 def test_hashed_fields_still_join_and_do_not_contain_the_values(
@@ -92,18 +96,18 @@ def test_hashed_fields_still_join_and_do_not_contain_the_values(
 ) -> None:
     publish_masked(agency_with_person, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
 
-    assert [] == find_planted_texts(agency_with_person.file)
+    assert [] == find_planted_texts(agency_with_person.published_file)
     token = hmac.new(KEY.encode(), EMAIL.encode(), "sha256").hexdigest()[:32]
-    assert [{"l": "l1", "email": token}] == agency_with_person.rows(
+    assert [{"l": "l1", "email": token}] == agency_with_person.query(
         "SELECT DISTINCT l.id AS l, email FROM landing.leads AS l JOIN landing.candidates "
         "USING (email) JOIN marts.dim_people USING (email)"
     )
-    (second,) = agency_with_person.rows(
+    (second,) = agency_with_person.query(
         "SELECT first_name, phone FROM landing.candidates WHERE id = 'c2'"
     )
     assert {"first_name": "", "phone": None} == second
-    assert "_record" not in list_columns(agency_with_person.file)["landing.candidates"]
-    (column,) = agency_with_person.rows(
+    assert "_record" not in list_columns(agency_with_person.published_file)["landing.candidates"]
+    (column,) = agency_with_person.query(
         "SELECT data_type, comment FROM duckdb_columns() WHERE schema_name = 'landing' "
         "AND table_name = 'candidates' AND column_name = 'date_of_birth'"
     )
@@ -113,18 +117,18 @@ def test_hashed_fields_still_join_and_do_not_contain_the_values(
     )
 
     publish_masked(agency_with_person, "hash", CONNECTOR_PUBLISH_HASH_KEY="x" * 70)
-    (other,) = agency_with_person.rows("SELECT email FROM landing.leads")
+    (other,) = agency_with_person.query("SELECT email FROM landing.leads")
     assert other["email"] == hmac.new(b"x" * 70, EMAIL.encode(), "sha256").hexdigest()[:32]
 
 
 def test_publish_without_leaves_out_schemas(agency_with_person: PublishingAccount) -> None:
     publish_masked(agency_with_person, "keep", CONNECTOR_PUBLISH_WITHOUT="landing,push")
 
-    schemas = {table.partition(".")[0] for table in list_columns(agency_with_person.file)}
+    schemas = {table.partition(".")[0] for table in list_columns(agency_with_person.published_file)}
     assert {"history", "sync", "staging", "marts"} == schemas
-    titles = agency_with_person.rows("SELECT title FROM staging.stg_jobs ORDER BY title")
+    titles = agency_with_person.query("SELECT title FROM staging.stg_jobs ORDER BY title")
     assert [{"title": "Cook"}, {"title": "Nurse"}] == titles
-    comments = agency_with_person.rows(
+    comments = agency_with_person.query(
         "SELECT comment FROM duckdb_columns() WHERE table_name = 'candidates' "
         "AND schema_name = 'history' AND column_name = 'email'"
     )
@@ -141,11 +145,11 @@ def test_a_left_out_column_is_missing_from_every_table_derived_from_it(
         agency_with_person, "keep", CONNECTOR_PUBLISH_WITHOUT=f"{LEFT_OUT},landing.leads.email"
     )
 
-    tables = list_columns(agency_with_person.file)
+    tables = list_columns(agency_with_person.published_file)
     for table in ("landing.candidates", "history.candidates"):
         assert {"phone", "email"} & {*tables[table]} == set()
         assert {"first_name", "notes", "_record"} <= {*tables[table]}
-    (record,) = agency_with_person.rows("SELECT _record FROM landing.candidates WHERE id = 'c1'")
+    (record,) = agency_with_person.query("SELECT _record FROM landing.candidates WHERE id = 'c1'")
     assert {k: v for k, v in RAW.items() if k not in ("phone", "email")} == json.loads(
         record["_record"]
     )
@@ -155,9 +159,14 @@ def test_a_left_out_column_is_missing_from_every_table_derived_from_it(
     assert "email" not in tables["landing.leads"]
     assert "received" not in tables["push.problems"]
     assert {NAME, NOTE} == {
-        each for each in find_planted_texts(agency_with_person.file) if each in RAW.values()
+        each
+        for each in find_planted_texts(agency_with_person.published_file)
+        if each in RAW.values()
     }
-    assert (*LEFT_OUT.split(","), "landing.leads.email") == agency_with_person.last.left_out
+    assert (
+        *LEFT_OUT.split(","),
+        "landing.leads.email",
+    ) == agency_with_person.last_publication.left_out
 
 
 def test_a_published_file_without_a_column_cannot_restore_the_work_file(
@@ -183,7 +192,7 @@ def test_a_model_that_uses_a_left_out_column_is_named_in_the_error(
         "computes its column address from it"
     )
     assert "marts.dim_people.address, marts.dim_people.letters." in caught.value.action
-    assert "failed" == agency_with_person.last.outcome
+    assert "failed" == agency_with_person.last_publication.outcome
 
 
 def test_a_left_out_field_is_also_removed_from_raw_records(
@@ -195,10 +204,12 @@ def test_a_left_out_field_is_also_removed_from_raw_records(
     model.write_text(f"{header}select * {peopled_from}", encoding="utf-8")
     publish_masked(agency_with_person, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.phone,push")
 
-    assert PHONE not in find_planted_texts(agency_with_person.file)
+    assert PHONE not in find_planted_texts(agency_with_person.published_file)
     assert (
         NOTE
-        in agency_with_person.rows("SELECT _record FROM marts.raw_people ORDER BY id")[0]["_record"]
+        in agency_with_person.query("SELECT _record FROM marts.raw_people ORDER BY id")[0][
+            "_record"
+        ]
     )
     for column in ("_record as raw", "_record->>'$.phone' as called"):
         model.write_text(f"{header}select {column} {peopled_from}", encoding="utf-8")
@@ -227,27 +238,27 @@ def test_a_masked_table_is_not_copied_into_a_partial_build(
 ) -> None:
     publish_masked(agency_with_person, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
     emails = "SELECT email FROM marts.dim_people WHERE candidate_id = 'c1'"
-    hashed = agency_with_person.rows(emails)
+    hashed = agency_with_person.query(emails)
 
     agency_with_person.publish(select=("fct_jobs",))
-    again = agency_with_person.rows(emails)
-    agency_with_person.given["CONNECTOR_PUBLISH_PERSONAL"] = "keep"
+    again = agency_with_person.query(emails)
+    agency_with_person.environ["CONNECTOR_PUBLISH_PERSONAL"] = "keep"
     agency_with_person.publish(select=("fct_jobs",))
-    kept = agency_with_person.rows(emails)
+    kept = agency_with_person.query(emails)
     people = agency_with_person.project_folder / "marts" / "dim_people.sql"
     now = people.read_text(encoding="utf-8")
     people.write_text(now.replace("    status,", "    first_name as status,"), encoding="utf-8")
     agency_with_person.publish()
     people.write_text(now, encoding="utf-8")
-    agency_with_person.given["CONNECTOR_PUBLISH_PERSONAL"] = "drop"
+    agency_with_person.environ["CONNECTOR_PUBLISH_PERSONAL"] = "drop"
     agency_with_person.publish(select=("fct_jobs",))
 
     assert hashed == again
     assert [{"email": EMAIL}] == kept
-    assert [] == find_planted_texts(agency_with_person.file)
+    assert [] == find_planted_texts(agency_with_person.published_file)
     assert ["dim_people", "fct_jobs"] == [
         name.removeprefix("marts.")
-        for name in list_columns(agency_with_person.file)
+        for name in list_columns(agency_with_person.published_file)
         if "marts." in name
     ]
 
@@ -313,7 +324,7 @@ def test_a_mart_column_is_personal_if_declared_or_named_so_or_undeclared(
     schema.write_text(PEOPLE_COLUMNS, encoding="utf-8")
     project = load_project(agency.project_folder)
 
-    found = personal_columns(project, describe(project))
+    found = personal_columns(project, describe_project(project))
 
     assert {"email", "pay", "phone", "Mobile", "unlisted", "unlisted_amount"} == {
         column for table, column in found if table == "marts.dim_people"
@@ -322,7 +333,7 @@ def test_a_mart_column_is_personal_if_declared_or_named_so_or_undeclared(
 
 def test_every_column_of_a_shipped_mart_is_declared() -> None:
     project = load_project()
-    shapes = describe(project)
+    shapes = describe_project(project)
 
     undeclared = [
         f"{model.table}.{each.name}"
@@ -340,7 +351,7 @@ def test_the_personal_columns_of_shipped_marts_are_the_listed_ones() -> None:
 
     found = {
         f"{table.partition('.')[2]}.{column}"
-        for table, column in personal_columns(project, describe(project))
+        for table, column in personal_columns(project, describe_project(project))
         if table.startswith("marts.")
     }
 

@@ -28,7 +28,7 @@ from connector.publishing import publication as publishing
 from connector.publishing.project import Project
 from connector.publishing.project_loader import OwnModels, load_project
 from connector.publishing.pseudonymize import find_undeclared
-from connector.publishing.publication import project_of, publish
+from connector.publishing.publication import load_account_project, publish
 from connector.publishing.starter import OWN_FILES, SOURCES_FILE, write_dbt_project
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
@@ -70,24 +70,24 @@ models:
 
 
 def load_own_project(agency: PublishingAccount, settings: Settings) -> Project:
-    """Load the agency's three models and those of its own folder."""
+    """Load the account's three models and those in its folder `my_models`."""
     own_agency = OwnModels(agency.folder / "my_models", settings.models_schema.value)
     return load_project(agency.project_folder, own=own_agency)
 
 
 @pytest.fixture
 def own_agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount:
-    """An agency with one candidate, three models, and a folder for its own models."""
+    """Account with one candidate, a project of three models, and an empty folder for own models."""
     (tmp_path / "my_models").mkdir()
     made = PublishingAccount(tmp_path)
-    monkeypatch.setattr(publishing, "project_of", partial(load_own_project, made))
-    made.land("candidates", CANDIDATE)
+    monkeypatch.setattr(publishing, "load_account_project", partial(load_own_project, made))
+    made.insert_rows("candidates", CANDIDATE)
     return made
 
 
 @pytest.fixture
 def shipped_agency(tmp_path: Path) -> PublishingAccount:
-    """An agency with one candidate, the shipped models, and a folder for its own models."""
+    """Account with one candidate, the shipped models, and an empty folder for own models."""
     (tmp_path / "my_models").mkdir()
     made = PublishingAccount(tmp_path, CONNECTOR_MODELS_FOLDER=str(tmp_path / "my_models"))
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
@@ -99,7 +99,7 @@ def shipped_agency(tmp_path: Path) -> PublishingAccount:
 
 
 def write_models(agency: PublishingAccount, **files: str) -> Path:
-    """Write files of own models and return the last path.
+    """Write files to the folder of own models, and return the last path.
 
     Keyword names end in `_yml` or `_sql`, which becomes the file's extension.
     """
@@ -116,7 +116,7 @@ def test_an_own_model_is_published_in_the_own_schema(own_agency: PublishingAccou
 
     done = own_agency.publish()
 
-    assert [{"status": "new_lead", "note": f"a note of {EMAIL}"}] == own_agency.rows(
+    assert [{"status": "new_lead", "note": f"a note of {EMAIL}"}] == own_agency.query(
         "SELECT status, note FROM own.people"
     )
     assert done.built is not None
@@ -131,10 +131,10 @@ def test_own_models_can_use_plain_table_names_instead_of_ref(own_agency: Publish
     )
 
     own_agency.publish()
-    own_agency.land("candidates", {**CANDIDATE, "id": "c2", "email": "b@planted.example"})
+    own_agency.insert_rows("candidates", {**CANDIDATE, "id": "c2", "email": "b@planted.example"})
     own_agency.publish()
 
-    assert [{"status": "new_lead", "people": 2}] == own_agency.rows("FROM own.a_counts")
+    assert [{"status": "new_lead", "people": 2}] == own_agency.query("FROM own.a_counts")
 
 
 def test_the_schema_file_of_own_models_adds_comments_and_checks(
@@ -144,14 +144,14 @@ def test_the_schema_file_of_own_models_adds_comments_and_checks(
 
     own_agency.publish()
 
-    assert [{"comment": "The agency's people."}] == own_agency.rows(
+    assert [{"comment": "The agency's people."}] == own_agency.query(
         "SELECT comment FROM duckdb_tables() WHERE table_name = 'people' AND schema_name = 'own'"
     )
     doubled = PEOPLE + "union all by name select 'c1' as candidate_id, 'x' as status\n"
     write_models(own_agency, people_sql=doubled)
     with pytest.raises(PublishingRefused, match="unique_people_candidate_id"):
         own_agency.publish()
-    assert [{"n": 1}] == own_agency.rows("SELECT count(*) AS n FROM own.people")
+    assert [{"n": 1}] == own_agency.query("SELECT count(*) AS n FROM own.people")
 
 
 def test_an_own_audit_warns_or_blocks_by_its_severity(own_agency: PublishingAccount) -> None:
@@ -173,7 +173,7 @@ def test_models_schema_renames_the_schema_of_own_models(own_agency: PublishingAc
 
     publish(own_agency.settings(CONNECTOR_MODELS_SCHEMA="acme"))
 
-    assert ["candidate_id", "status", "note", "label"] == list_columns(own_agency.file)[
+    assert ["candidate_id", "status", "note", "label"] == list_columns(own_agency.published_file)[
         "acme.people"
     ]
 
@@ -183,21 +183,21 @@ def test_undeclared_text_columns_of_own_models_are_masked(
     own_agency: PublishingAccount, personal: str
 ) -> None:
     write_models(own_agency, people_sql=PEOPLE, schema_yml=SCHEMA)
-    own_agency.given["CONNECTOR_PUBLISH_PERSONAL"] = personal
-    own_agency.given["CONNECTOR_PUBLISH_HASH_KEY"] = "planted-hash-key-77aa"
+    own_agency.environ["CONNECTOR_PUBLISH_PERSONAL"] = personal
+    own_agency.environ["CONNECTOR_PUBLISH_HASH_KEY"] = "planted-hash-key-77aa"
 
     own_agency.publish()
 
-    columns = list_columns(own_agency.file)["own.people"]
+    columns = list_columns(own_agency.published_file)["own.people"]
     if personal == "drop":
         # The note is declared as personal, and the label is not declared.
         assert ["candidate_id", "status"] == columns
     else:
         assert ["candidate_id", "status", "note", "label"] == columns
-        (row,) = own_agency.rows("FROM own.people")
+        (row,) = own_agency.query("FROM own.people")
         assert ("c1", "new_lead") == (row["candidate_id"], row["status"])
         assert (32, 32) == (len(row["note"]), len(row["label"]))
-    assert not [each for each in PLANTED if each in own_agency.file.read_bytes()]
+    assert not [each for each in PLANTED if each in own_agency.published_file.read_bytes()]
 
 
 def test_a_declaration_of_personal_overrides_the_column_type(own_agency: PublishingAccount) -> None:
@@ -213,7 +213,7 @@ def test_a_declaration_of_personal_overrides_the_column_type(own_agency: Publish
 
     publish(own_agency.settings(CONNECTOR_PUBLISH_PERSONAL="drop"))
 
-    assert ["region"] == list_columns(own_agency.file)["own.regions"]
+    assert ["region"] == list_columns(own_agency.published_file)["own.regions"]
 
 
 def test_a_personal_declaration_that_is_not_boolean_is_rejected(
@@ -254,14 +254,14 @@ def test_models_commands_and_publish_build_own_models_and_warn(
     write_models(shipped_agency, schema_yml=SCHEMA.replace("name: people", "name: notes"))
 
     for command in ("models list own", "models build", "models test own", "publish"):
-        called = call(command.split(), shipped_agency.given)
+        called = call(command.split(), shipped_agency.environ)
         assert 0 == called.status, called.err
         assert "own.notes.label" in called.err, command
         assert "is not declared in a schema.yml" in called.err
-    tested = call(["models", "test", "own", "--json"], shipped_agency.given)
+    tested = call(["models", "test", "own", "--json"], shipped_agency.environ)
     assert ["label"] == [each["column"] for each in tested.object["undeclared"]]
     assert {"notes"} == {each["model"] for each in tested.object["checks"]}
-    assert [{"note": f"a note of {EMAIL}"}] == shipped_agency.rows("SELECT note FROM own.notes")
+    assert [{"note": f"a note of {EMAIL}"}] == shipped_agency.query("SELECT note FROM own.notes")
 
 
 WRONG: dict[str, tuple[str, str, type[Exception], str]] = {
@@ -316,14 +316,14 @@ def test_a_missing_models_folder_is_rejected(tmp_path: Path) -> None:
     )
 
     with pytest.raises(SettingsError, match=r"models_folder is .*nowhere.*a folder that exists"):
-        project_of(settings)
+        load_account_project(settings)
 
 
 # -- Settings --------------------------------------------------------------------------------------
 
 
 def read_settings(folder: Path, text: str, **flags: Any) -> Any:
-    """Read the settings of a project file."""
+    """Load settings from a connector.toml with this text, and from command-line options."""
     (folder / "connector.toml").write_text(text, encoding="utf-8")
     return load_settings(flags, {}, folder)
 
@@ -359,7 +359,7 @@ def test_a_published_file_without_own_models_has_no_own_schema(
 ) -> None:
     own_agency.publish()
 
-    with duckdb.connect(str(own_agency.file), read_only=True) as connection:
+    with duckdb.connect(str(own_agency.published_file), read_only=True) as connection:
         found = connection.execute("SELECT DISTINCT schema_name FROM duckdb_tables()").fetchall()
     assert ("own",) not in found
 
@@ -371,17 +371,17 @@ def test_a_published_file_without_own_models_has_no_own_schema(
 def test_models_init_writes_an_example_model_that_builds(shipped_agency: PublishingAccount) -> None:
     folder = shipped_agency.folder / "my_models"
 
-    first = call(["models", "init", str(folder), "--json"], shipped_agency.given)
+    first = call(["models", "init", str(folder), "--json"], shipped_agency.environ)
     (folder / "own_open_jobs.sql").write_text("select 'mine' as consultant_id", encoding="utf-8")
-    again = call(["models", "init", str(folder), "--json"], shipped_agency.given)
+    again = call(["models", "init", str(folder), "--json"], shipped_agency.environ)
 
     assert sorted(OWN_FILES) == sorted(Path(each).name for each in first.object["written"])
     assert [] == again.object["written"]
     assert "mine" in (folder / "own_open_jobs.sql").read_text(encoding="utf-8")
     (folder / "own_open_jobs.sql").write_text(OWN_FILES["own_open_jobs.sql"], encoding="utf-8")
-    built = call(["models", "build"], shipped_agency.given)
+    built = call(["models", "build"], shipped_agency.environ)
     assert (0, False) == (built.status, "own.own_open_jobs" in built.err), built.err
-    tested = call(["models", "test", "own", "--json"], shipped_agency.given)
+    tested = call(["models", "test", "own", "--json"], shipped_agency.environ)
     names = {each["name"] for each in tested.object["checks"]}
     assert {"unique_own_open_jobs_consultant_id", "own_open_jobs_have_positions"} <= names
 
@@ -396,6 +396,7 @@ PAGE = (ROOT / "docs" / "OWN_MODELS.md").read_text(encoding="utf-8")
 
 
 def read_code_blocks(language: str) -> list[str]:
+    """Return the code blocks of one language in docs/OWN_MODELS.md."""
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -441,11 +442,11 @@ def test_the_sources_of_a_dbt_project_describe_the_file(own_agency: PublishingAc
     write_models(own_agency, people_sql=PEOPLE, schema_yml=SCHEMA)
     own_agency.publish()
     folder = own_agency.folder / "with 'quotes' and \"more\""
-    first = write_dbt_project(folder, own_agency.file, "own")
+    first = write_dbt_project(folder, own_agency.published_file, "own")
     (folder / "models/open_jobs.sql").write_text("select 1 as mine", encoding="utf-8")
     (folder / SOURCES_FILE).unlink()
 
-    again = write_dbt_project(folder, own_agency.file, "own")
+    again = write_dbt_project(folder, own_agency.published_file, "own")
 
     assert "select 1 as mine" == (folder / "models/open_jobs.sql").read_text(encoding="utf-8")
     assert ((), (folder / SOURCES_FILE,)) == (first.kept, again.written)
@@ -463,9 +464,9 @@ def test_a_generated_dbt_project_builds_on_the_published_file(
     shipped_agency: PublishingAccount, tmp_path: Path
 ) -> None:
     write_models(shipped_agency, notes_sql=PEOPLE.replace("dim_people", "stg_candidates"))
-    assert 0 == call(["models", "build"], shipped_agency.given).status
+    assert 0 == call(["models", "build"], shipped_agency.environ).status
     folder = tmp_path / "an 'own' project"
-    assert 0 == call(["models", "dbt", str(folder)], shipped_agency.given).status
+    assert 0 == call(["models", "dbt", str(folder)], shipped_agency.environ).status
     sql = "select status, note from {{ source('own', 'notes') }}"
     (folder / "models" / "mine.sql").write_text(sql, encoding="utf-8")
 

@@ -13,58 +13,58 @@ from connector.publishing.publication import prepare_draft, publication_lock, pu
 from connector.settings.model import load_settings
 from connector.warehouse.runs import last_publications, read_own_publication
 from tests.publishing.agency import LONG, PublishingAccount, list_columns
-from tests.publishing.small import Follower
+from tests.publishing.small import BuildRecorder
 
 
 def test_a_published_file_has_the_loaded_records_and_the_built_models(
     agency: PublishingAccount,
 ) -> None:
-    agency.land("jobs", {"id": "j3", "title": "Driver"})
-    agency.land(
+    agency.insert_rows("jobs", {"id": "j3", "title": "Driver"})
+    agency.insert_rows(
         "sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": "2026-03-04T05:06:07Z"}
     )
 
     done = agency.publish(run_id="r1")
 
-    assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM landing.jobs")
-    assert [5, 4, 6] == [r["letters"] for r in agency.rows("FROM marts.fct_jobs ORDER BY job_id")]
+    assert [{"n": 3}] == agency.query("SELECT count(*) AS n FROM landing.jobs")
+    assert [5, 4, 6] == [r["letters"] for r in agency.query("FROM marts.fct_jobs ORDER BY job_id")]
     row = done.publication
     assert ("published", "r1", 3) == (row.outcome, row.run_id, row.models)
     assert ("jobs_are_few",) == row.failed_checks
     assert row.true_of is not None
     assert "2026-03-04T05:06:07+00:00" == row.true_of.isoformat()
-    assert row == agency.last
-    shown = read_own_publication(agency.file)
+    assert row == agency.last_publication
+    shown = read_own_publication(agency.published_file)
     assert shown is not None
     # The file cannot know how long its being put in place will take.
     assert row == replace(shown, ended_at=row.ended_at, seconds=row.seconds)
-    assert agency.file.stat().st_size == row.bytes
-    assert 0o600 == agency.file.stat().st_mode & 0o777
+    assert agency.published_file.stat().st_size == row.bytes
+    assert 0o600 == agency.published_file.stat().st_mode & 0o777
     assert set() == {t for t in list_columns(agency.warehouse.work) if t.startswith("marts.")}
-    assert [] == agency.leftovers()
+    assert [] == agency.list_leftover_files()
 
 
 def test_no_models_are_built_if_they_are_turned_off(agency: PublishingAccount) -> None:
     done = publish(agency.settings(CONNECTOR_MODELS="off"))
 
     assert (0, 0) == (done.publication.models, done.publication.checks)
-    schemas = {table.partition(".")[0] for table in list_columns(agency.file)}
+    schemas = {table.partition(".")[0] for table in list_columns(agency.published_file)}
     assert {"landing", "history", "sync", "push"} == schemas
 
 
 def test_a_failed_check_keeps_the_old_file(agency: PublishingAccount) -> None:
     agency.publish()
-    before = agency.file.read_bytes()
-    agency.land("jobs", {"id": "j3", "title": LONG})
+    before = agency.published_file.read_bytes()
+    agency.insert_rows("jobs", {"id": "j3", "title": LONG})
 
     with pytest.raises(PublishingRefused) as caught:
         agency.publish()
 
     assert ("titles_are_short",) == caught.value.failed
     assert "titles_are_short (1 row)" in str(caught.value)
-    assert before == agency.file.read_bytes()
-    assert [] == agency.leftovers()
-    last = agency.last
+    assert before == agency.published_file.read_bytes()
+    assert [] == agency.list_leftover_files()
+    last = agency.last_publication
     assert ("refused", "publishing_refused") == (last.outcome, last.error_code)
     assert last.message == str(caught.value)
     assert "titles_are_short" in last.failed_checks
@@ -73,78 +73,83 @@ def test_a_failed_check_keeps_the_old_file(agency: PublishingAccount) -> None:
     path = agency.project_folder / "audits/titles_are_short.sql"
     path.write_text(text.replace("> 10", "> 99").replace("ten letters", "99 letters"))
     assert "published" == agency.publish().publication.outcome
-    assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
+    assert [{"n": 3}] == agency.query("SELECT count(*) AS n FROM marts.fct_jobs")
 
 
 def test_a_refused_draft_is_kept_with_keeps_draft(agency: PublishingAccount) -> None:
-    agency.land("jobs", {"id": "j3", "title": LONG})
+    agency.insert_rows("jobs", {"id": "j3", "title": LONG})
 
     with pytest.raises(PublishingRefused):
         agency.publish(keeps_draft=True)
 
-    assert not agency.file.exists()
-    draft = agency.file.with_name("recruitment.duckdb.publishing")
+    assert not agency.published_file.exists()
+    draft = agency.published_file.with_name("recruitment.duckdb.publishing")
     assert "marts.fct_jobs" in list_columns(draft)
     publish(agency.settings(CONNECTOR_MODELS="off"))
-    assert [] == agency.leftovers()
+    assert [] == agency.list_leftover_files()
 
 
 def test_a_model_error_keeps_the_old_file_and_is_recorded_as_failed(
     agency: PublishingAccount,
 ) -> None:
     agency.publish()
-    before = agency.file.read_bytes()
+    before = agency.published_file.read_bytes()
     path = agency.project_folder / "marts/fct_jobs.sql"
     path.write_text(path.read_text().replace("length(title)", "lengthh(title)"))
 
     with pytest.raises(ModelFailed, match=r"fct_jobs\.sql:5"):
         agency.publish()
 
-    assert before == agency.file.read_bytes()
-    assert ("failed", "model_failed") == (agency.last.outcome, agency.last.error_code)
-    assert [] == agency.leftovers()
+    assert before == agency.published_file.read_bytes()
+    assert ("failed", "model_failed") == (
+        agency.last_publication.outcome,
+        agency.last_publication.error_code,
+    )
+    assert [] == agency.list_leftover_files()
 
 
 def test_files_left_by_a_crash_are_overwritten(agency: PublishingAccount) -> None:
     for name in ("recruitment.duckdb.publishing", "recruitment.duckdb.publishing.wal"):
         (agency.warehouse.folder / name).write_bytes(b"half of something")
     (agency.warehouse.folder / "recruitment.duckdb.masking").symlink_to("nowhere")
-    agency.land("sync.publications", {"publication": "p0", "started_at": "2026-01-01T00:00:00Z"})
+    agency.insert_rows(
+        "sync.publications", {"publication": "p0", "started_at": "2026-01-01T00:00:00Z"}
+    )
 
     agency.publish()
 
-    assert [] == agency.leftovers()
+    assert [] == agency.list_leftover_files()
     outcomes = [each.outcome for each in agency.warehouse.read(last_publications, 5)]
     assert ["published", "interrupted"] == outcomes
 
 
 def test_unselected_models_are_copied_and_landing_is_updated(agency: PublishingAccount) -> None:
     agency.publish()
-    agency.land("jobs", {"id": "j3", "title": "Driver"})
-    watch = Follower()
+    agency.insert_rows("jobs", {"id": "j3", "title": "Driver"})
+    watch = BuildRecorder()
 
     agency.publish(select=("dim_people",), watch=watch)
 
     assert "fct_jobs" not in watch.rebuilt
-    assert [{"n": 2}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
-    assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM landing.jobs")
+    assert [{"n": 2}] == agency.query("SELECT count(*) AS n FROM marts.fct_jobs")
+    assert [{"n": 3}] == agency.query("SELECT count(*) AS n FROM landing.jobs")
 
 
 def test_a_prepared_draft_is_published_once_without_a_new_build(agency: PublishingAccount) -> None:
     """Publishing it a second time builds the file from the beginning."""
     made = prepare_draft(agency.settings())
-    assert not agency.file.exists()
-    agency.land("jobs", {"id": "j3", "title": "Driver"})
+    assert not agency.published_file.exists()
+    agency.insert_rows("jobs", {"id": "j3", "title": "Driver"})
 
-    first, watch = agency.publish(prepared=made.publication), Follower()
-    counts = agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
+    first, watch = agency.publish(prepared=made.publication), BuildRecorder()
+    counts = agency.query("SELECT count(*) AS n FROM marts.fct_jobs")
     second_outcome = agency.publish(prepared=made.publication, watch=watch)
 
     assert (None, [{"n": 2}]) == (first.built, counts)
     assert made.publication == first.publication.publication
     assert made.publication != second_outcome.publication.publication
     assert "fct_jobs" in watch.rebuilt
-    assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
+    assert [{"n": 3}] == agency.query("SELECT count(*) AS n FROM marts.fct_jobs")
 
 
 def test_a_prepared_draft_older_than_the_published_file_is_rebuilt(
@@ -152,26 +157,26 @@ def test_a_prepared_draft_older_than_the_published_file_is_rebuilt(
 ) -> None:
     made = prepare_draft(agency.settings())
     draft = made.file.read_bytes()
-    agency.land("jobs", {"id": "j3", "title": "Driver"})
+    agency.insert_rows("jobs", {"id": "j3", "title": "Driver"})
     agency.publish()
     made.file.write_bytes(draft)
 
     agency.publish(prepared=made.publication)
 
-    assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
+    assert [{"n": 3}] == agency.query("SELECT count(*) AS n FROM marts.fct_jobs")
 
 
 def test_a_prepared_draft_with_a_failed_check_is_refused(agency: PublishingAccount) -> None:
-    agency.land("jobs", {"id": "j3", "title": LONG})
+    agency.insert_rows("jobs", {"id": "j3", "title": LONG})
 
     made = prepare_draft(agency.settings())
-    recorded = agency.last
+    recorded = agency.last_publication
 
     assert ["titles_are_short"] == [each.name for each in made.built.blocking]
     assert ("refused", "publishing_refused") == (recorded.outcome, recorded.error_code)
     with pytest.raises(PublishingRefused, match="titles_are_short"):
         agency.publish(prepared=made.publication)
-    assert not agency.file.exists()
+    assert not agency.published_file.exists()
 
 
 def test_two_publications_run_one_after_the_other(agency: PublishingAccount) -> None:
@@ -188,12 +193,12 @@ def test_two_publications_run_one_after_the_other(agency: PublishingAccount) -> 
             pass
         waiting = threading.Thread(target=publish_in_thread)
         waiting.start()
-        agency.land("jobs", {"id": "j3", "title": "Driver"})
-        assert not agency.file.exists()
+        agency.insert_rows("jobs", {"id": "j3", "title": "Driver"})
+        assert not agency.published_file.exists()
     waiting.join(60)
 
     assert ["published"] == done
-    assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM landing.jobs")
+    assert [{"n": 3}] == agency.query("SELECT count(*) AS n FROM landing.jobs")
 
 
 def test_publishing_without_loaded_records_fails_and_suggests_a_pull(tmp_path: Path) -> None:

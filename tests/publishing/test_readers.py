@@ -19,7 +19,7 @@ from connector.warehouse.duckdb_file import open_file, transaction
 from connector.warehouse.runs import last_publications, read_own_publication
 from connector.warehouse.warehouse import Warehouse
 from tests.publishing.agency import PublishingAccount
-from tests.publishing.killable_publisher import PublisherForkServer, Reader
+from tests.publishing.killable_publisher import PublishedFileReader, PublisherForkServer
 from tests.seeds import SEED
 from tests.support.kill_points import IS_ALL
 
@@ -27,8 +27,8 @@ PUBLICATIONS = 50 if IS_ALL else 4
 KILLS = 20 if IS_ALL else 4
 
 
-def change_two_tables(agency: PublishingAccount, number: int) -> None:
-    """Change two tables together; a file with only one of the changes mixes two states."""
+def insert_into_two_tables(agency: PublishingAccount, number: int) -> None:
+    """Insert the number into two tables in one transaction, so readers must see both or none."""
     with open_file(agency.warehouse.work) as connection, transaction(connection):
         connection.execute("INSERT INTO landing.jobs (id) VALUES (?)", [f"{number:04}"])
         connection.execute("INSERT INTO sync.events (detail) VALUES (?)", [f"{number:04}"])
@@ -37,42 +37,42 @@ def change_two_tables(agency: PublishingAccount, number: int) -> None:
 @pytest.mark.slow
 def test_readers_see_no_error_and_no_mixed_state_during_publications(tmp_path: Path) -> None:
     agency = PublishingAccount(tmp_path, CONNECTOR_MODELS="off")
-    change_two_tables(agency, 0)
+    insert_into_two_tables(agency, 0)
     agency.publish()
     number = 0
     with (
         PublisherForkServer() as fork_server,
-        Reader(agency.file, stays=False) as coming,
-        Reader(agency.file, stays=True) as staying,
+        PublishedFileReader(agency.published_file, stays=False) as coming,
+        PublishedFileReader(agency.published_file, stays=True) as staying,
     ):
         steps = 0
         for _ in range(PUBLICATIONS):
             number += 1
-            change_two_tables(agency, number)
-            coming.look()
-            staying.look()
-            status, steps = fork_server.publish(agency.given)
+            insert_into_two_tables(agency, number)
+            coming.start_reads()
+            staying.start_reads()
+            status, steps = fork_server.publish(agency.environ)
             assert 0 == status
         for place in range(KILLS):
             number += 1
-            change_two_tables(agency, number)
-            coming.look()
-            staying.look()
+            insert_into_two_tables(agency, number)
+            coming.start_reads()
+            staying.start_reads()
             dies_at = 1 + (place * steps // KILLS + SEED) % steps
-            assert -signal.SIGKILL == fork_server.publish(agency.given, dies_at)[0]
-            shown = read_own_publication(agency.file)
+            assert -signal.SIGKILL == fork_server.publish(agency.environ, dies_at)[0]
+            shown = read_own_publication(agency.published_file)
             assert shown is not None, f"killed at step {dies_at} of {steps}"
-        assert 0 == fork_server.publish(agency.given)[0]
+        assert 0 == fork_server.publish(agency.environ)[0]
 
     states = [f"{each:04}" for each in range(number + 1)]
     assert [["0000", "0000"]] == staying.seen
     assert all(one == other and one in states for one, other in coming.seen)
     assert sorted(coming.seen) == coming.seen
     assert len(coming.seen) > 2
-    assert [] == agency.leftovers()
+    assert [] == agency.list_leftover_files()
     last, *before = agency.warehouse.read(last_publications, 1000)
     assert (f"{number:04}", "published") == (
-        agency.rows("SELECT max(id) AS id FROM landing.jobs")[0]["id"],
+        agency.query("SELECT max(id) AS id FROM landing.jobs")[0]["id"],
         last.outcome,
     )
     outcomes = [each.outcome for each in before]
@@ -157,22 +157,22 @@ sys.stdin.read()
 def test_publications_succeed_while_a_reader_has_the_file(
     agency: PublishingAccount, mode: str, select: tuple[str, ...]
 ) -> None:
-    change_two_tables(agency, 0)
+    insert_into_two_tables(agency, 0)
     agency.publish()
     for number in (1, 2):
-        command = (sys.executable, "-c", HOLD, str(agency.file), mode)
+        command = (sys.executable, "-c", HOLD, str(agency.published_file), mode)
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as reader:
             assert reader.stdout is not None
             assert reader.stdin is not None
             assert "open\n" == reader.stdout.readline()
-            change_two_tables(agency, number)
+            insert_into_two_tables(agency, number)
             agency.publish(select=select)
             reader.stdin.close()
 
-    assert "0002" in {row["id"] for row in agency.rows("SELECT id FROM landing.jobs")}
+    assert "0002" in {row["id"] for row in agency.query("SELECT id FROM landing.jobs")}
     assert ["published"] * 3 == [
         each.outcome for each in agency.warehouse.read(last_publications, 3)
     ]
-    assert agency.rows("SELECT count(*) AS n FROM marts.fct_jobs") != [{"n": 0}]
+    assert agency.query("SELECT count(*) AS n FROM marts.fct_jobs") != [{"n": 0}]

@@ -24,7 +24,7 @@ from tests.publishing.agency import PublishingAccount
 def test_read_returns_a_data_frame_with_matching_types(
     agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agency.land(
+    agency.insert_rows(
         "candidates",
         {
             "id": "c1",
@@ -37,7 +37,7 @@ def test_read_returns_a_data_frame_with_matching_types(
         {"id": "c2"},
     )
     agency.publish()
-    for name, value in agency.given.items():
+    for name, value in agency.environ.items():
         monkeypatch.setenv(name, value)
 
     frame = connector.read("landing.candidates").set_index("id")
@@ -62,14 +62,14 @@ def test_read_returns_a_data_frame_with_matching_types(
     empty = connector.sql("SELECT sum(rating) AS stars FROM landing.candidates WHERE id = 'x'")
     assert "Int64" == str(empty["stars"].dtype)
     held = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
-    assert str(agency.file) not in held
+    assert str(agency.published_file) not in held
 
 
 def test_a_result_converts_to_arrow_and_polars(
     agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agency.publish()
-    for name, value in agency.given.items():
+    for name, value in agency.environ.items():
         monkeypatch.setenv(name, value)
     frame = connector.sql("SELECT 1.50::DECIMAL(9, 2) AS fee, DATE '2026-01-02' AS day")
     table = frame.arrow()
@@ -91,23 +91,23 @@ def test_a_result_converts_to_arrow_and_polars(
 def test_read_returns_the_newest_published_state(
     agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in agency.given.items():
+    for name, value in agency.environ.items():
         monkeypatch.setenv(name, value)
     agency.publish()
-    with duckdb.connect(str(agency.file), read_only=True) as held:
-        agency.land("jobs", {"id": "j3", "title": "Driver"})
+    with duckdb.connect(str(agency.published_file), read_only=True) as held:
+        agency.insert_rows("jobs", {"id": "j3", "title": "Driver"})
         agency.publish()
 
         assert 3 == len(connector.read("landing.jobs"))
         assert 3 == connector.sql("FROM marts.fct_jobs SELECT count(*) AS n").loc[0, "n"]
-        assert 3 == query(agency.file, "SELECT count(*) FROM landing.jobs").rows[0][0]
+        assert 3 == query(agency.published_file, "SELECT count(*) FROM landing.jobs").rows[0][0]
         assert (2,) == held.execute("SELECT count(*) FROM landing.jobs").fetchone()
 
 
 def test_read_of_an_unknown_table_suggests_the_nearest_name(
     agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in agency.given.items():
+    for name, value in agency.environ.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(NothingPublished):
         connector.read("marts.fct_jobs")
@@ -127,9 +127,9 @@ def test_export_writes_schemas_as_parquet_and_replaces_an_earlier_export(
     agency.publish()
     folder = tmp_path / "lake"
 
-    first = export(agency.file, folder, ["marts", "staging"])
+    first = export(agency.published_file, folder, ["marts", "staging"])
     inode = folder.stat().st_ino
-    second = export(agency.file, folder, ["marts"])
+    second = export(agency.published_file, folder, ["marts"])
 
     assert ("marts.dim_people", "marts.fct_jobs", "staging.stg_jobs") == first.tables
     assert ("marts.dim_people", "marts.fct_jobs") == second.tables
@@ -153,9 +153,9 @@ def test_export_rejects_an_existing_folder_that_it_did_not_create(
     (folder / "thesis.txt").write_text("years of work")
 
     with pytest.raises(Misused, match="already exists and was not created by an export"):
-        export(agency.file, folder)
+        export(agency.published_file, folder)
     with pytest.raises(UnknownName, match="'mart' is not a schema"):
-        export(agency.file, tmp_path / "lake", ["mart"])
+        export(agency.published_file, tmp_path / "lake", ["mart"])
 
     assert ["thesis.txt"] == [p.name for p in folder.iterdir()]
     assert not (tmp_path / "lake").exists()

@@ -1,8 +1,8 @@
-"""The referee: dbt itself, over the same folder and the same data, makes the same tables.
+"""dbt builds the same tables as the runner, from the same project and data.
 
-dbt has an environment of its own ('make referee'), since it excludes what the tests need. It takes
-its time, so it runs once here, over a few records; `FAULTS=all` takes the demonstration's. Its
-seeds are those that a person is given to fill in, so that its tests pass before anybody has.
+dbt has a separate environment ('make referee'), since its dependencies conflict with the tests'.
+Because dbt is slow, it runs once, with few records; `FAULTS=all` takes as many as the
+demonstration has. The seeds are the copies that a user gets to fill in.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from connector.publishing.build import build
 from connector.publishing.project import shipped_folder
 from connector.publishing.project_loader import load_project
 from connector.publishing.pseudonymize import Mask, left_out_columns, write_masked
-from connector.publishing.seeds import find_unmapped, write_copies
+from connector.publishing.seeds import find_unmapped, write_seed_copies
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
@@ -45,16 +45,16 @@ pytestmark = [
 
 
 @dataclass(frozen=True)
-class BothBuilds:
-    """A file with models built by the runner, and an attached file with models built by dbt."""
+class RunnerAndDbtBuilds:
+    """Two attached database files: models built by the runner, and the same models built by dbt."""
 
     connection: duckdb.DuckDBPyConnection
-    mine: str
-    other: str
+    runner: str
+    dbt: str
     folder: Path
 
-    def names(self, catalog: str) -> set[tuple[str, str, str]]:
-        """Return schema, name and kind of every table and view in a file."""
+    def list_tables(self, catalog: str) -> set[tuple[str, str, str]]:
+        """Return schema, name and type (table or view) of everything that was built in a file."""
         found = self.connection.execute(
             "SELECT table_schema, table_name, table_type FROM information_schema.tables "
             "WHERE table_catalog = ? AND table_schema IN ('seeds', 'staging', 'marts')",
@@ -62,8 +62,8 @@ class BothBuilds:
         ).fetchall()
         return set(found)
 
-    def columns(self, catalog: str) -> list[tuple[str, ...]]:
-        """Return every column in a file with its type."""
+    def list_columns(self, catalog: str) -> list[tuple[str, ...]]:
+        """Return schema, table, column and data type of every built column in a file."""
         return self.connection.execute(
             "SELECT table_schema, table_name, column_name, data_type "
             "FROM information_schema.columns WHERE table_catalog = ? "
@@ -71,9 +71,9 @@ class BothBuilds:
             [catalog],
         ).fetchall()
 
-    def differing(self, table: str, columns: str = "*") -> int:
+    def count_differing_rows(self, table: str, columns: str = "*") -> int:
         """Return the number of rows of a table that only one of the files has."""
-        one, other = (f"SELECT {columns} FROM {file}.{table}" for file in (self.mine, self.other))
+        one, other = (f"SELECT {columns} FROM {file}.{table}" for file in (self.runner, self.dbt))
         found = self.connection.execute(
             f"SELECT count(*) FROM (({one} EXCEPT ALL {other}) "
             f"UNION ALL ({other} EXCEPT ALL {one}))"
@@ -83,15 +83,15 @@ class BothBuilds:
 
 
 @pytest.fixture(scope="module")
-def both_builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BothBuilds]:
-    """The same loaded data with models built by the runner and by dbt."""
+def both_builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerAndDbtBuilds]:
+    """One pulled agency with its models built by the runner and by dbt."""
     folder = tmp_path_factory.mktemp("referee")
     work = pull_agency(folder / "data")
     mine, other = folder / "mine.duckdb", folder / "other.duckdb"
     shutil.copy(work, mine)
     build(mine, load_project())
     project = load_project()
-    assert write_copies(folder / "seeds", find_unmapped(mine, project), project)
+    assert write_seed_copies(folder / "seeds", find_unmapped(mine, project), project)
     shutil.copy(work, mine)
     shutil.copy(work, other)
     assert () == build(mine, load_project(seeds=folder / "seeds")).blocking
@@ -101,11 +101,11 @@ def both_builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BothBuilds
         for each in (mine, other):
             connection.execute(f"ATTACH '{each}' AS {each.stem} (READ_ONLY)")
         connection.execute("SET TimeZone = 'UTC'")
-        yield BothBuilds(connection, mine.stem, other.stem, folder)
+        yield RunnerAndDbtBuilds(connection, mine.stem, other.stem, folder)
 
 
 def pull_agency(folder: Path) -> Path:
-    """Pull a small agency once and return its work file."""
+    """Pull a generated agency into the folder, and return its work file."""
     with Sandbox(counts=COUNTS, rate_limit=60_000) as sandbox:
         settings = load_settings(
             {}, variables(sandbox.base_url, folder, sandbox.key), folder.parent
@@ -115,9 +115,9 @@ def pull_agency(folder: Path) -> Path:
 
 
 def _run_dbt(folder: Path, file: Path) -> None:
-    """Build and test a copy of the shipped folder with dbt in the file.
+    """Build and test a copy of the shipped project with dbt in the file.
 
-    The seeds are those written by `connector models seeds --write`, with rows to be filled in.
+    The seeds are the copies that `connector models seeds --write` makes, not filled in.
     """
     project = folder / "project"
     shutil.copytree(shipped_folder(), project)
@@ -133,28 +133,35 @@ def _run_dbt(folder: Path, file: Path) -> None:
     assert 0 == done.returncode, done.stdout[-3000:]
 
 
-def test_the_runner_and_dbt_create_the_same_tables_and_columns(both_builds: BothBuilds) -> None:
-    assert both_builds.names(both_builds.mine) == both_builds.names(both_builds.other)
-    assert both_builds.columns(both_builds.mine) == both_builds.columns(both_builds.other)
+def test_the_runner_and_dbt_create_the_same_tables_and_columns(
+    both_builds: RunnerAndDbtBuilds,
+) -> None:
+    assert both_builds.list_tables(both_builds.runner) == both_builds.list_tables(both_builds.dbt)
+    assert both_builds.list_columns(both_builds.runner) == both_builds.list_columns(both_builds.dbt)
     assert 3 == sum(
         name.startswith("content_")
-        for s, name, _ in both_builds.names(both_builds.mine)
+        for s, name, _ in both_builds.list_tables(both_builds.runner)
         if s == "marts"
     )
 
 
-def test_the_runner_and_dbt_create_equal_rows(both_builds: BothBuilds) -> None:
-    tables = [f"{schema}.{name}" for schema, name, _ in sorted(both_builds.names(both_builds.mine))]
+def test_the_runner_and_dbt_create_equal_rows(both_builds: RunnerAndDbtBuilds) -> None:
+    tables = [
+        f"{schema}.{name}"
+        for schema, name, _ in sorted(both_builds.list_tables(both_builds.runner))
+    ]
     people = both_builds.connection.execute(
-        f"SELECT count(*) FROM {both_builds.mine}.marts.dim_candidates"
+        f"SELECT count(*) FROM {both_builds.runner}.marts.dim_candidates"
     ).fetchall()
 
-    assert dict.fromkeys(tables, 0) == {table: both_builds.differing(table) for table in tables}
+    assert dict.fromkeys(tables, 0) == {
+        table: both_builds.count_differing_rows(table) for table in tables
+    }
     assert [(COUNTS["candidates"],)] == people
 
 
 def test_a_file_with_left_out_columns_has_otherwise_the_rows_of_dbt(
-    both_builds: BothBuilds, tmp_path: Path
+    both_builds: RunnerAndDbtBuilds, tmp_path: Path
 ) -> None:
     schemas = ("landing", "history", "sync", "push")
     without = (*schemas, "candidates.notes", "candidates.phone", "marts.dim_jobs.job_title")
@@ -164,18 +171,19 @@ def test_a_file_with_left_out_columns_has_otherwise_the_rows_of_dbt(
     shutil.copy(both_builds.folder / "mine.duckdb", draft)
     write_masked(draft, tmp_path / "masked.duckdb", Mask("keep", None, without), project)
     both_builds.connection.execute(f"ATTACH '{tmp_path / 'masked.duckdb'}' AS masked (READ_ONLY)")
-    masked = replace(both_builds, mine="masked")
+    masked = replace(both_builds, runner="masked")
 
     kept = [
-        (f"{schema}.{name}", column) for schema, name, column, _ in both_builds.columns("masked")
+        (f"{schema}.{name}", column)
+        for schema, name, column, _ in both_builds.list_columns("masked")
     ]
     built = [
         (f"{schema}.{name}", column)
-        for schema, name, column, _ in both_builds.columns(both_builds.other)
+        for schema, name, column, _ in both_builds.list_columns(both_builds.dbt)
     ]
     gone = set(built) - set(kept)
     assert gone == left_out_columns(without, project) & set(built)
     assert {"staging.stg_candidates", "marts.dim_candidates", "marts.dim_jobs"} <= dict(gone).keys()
     for table in dict(gone):
         columns = ", ".join(f'"{name}"' for owner, name in kept if owner == table)
-        assert 0 == masked.differing(table, columns), table
+        assert 0 == masked.count_differing_rows(table, columns), table

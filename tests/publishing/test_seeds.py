@@ -8,7 +8,7 @@ import pytest
 
 from connector.errors import ModelError
 from connector.publishing.build import build
-from connector.publishing.seeds import UnmappedValues, write_copies
+from connector.publishing.seeds import UnmappedValues, write_seed_copies
 from tests.publishing.small import SmallProject
 from tests.support.errors import has_code
 
@@ -17,7 +17,7 @@ ROWS = "SELECT id, name, since::VARCHAR FROM seeds.people ORDER BY id"
 
 @pytest.fixture
 def seeds_folder(tmp_path: Path) -> Path:
-    """The user's folder of seeds."""
+    """Empty folder for the user's seed files."""
     folder = tmp_path / "seeds"
     folder.mkdir()
     return folder
@@ -26,10 +26,10 @@ def seeds_folder(tmp_path: Path) -> Path:
 def build_with_seed(
     small: SmallProject, seeds_folder: Path, content: bytes
 ) -> list[tuple[object, ...]]:
-    """Build with this content of the user's seed file, and return the rows of the seed."""
+    """Build the seed `people` from a user's file with this content, and return its rows."""
     (seeds_folder / "people.csv").write_bytes(content)
-    build(small.file, small.project(seeds=seeds_folder), select=["people"])
-    return small.rows(ROWS)
+    build(small.file, small.load_project(seeds=seeds_folder), select=["people"])
+    return small.query(ROWS)
 
 
 SHEET = '\ufeffid;name;since\r\nx;"Ada ""A."" Løve; Lace";\r\n;;\r\ny;"two\nlines";2024-01-31\r\n'
@@ -76,17 +76,20 @@ def test_an_invalid_seed_row_is_reported_with_its_line_but_no_value(
     assert not [each for each in ("Ada", "Grace", "1.2.24") if each in str(caught.value)]
 
 
-def missing_values(small: SmallProject, seeds_folder: Path, *values: str) -> list[UnmappedValues]:
-    return [
-        UnmappedValues(small.project(seeds=seeds_folder).seeds["people"], "unmapped_people", values)
-    ]
+def make_unmapped_values(
+    small: SmallProject, seeds_folder: Path, *values: str
+) -> list[UnmappedValues]:
+    """Return these values as ids that the seed `people` does not contain."""
+    return [UnmappedValues(small.load_project(seeds=seeds_folder).seeds["people"], values)]
 
 
 def test_a_seed_copy_has_the_shipped_rows_and_rows_to_fill_in(
     small: SmallProject, seeds_folder: Path
 ) -> None:
-    project = small.project(seeds=seeds_folder)
-    (done,) = write_copies(seeds_folder, missing_values(small, seeds_folder, "p3", "a,b"), project)
+    project = small.load_project(seeds=seeds_folder)
+    (done,) = write_seed_copies(
+        seeds_folder, make_unmapped_values(small, seeds_folder, "p3", "a,b"), project
+    )
 
     assert (seeds_folder / "people.csv", True, ("p3", "a,b")) == (
         done.path,
@@ -104,10 +107,10 @@ def test_missing_values_are_appended_to_a_users_seed_file(
 ) -> None:
     held = "\ufeffid;name;since\r\nx;Ada;2024-01-31\r\nwaits;;".encode()
     (seeds_folder / "people.csv").write_bytes(held)
-    values = missing_values(small, seeds_folder, "waits", "p3", "x")
-    (first,) = write_copies(seeds_folder, values, small.project(seeds=seeds_folder))
+    values = make_unmapped_values(small, seeds_folder, "waits", "p3", "x")
+    (first,) = write_seed_copies(seeds_folder, values, small.load_project(seeds=seeds_folder))
     after = first.path.read_bytes()
-    (second,) = write_copies(seeds_folder, values, small.project(seeds=seeds_folder))
+    (second,) = write_seed_copies(seeds_folder, values, small.load_project(seeds=seeds_folder))
 
     assert held + b"\r\np3;;\r\n" == after == second.path.read_bytes()
     assert (False, ("p3",)) == (first.is_new, first.appended)
@@ -118,10 +121,10 @@ def test_missing_values_are_appended_to_a_users_seed_file(
 def test_values_that_look_like_formulas_are_not_written_to_a_seed(
     small: SmallProject, seeds_folder: Path
 ) -> None:
-    (done,) = write_copies(
+    (done,) = write_seed_copies(
         seeds_folder,
-        missing_values(small, seeds_folder, "=1+1", "@x", "ok"),
-        small.project(seeds=seeds_folder),
+        make_unmapped_values(small, seeds_folder, "=1+1", "@x", "ok"),
+        small.load_project(seeds=seeds_folder),
     )
 
     assert (("ok",), ("=1+1", "@x")) == (done.appended, done.left_out)
@@ -131,7 +134,9 @@ def test_values_that_look_like_formulas_are_not_written_to_a_seed(
 def test_only_seeds_with_missing_values_are_copied_by_default(
     small: SmallProject, seeds_folder: Path
 ) -> None:
-    project = small.project(seeds=seeds_folder)
+    project = small.load_project(seeds=seeds_folder)
 
-    assert () == write_copies(seeds_folder, missing_values(small, seeds_folder), project)
-    assert [True] == [each.is_new for each in write_copies(seeds_folder, [], project, ["people"])]
+    assert () == write_seed_copies(seeds_folder, make_unmapped_values(small, seeds_folder), project)
+    assert [True] == [
+        each.is_new for each in write_seed_copies(seeds_folder, [], project, ["people"])
+    ]

@@ -1,4 +1,4 @@
-"""The project that is shipped, as far as it can be judged without data."""
+"""The shipped project, as far as it can be tested without data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from connector.catalog import CATALOG
-from connector.publishing.columns import column_texts, describe
-from connector.publishing.dictionary import ModelDescription, inventory_of
+from connector.publishing.columns import column_descriptions, describe_project
+from connector.publishing.dictionary import ModelDescription, describe_models
 from connector.publishing.project import Project, shipped_folder
 from connector.publishing.project_loader import load_project
 from connector.publishing.seeds import AUDITS
@@ -17,13 +17,14 @@ from connector.publishing.seeds import AUDITS
 
 @pytest.fixture(scope="module")
 def project() -> Project:
+    """The shipped project of models."""
     return load_project()
 
 
 @pytest.fixture(scope="module")
 def catalog_entries(project: Project) -> Mapping[str, ModelDescription]:
-    """Everything that catalogs show of the project, by name."""
-    return {each.name: each for each in inventory_of(project)}
+    """Descriptions of the shipped models for data catalogs, by model name."""
+    return {each.name: each for each in describe_models(project)}
 
 
 RIDDLES = ("mirror", "; all for all", "the same as", "somebody")
@@ -46,8 +47,8 @@ def test_column_descriptions_contain_no_vague_words(
 
 
 def test_every_column_has_a_description(project: Project) -> None:
-    shapes = describe(project)
-    texts = column_texts(project, shapes)
+    shapes = describe_project(project)
+    texts = column_descriptions(project, shapes)
 
     assert [] == [
         f"{node.table}.{column.name}"
@@ -58,7 +59,7 @@ def test_every_column_has_a_description(project: Project) -> None:
 
 
 def test_every_model_with_a_consultant_name_has_the_team(project: Project) -> None:
-    shapes = describe(project)
+    shapes = describe_project(project)
     columns = {m.name: {c.name for c in shapes[m.table]} for m in project.models.values()}
 
     assert [] == [

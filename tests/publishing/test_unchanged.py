@@ -11,7 +11,6 @@ import pytest
 from connector.errors import ModelFailed
 from connector.publishing import publication as publishing
 from connector.publishing.publication import prepare_draft, publish
-from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import last_publications
 from tests.publishing.agency import PublishingAccount
 from tests.tiers import first_fast
@@ -31,16 +30,16 @@ OUTCOME = {
 
 @pytest.fixture
 def agency(agency: PublishingAccount) -> PublishingAccount:
-    """The agency, verified up to noon, with a run, a past and a future booking, and published."""
-    agency.land("sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": NOON})
-    agency.land("sync.runs", {"run_id": "r1", "started_at": NOON, "outcome": "done"})
-    agency.land("sync.run_resources", OUTCOME)
-    agency.land(
+    """Published account that was verified at noon, with a run, a past and a future booking."""
+    agency.insert_rows("sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": NOON})
+    agency.insert_rows("sync.runs", {"run_id": "r1", "started_at": NOON, "outcome": "done"})
+    agency.insert_rows("sync.run_resources", OUTCOME)
+    agency.insert_rows(
         "bookings",
         {"id": "b1", "start_datetime": "2026-03-04T09:00:00Z"},
         {"id": "b2", "start_datetime": "2026-03-04T15:00:00Z"},
     )
-    agency.land(
+    agency.insert_rows(
         "history.jobs",
         {"id": "j1", "_observed_from": NOON, "_observed_to": NOON, "_hydrated_at": NOON},
     )
@@ -49,18 +48,12 @@ def agency(agency: PublishingAccount) -> PublishingAccount:
 
 
 def publish_if_changed(agency: PublishingAccount, **given: str) -> str | None:
-    """Publish if something has changed, and return the outcome."""
+    """Publish if something has changed, with these variables, and return the outcome."""
     return publish(agency.settings(**given), if_changed=True).publication.outcome
 
 
-def run_sql(agency: PublishingAccount, sql: str) -> None:
-    """Execute a statement in the work file."""
-    with open_file(agency.warehouse.work) as connection:
-        connection.execute(sql)
-
-
 def test_an_unchanged_account_is_not_published_again(agency: PublishingAccount) -> None:
-    before, publication = agency.file.stat(), agency.last.publication
+    before, publication = agency.published_file.stat(), agency.last_publication.publication
 
     for _ in range(3):
         done = agency.publish(if_changed=True)
@@ -68,10 +61,10 @@ def test_an_unchanged_account_is_not_published_again(agency: PublishingAccount) 
     assert done.is_unchanged
     assert done.built is None
     assert (before.st_ino, before.st_mtime_ns) == (
-        agency.file.stat().st_ino,
-        agency.file.stat().st_mtime_ns,
+        agency.published_file.stat().st_ino,
+        agency.published_file.stat().st_mtime_ns,
     )
-    assert [] == agency.leftovers()
+    assert [] == agency.list_leftover_files()
     outcomes = [(e.outcome, e.publication) for e in agency.warehouse.read(last_publications, 9)]
     # A pull every five minutes does not fill the table.
     assert [("unchanged", done.publication.publication), ("published", publication)] == outcomes
@@ -96,7 +89,7 @@ def test_an_unchanged_account_is_not_published_again(agency: PublishingAccount) 
 def test_a_newer_verification_time_alone_is_not_published(
     agency: PublishingAccount, sql: str
 ) -> None:
-    run_sql(agency, sql)
+    agency.run_sql(sql)
 
     assert "unchanged" == publish_if_changed(agency)
 
@@ -130,7 +123,7 @@ def test_a_newer_verification_time_alone_is_not_published(
 def test_changed_records_or_sync_states_are_published_once(
     agency: PublishingAccount, sql: str
 ) -> None:
-    run_sql(agency, sql)
+    agency.run_sql(sql)
 
     assert "published" == publish_if_changed(agency)
     assert "unchanged" == publish_if_changed(agency)
@@ -141,17 +134,17 @@ def test_a_new_day_in_the_time_zone_of_the_account_is_published(agency: Publishi
     """Models compare dates with today: 23:30 in UTC is the next day in Berlin."""
     berlin = {"CONNECTOR_TIME_ZONE": "Europe/Berlin"}
     assert "published" == publish_if_changed(agency, **berlin)
-    run_sql(agency, "DELETE FROM landing.bookings")
+    agency.run_sql("DELETE FROM landing.bookings")
     assert "published" == publish_if_changed(agency, **berlin)
 
-    run_sql(agency, MOVE_PROOF.format("2026-03-04T22:30:00Z"))
+    agency.run_sql(MOVE_PROOF.format("2026-03-04T22:30:00Z"))
     assert "unchanged" == publish_if_changed(agency, **berlin)
-    run_sql(agency, MOVE_PROOF.format("2026-03-04T23:30:00Z"))
+    agency.run_sql(MOVE_PROOF.format("2026-03-04T23:30:00Z"))
     assert "published" == publish_if_changed(agency, **berlin)
 
 
 def test_an_interview_that_started_since_is_published(agency: PublishingAccount) -> None:
-    run_sql(agency, MOVE_PROOF.format("2026-03-04T15:01:00Z"))
+    agency.run_sql(MOVE_PROOF.format("2026-03-04T15:01:00Z"))
 
     assert "published" == publish_if_changed(agency)
 
@@ -185,7 +178,7 @@ def test_a_changed_hash_key_is_published_but_not_contained_in_the_file(
     assert "published" == publish_if_changed(
         agency, **given | {"CONNECTOR_PUBLISH_HASH_KEY": "l" * 32}
     )
-    assert "k" * 32 not in agency.file.read_bytes().decode("latin-1")
+    assert "k" * 32 not in agency.published_file.read_bytes().decode("latin-1")
 
 
 @pytest.mark.slow
@@ -217,26 +210,27 @@ def test_a_new_version_of_the_connector_publishes_again(
 
 
 def _lose_file(agency: PublishingAccount) -> None:
-    agency.file.unlink()
+    agency.published_file.unlink()
 
 
 def _overwrite_file(agency: PublishingAccount) -> None:
     # A damaged disk leaves a file of the same size.
-    agency.file.write_bytes(b"x" * agency.file.stat().st_size)
+    agency.published_file.write_bytes(b"x" * agency.published_file.stat().st_size)
 
 
 def _damage_blocks(agency: PublishingAccount) -> None:
-    content = agency.file.read_bytes()
-    agency.file.write_bytes(content[:12_288] + b"x" * (len(content) - 12_288))
+    content = agency.published_file.read_bytes()
+    agency.published_file.write_bytes(content[:12_288] + b"x" * (len(content) - 12_288))
 
 
-def _bring_back_older_file(agency: PublishingAccount) -> None:
+def _restore_older_file(agency: PublishingAccount) -> None:
+    """Replace the published file by that of the publication before."""
     older = agency.folder / "older.duckdb"
-    shutil.copy(agency.file, older)
+    shutil.copy(agency.published_file, older)
     agency.publish()
-    shutil.copy(older, agency.file)
+    shutil.copy(older, agency.published_file)
     # Files of two publications often have the same size.
-    run_sql(agency, f"UPDATE sync.publications SET bytes = {agency.file.stat().st_size}")
+    agency.run_sql(f"UPDATE sync.publications SET bytes = {agency.published_file.stat().st_size}")
 
 
 def _publish_with_broken_model(agency: PublishingAccount) -> None:
@@ -248,8 +242,11 @@ def _publish_with_broken_model(agency: PublishingAccount) -> None:
     path.write_text(text)
 
 
-def _leave_started_publication(agency: PublishingAccount) -> None:
-    agency.land("sync.publications", {"publication": "p9", "started_at": "2099-01-01T00:00:00Z"})
+def _leave_unfinished_publication(agency: PublishingAccount) -> None:
+    """Record a publication that started and did not end."""
+    agency.insert_rows(
+        "sync.publications", {"publication": "p9", "started_at": "2099-01-01T00:00:00Z"}
+    )
 
 
 def _publish_one_model(agency: PublishingAccount) -> None:
@@ -263,9 +260,9 @@ def _publish_one_model(agency: PublishingAccount) -> None:
             _overwrite_file,
             _lose_file,
             _damage_blocks,
-            _bring_back_older_file,
+            _restore_older_file,
             _publish_with_broken_model,
-            _leave_started_publication,
+            _leave_unfinished_publication,
             _publish_one_model,
         ],
         2,
@@ -294,8 +291,8 @@ def test_a_foreign_file_in_place_of_the_published_file_is_replaced(
 ) -> None:
     given = {"CONNECTOR_PUBLISH_WITHOUT": "sync"}
     publish_if_changed(agency, **given)
-    agency.file.unlink()
-    with duckdb.connect(str(agency.file)) as another:
+    agency.published_file.unlink()
+    with duckdb.connect(str(agency.published_file)) as another:
         another.execute("CREATE TABLE notes AS SELECT range AS line FROM range(3)")
 
     assert "published" == publish_if_changed(agency, **given)

@@ -12,29 +12,29 @@ from connector.publishing.seeds import AUDITS
 from connector.settings.model import load_settings
 from connector.warehouse.runs import Publication
 from tests.publishing.marts import jobs_and_placements
-from tests.publishing.marts.world import ModelWorld
+from tests.publishing.marts.world import NOW, ModelWorld
 
 pytestmark = pytest.mark.slow
 
 
 def publish_account(folder: Path) -> Publication:
-    """Publish the account and return the publication."""
+    """Publish the folder's account with the shipped models, and return the publication."""
     environ = {"CONNECTOR_DATA_DIR": str(folder), "CONNECTOR_MODELS": "on"}
     return publish(load_settings({}, environ, folder)).publication
 
 
 def test_empty_seeds_and_records_of_deleted_candidates_do_not_warn(tmp_path: Path) -> None:
     world = ModelWorld(tmp_path)
-    jobs_and_placements.fill(world)
+    jobs_and_placements.load_jobs_and_placements(world)
     shutil.rmtree(world.seeds)
     new = publish_account(tmp_path)
     world.seeds.mkdir()
-    world.seed("people", "id,name,team", "u1,,")
+    world.write_seed("people", "id,name,team", "u1,,")
     written = publish_account(tmp_path)
-    world.seed("people", "id,name,team", "u1,,", "u2,Ben,")
+    world.write_seed("people", "id,name,team", "u1,,", "u2,Ben,")
     begun = publish_account(tmp_path)
     world.load_deletions("2026-03-05 09:00", candidates=("hal",), jobs=("multi",))
-    world.verify(jobs_and_placements.NOW)
+    world.mark_verified(NOW)
     after = publish_account(tmp_path)
 
     unfilled = dict(zip(new.unfilled_seeds, new.unfilled_rows, strict=True))

@@ -28,7 +28,7 @@ KINDS = ("found", "gone", "unread")
 
 
 def make_detail(kind: str, id: str) -> Outcome:
-    """Return a record as the API shows it."""
+    """Return the result of reading a record: found, gone or unread."""
     if kind == "found":
         return FoundDetail(Job({"id": id, **RAW}), AT)
     return DeletionProof(AT) if kind == "gone" else UnreadableDetail("server_failed")
@@ -64,7 +64,7 @@ def test_the_detail_queue_never_holds_more_than_a_batch() -> None:
 
         for number, size in enumerate(sizes):
             perform(reads.read(tuple(f"{number}-{m}" for m in range(size))))
-        perform(reads.close(Bookmark(), None))
+        perform(reads.commit_end(Bookmark(), None))
 
         assert sorted(landed) == sorted(id for id, kind in kinds.items() if kind == "found")
 

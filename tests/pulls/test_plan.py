@@ -26,7 +26,7 @@ def plan_pull(sandbox: Sandbox, folder: Path, *names: str) -> CostEstimate:
 
 
 def make_changes(count: int) -> Callable[[Sandbox], None]:
-    """Return a function that changes so many random records."""
+    """Return a function that updates `count` random candidates."""
 
     def happen(sandbox: Sandbox) -> None:
         ids = sorted(sandbox.store.records("candidates"))
@@ -37,7 +37,7 @@ def make_changes(count: int) -> Callable[[Sandbox], None]:
 
 
 def make_deletions(count: int) -> Callable[[Sandbox], None]:
-    """Return a function that deletes so many adjacent records."""
+    """Return a function that deletes the `count` oldest candidates."""
 
     def happen(sandbox: Sandbox) -> None:
         records = sandbox.store.records("candidates")
@@ -81,8 +81,8 @@ def test_a_plan_of_a_first_load_is_exact(tmp_path: Path) -> None:
         report = pulled(sandbox, tmp_path)
 
         costs = {name: each.requests for name, each in report.resources.items()}
-        assert costs == {name: each.requests for name, each in found.prices.items()}
-        assert all(each.is_first for each in found.prices.values())
+        assert costs == {name: each.requests for name, each in found.by_resource.items()}
+        assert all(each.is_first for each in found.by_resource.values())
 
 
 def test_a_plan_counts_deleted_records(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_plan_counts_deleted_records(tmp_path: Path) -> None:
         found = plan_pull(sandbox, tmp_path, "candidates")
         spent = pulled(sandbox, tmp_path, "candidates").requests
 
-        assert 3 == found.prices["candidates"].deleted
+        assert 3 == found.by_resource["candidates"].deleted
         assert spent <= found.requests <= spent + 3 * math.log2(PAGES) + 6
 
 

@@ -68,7 +68,7 @@ def test_requests_are_counted_by_purpose() -> None:
     tally.purpose = "sweep"
     tally.before_send(request)
 
-    assert (4, 4) == (tally.count_of("jobs"), tally.by_kind["jobs", "list"])
+    assert (4, 4) == (tally.requests_of("jobs"), tally.by_kind["jobs", "list"])
     assert (1, 2, 1) == tuple(tally.by_purpose["jobs", each] for each in ("pull", "scrub", "sweep"))
     assert 0 == tally.by_purpose["leads", "scrub"]
 

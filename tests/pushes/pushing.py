@@ -146,7 +146,12 @@ class Pusher:
 
     def _add_clock_and_client(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return the options of a push with the simulated clock and the client."""
-        return {"now": self.time.ours, "sleep": self.time.wait, "connect": self._connect, **options}
+        return {
+            "now": self.time.local_now,
+            "sleep": self.time.wait,
+            "connect": self._connect,
+            **options,
+        }
 
 
 def list_rows(report: BatchReport) -> list[RowRecord]:

@@ -34,7 +34,7 @@ from tests.support.clock import Time
 def pusher(tmp_path: Path) -> Iterator[Undoer]:
     """Account with one candidate, which was created an hour before."""
     time = Time()
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         made = Undoer(sandbox, tmp_path, time, connections=1)
         made.create_candidate()
         time.pass_minutes(60)
@@ -181,7 +181,7 @@ def test_a_held_row_reports_whether_an_answer_was_received(
 ) -> None:
     pusher.sandbox.faults.add(ANSWERS[answer_text], method="POST")
 
-    report = pusher.push(make_creates(1), PushPolicy(policy="hold"))
+    report = pusher.push(make_creates(1), PushPolicy(unconfirmed="hold"))
 
     (problem,) = list_rows(report)[0].problems
     assert f"the row was sent and {answer_text}, but its record is not found" == problem.message

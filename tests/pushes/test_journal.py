@@ -17,7 +17,7 @@ from connector.errors import UnknownName
 from connector.errors_api import LeaseLost
 from connector.ledger import journal as journal_module
 from connector.ledger.journal import Journal
-from connector.ledger.journal_records import Changes, PendingCount, RowKey, Transition
+from connector.ledger.journal_records import JournalChanges, PendingCount, RowKey, Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowResult, fingerprint
@@ -90,7 +90,7 @@ def test_a_push_that_lost_its_lease_cannot_write_to_the_journal(tmp_path: Path) 
             with pytest.raises(LeaseLost, match="run a"):
                 record_unsent_attempt(held_up, (batch, task.number), task)
             with pytest.raises(LeaseLost):
-                held_up.end(batch, "done", requests=0, seconds=0)
+                held_up.record_run_end(batch, "done", requests=0, seconds=0)
 
             assert () == journal.attempts(batch)
             assert {2: ("not_sent", "")} == map_outcomes_and_codes(journal, batch)
@@ -171,7 +171,7 @@ def test_equal_rows_of_a_file_are_planned_once(tmp_path: Path) -> None:
         )
         row = [*journal.rows(batch)][2]
 
-    assert ("duplicate", "same_row", (batch, 2)) == (row.outcome, row.code, row.same)
+    assert ("duplicate", "same_row", (batch, 2)) == (row.outcome, row.code, row.same_row)
     assert "row 2 of the file has the same values" == row.problems[0].message
 
 
@@ -187,7 +187,7 @@ def test_a_write_applied_by_another_file_is_unchanged_with_its_record_id(tmp_pat
             second = journal.create_batch(make_plan([other], name="b.csv"), PushPolicy())
             (row,) = journal.rows(second)
         with open_journal(ledger, "c") as journal:
-            third = journal.create_batch(make_plan([other], name="c.csv"), PushPolicy(again=True))
+            third = journal.create_batch(make_plan([other], name="c.csv"), PushPolicy(resend=True))
             wanted_again = map_outcomes_and_codes(journal, third)
         with open_journal(ledger, "d") as journal:
             journal.mark_undone({(first, 2): None})
@@ -205,7 +205,7 @@ def test_a_converted_lead_is_never_converted_again(tmp_path: Path) -> None:
             record_applied_row(journal, batch, make_create(2), "lead-1")
         with open_journal(ledger, "b") as journal:
             second = journal.create_batch(
-                make_plan([make_conversion(5, "lead-1")], name="b.csv"), PushPolicy(again=True)
+                make_plan([make_conversion(5, "lead-1")], name="b.csv"), PushPolicy(resend=True)
             )
             assert {5: ("unchanged", "already_pushed")} == map_outcomes_and_codes(journal, second)
             with (
@@ -257,7 +257,7 @@ def test_a_row_in_doubt_in_another_batch_is_taken_over(tmp_path: Path) -> None:
     assert {("a", 2), ("b", 7)} == {(each.batch, each.number) for each in changed}
 
 
-def read_changes(journal: Journal, since: int) -> Changes:
+def read_changes(journal: Journal, since: int) -> JournalChanges:
     """Return all journal changes after the change number `since`, with their portions joined."""
     parts = [*journal.changes_since(since)]
     assert 1 == len({part.last for part in parts})
@@ -265,7 +265,7 @@ def read_changes(journal: Journal, since: int) -> Changes:
         name: tuple(each for part in parts for each in getattr(part, name))
         for name in ("batches", "rows", "attempts", "before_images")
     }
-    return Changes(parts[0].last, **whole)
+    return JournalChanges(parts[0].last, **whole)
 
 
 def test_each_journal_change_is_read_once(tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ def test_the_journal_returns_applied_writes_and_rows_in_doubt(tmp_path: Path) ->
         )
         record_unsent_attempt(journal, (batch, 5), in_doubt)
         prints = {task.number: fingerprint(task) for task in (applied, refused, planned, in_doubt)}
-        found = journal.earlier_pushes(prints.values())
+        found = journal.find_earlier_rows(prints.values())
 
     assert {prints[2]: "created", prints[5]: "held"} == {
         print_: row.outcome for print_, row in found.items()
@@ -360,6 +360,6 @@ def test_resuming_an_unknown_batch_fails_with_the_known_batches(tmp_path: Path) 
     with Ledger(tmp_path) as ledger, open_journal(ledger, "a") as journal:
         journal.create_batch(make_plan(make_creates(1)), PushPolicy())
         with pytest.raises(UnknownName, match="'b' is not a batch") as raised:
-            journal.resume("b")
+            journal.resume_batch("b")
 
     assert ("a",) == raised.value.allowed

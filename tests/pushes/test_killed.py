@@ -38,13 +38,13 @@ MODES = ("commits", "drops", "commits late", "commits very late")
 class WallTime(Time):
     """Real time plus the simulated waits, since child processes use the real clock."""
 
-    def ours(self) -> datetime:
+    def local_now(self) -> datetime:
         """Return the client's time."""
         return datetime.now(UTC) + timedelta(seconds=self.seconds)
 
-    def servers(self) -> datetime:
+    def server_now(self) -> datetime:
         """Return the server's time."""
-        return self.ours()
+        return self.local_now()
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def points(
 ) -> list[KillPoint]:
     """Kill points of a push over one connection, which are the same each time."""
     time = WallTime()
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         return KilledPushStage(
             sandbox, tmp_path_factory.mktemp("counted"), time, ROWS
         ).run_and_list_kill_points(fork_server, 1)
@@ -160,7 +160,7 @@ def test_a_push_killed_at_any_point_is_finished_by_the_next_push(
     tmp_path: Path, fork_server: PushForkServer, points: list[KillPoint], mode: str, share: int
 ) -> None:
     time = WallTime()
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         stage = KilledPushStage(sandbox, tmp_path, time, ROWS)
         held = 0
         for point in choose_points(points, share, mode):
@@ -195,7 +195,7 @@ def test_a_push_killed_repeatedly_is_finished_without_duplicates(
     tmp_path: Path, fork_server: PushForkServer
 ) -> None:
     time, chance = WallTime(), random.Random(f"again {SEED}")
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         stage = KilledPushStage(sandbox, tmp_path, time, ROWS)
         pusher = stage.restore()
         kills = 12 if IS_ALL else 3

@@ -46,7 +46,7 @@ def test_push_options_become_cell_options_and_policy(tmp_path: Path) -> None:
         file_to_push.parent,
         options.push_file("content_items", tmp_path).parent,
     )
-    assert PushPolicy(policy="retry", again=True) == options.policy()
+    assert PushPolicy(unconfirmed="retry", resend=True) == options.policy()
 
 
 @pytest.mark.parametrize(

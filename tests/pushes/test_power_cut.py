@@ -21,7 +21,7 @@ import pytest
 
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
-from connector.ledger.sqlite_file import connect
+from connector.ledger.sqlite_file import connect_to_ledger
 from tests.repository import ROOT
 from tests.seeds import SEED
 
@@ -185,7 +185,7 @@ def test_no_acknowledged_attempt_is_lost_by_a_power_cut(tmp_path: Path) -> None:
                 found = {each.number: each.body for each in attempts}
                 assert acknowledged_rows <= found.keys(), (place, call.name, sorted(found))
                 assert all(f"p{n - 2}@" in (found[n] or "") for n in acknowledged_rows)
-                with closing(connect(folder / "ledger.sqlite")) as connection:
+                with closing(connect_to_ledger(folder / "ledger.sqlite")) as connection:
                     assert [("ok",)] == connection.execute("PRAGMA integrity_check").fetchall()
     assert tried >= 2 * ROWS
 
@@ -209,7 +209,7 @@ def replay_call(disk: SimulatedDisk, call: SystemCall) -> None:
 
 def test_every_ledger_connection_synchronises_each_commit(tmp_path: Path) -> None:
     for _ in range(2):
-        with closing(connect(tmp_path / "ledger.sqlite")) as connection:
+        with closing(connect_to_ledger(tmp_path / "ledger.sqlite")) as connection:
             # 2 is FULL.
             assert [(2,)] == connection.execute("PRAGMA synchronous").fetchall()
             assert [("wal",)] == connection.execute("PRAGMA journal_mode").fetchall()

@@ -53,8 +53,8 @@ def test_applied_rows_are_sent_again_with_the_again_policy(tmp_path: Path) -> No
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)
         pusher.push(make_creates(ROWS))
-        first = pusher.push(make_creates(ROWS), PushPolicy(again=True), budget=3)
-        second = pusher.push(make_creates(ROWS), PushPolicy(again=True))
+        first = pusher.push(make_creates(ROWS), PushPolicy(resend=True), budget=3)
+        second = pusher.push(make_creates(ROWS), PushPolicy(resend=True))
         made = list_emails(sandbox)
 
     assert {"created": 2, "not_sent": ROWS - 2} == dict(first.counts)
@@ -106,7 +106,7 @@ def test_a_converted_lead_is_not_converted_by_other_files(tmp_path: Path) -> Non
         first = pusher.push([make_conversion(2, id)])
         other = pusher.push(make_plan([make_conversion(7, id)], name="b.csv"))
         forced = pusher.push(
-            make_plan([make_conversion(9, id)], name="c.csv"), PushPolicy(again=True)
+            make_plan([make_conversion(9, id)], name="c.csv"), PushPolicy(resend=True)
         )
         sent = list_writes(sandbox)
 

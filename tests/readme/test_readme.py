@@ -23,7 +23,7 @@ from connector.catalog import CATALOG
 from connector.cli import COMMANDS
 from connector.pushes.push import ORDER
 from connector.sandbox.server import Sandbox
-from generate.files import block
+from generate.files import block_content
 from tests.repository import ROOT
 from tests.support.command import call
 
@@ -168,7 +168,7 @@ def test_the_spreadsheet_session_prints_the_documented_output(tmp_path: Path) ->
 
 
 def test_the_readme_contains_the_generated_comparison() -> None:
-    assert "| **this connector** |" in block(README, "why not")
+    assert "| **this connector** |" in block_content(README, "why not")
 
 
 def test_pictures_are_small_and_load_no_external_resource() -> None:

@@ -16,7 +16,7 @@ import pytest
 from connector.catalog import CATALOG
 from connector.client.request import build_get_request
 from connector.client.response import Response
-from connector.client.response_parsing import error_of
+from connector.client.response_parsing import response_error
 from connector.errors_api import ValidationFailed
 from connector.log import UNSAFE
 from connector.sandbox.server import Sandbox
@@ -134,11 +134,13 @@ def test_hostile_text_is_escaped_on_the_terminal(hostile_run: HostileRun) -> Non
 @pytest.mark.slow
 def test_hostile_text_is_escaped_in_the_report(hostile_run: HostileRun) -> None:
     text = (hostile_run[0] / "report.html").read_text(encoding="utf-8")
-    page = Document.of(text)
+    page = Document.parse(text)
 
     assert "&lt;script&gt;alert(1)" in text
-    assert [] == list(page.root.all("script", "img", "iframe"))
-    assert [] == [e for e in page.root.all() for name in e.attributes if name.startswith("on")]
+    assert [] == list(page.root.descendants("script", "img", "iframe"))
+    assert [] == [
+        e for e in page.root.descendants() for name in e.attributes if name.startswith("on")
+    ]
 
 
 @pytest.mark.slow
@@ -183,7 +185,7 @@ def test_hostile_text_is_escaped_in_files_and_unused_in_paths(hostile_run: Hosti
 
 def test_hostile_error_messages_of_the_api_are_escaped() -> None:
     body = b'{"message": "\\u001b[2J\\nforged", "errors": {"a\\u0007b": ["c\\u202ed"]}}'
-    error = error_of(build_get_request(CATALOG["jobs"], "5d1c"), Response(422, {}, body))
+    error = response_error(build_get_request(CATALOG["jobs"], "5d1c"), Response(422, {}, body))
 
     assert isinstance(error, ValidationFailed)
     assert "\\x1b[2J\\nforged" in str(error)

@@ -27,7 +27,7 @@ from connector.warehouse.pull_commands import (
     FoundDetail,
     Stream,
 )
-from connector.warehouse.state import read_bookmark, read_status
+from connector.warehouse.state import read_bookmark, read_resource_state
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
 
@@ -37,13 +37,13 @@ NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 
 def make_candidate(id: str, **fields: Any) -> FoundDetail:
-    """Return a candidate as a detail shows it."""
+    """Return a candidate's detail read at `NOW`."""
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
     return FoundDetail(Candidate({"id": id, **stamps, **fields}), NOW)
 
 
 def commit_records(warehouse: Warehouse, *found: FoundDetail, **rest: Any) -> LandedCounts:
-    """Commit these records."""
+    """Commit these details and other fields of `Commit`."""
     return warehouse.commit(CANDIDATES, Commit(records=found, **rest), "run-1", NOW)
 
 
@@ -111,7 +111,7 @@ def test_listed_records_are_queued_until_their_details_are_committed(warehouse: 
     assert frozenset({"j2"}) == warehouse.query(JOBS, between)
     detail = FoundDetail(Job({**items[2].raw, "description": "d"}), NOW)
     assert LandedCounts(new=1) == warehouse.commit(JOBS, Commit(records=(detail,)), "run-2", NOW)
-    assert 2 == warehouse.read(read_status, "jobs").pending
+    assert 2 == warehouse.read(read_resource_state, "jobs").pending
 
 
 def test_a_failed_commit_stores_nothing(warehouse: Warehouse) -> None:

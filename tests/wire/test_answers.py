@@ -42,6 +42,7 @@ PAGES = {"page": 2, "per_page": 100, "total": 101, "total_pages": 2}
 
 
 def make_json_response(document: Any, status: int = 200, **headers: str) -> Response:
+    """Return a response with this JSON document and these headers."""
     return Response(status, headers, json.dumps(document).encode())
 
 
@@ -156,7 +157,7 @@ def test_an_unreadable_success_fails_a_read_and_leaves_a_write_in_doubt(
     with pytest.raises(expected) as caught:
         READERS[api_request.operation](api_request, found)
 
-    assert 1 == str(caught.value).count(api_request.path_of)
+    assert 1 == str(caught.value).count(api_request.method_and_path)
 
 
 @pytest.mark.parametrize("data", [None, {}, {"title": "A"}])

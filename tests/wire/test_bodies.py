@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.catalog.field import is_redacted
-from connector.client.response import DEPTH_MAX, BodyDecoder, as_body, parse
+from connector.client.response import DEPTH_MAX, BodyDecoder, encode_body, parse_json
 
 JSON = st.recursive(
     st.none()
@@ -28,7 +28,7 @@ JSON = st.recursive(
 # A body with the mark of an erasure is refused.
 @given(st.dictionaries(st.text(), JSON).filter(lambda fields: not is_redacted(fields)))
 def test_every_encoded_body_can_be_parsed(fields: dict[str, Any]) -> None:
-    assert fields == parse(as_body(fields))
+    assert fields == parse_json(encode_body(fields))
 
 
 @pytest.mark.parametrize(
@@ -53,22 +53,22 @@ def test_every_encoded_body_can_be_parsed(fields: dict[str, Any]) -> None:
 )
 def test_a_body_that_is_not_json_is_rejected_with_its_kind(body: bytes, named: str) -> None:
     with pytest.raises(ValueError, match=named):
-        parse(body)
+        parse_json(body)
 
 
 def test_json_up_to_the_maximum_depth_is_parsed() -> None:
     deepest = b"[" * DEPTH_MAX + b"]" * DEPTH_MAX
 
-    assert json.loads(deepest) == parse(deepest)
-    assert {"a": "[" * 1000} == parse(json.dumps({"a": "[" * 1000}).encode())
+    assert json.loads(deepest) == parse_json(deepest)
+    assert {"a": "[" * 1000} == parse_json(json.dumps({"a": "[" * 1000}).encode())
 
 
 def test_the_last_of_duplicate_json_keys_is_used() -> None:
-    assert {"id": "b"} == parse(b'{"id": "a", "id": "b"}')
+    assert {"id": "b"} == parse_json(b'{"id": "a", "id": "b"}')
 
 
 def test_a_byte_order_mark_is_ignored() -> None:
-    assert {"a": 1} == parse(b'\xef\xbb\xbf{"a": 1}')
+    assert {"a": 1} == parse_json(b'\xef\xbb\xbf{"a": 1}')
 
 
 @given(st.binary(max_size=2000), st.integers(1, 100))
@@ -79,7 +79,7 @@ def test_gzip_bodies_in_any_parts_are_decompressed_completely(body: bytes, size:
     for each in parts:
         unpacked.add(each)
 
-    assert body == unpacked.whole()
+    assert body == unpacked.finish()
 
 
 @pytest.mark.parametrize("encoding", ["", "identity"])
@@ -88,7 +88,7 @@ def test_plain_bodies_are_joined_up_to_the_size_limit(encoding: str) -> None:
     unpacked.add(b"ab")
     unpacked.add(b"cd")
 
-    assert b"abcd" == unpacked.whole()
+    assert b"abcd" == unpacked.finish()
     with pytest.raises(OverflowError):
         unpacked.add(b"e")
 
@@ -112,7 +112,7 @@ def decompress_gzip(body: bytes) -> bytes:
     """Decompress a gzip body that arrives in one part."""
     unpacked = BodyDecoder("gzip", 10_000)
     unpacked.add(body)
-    return unpacked.whole()
+    return unpacked.finish()
 
 
 @pytest.mark.parametrize(

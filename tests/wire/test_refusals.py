@@ -18,7 +18,7 @@ from connector.client.request import (
     build_update_request,
 )
 from connector.client.response import Response
-from connector.client.response_parsing import error_of
+from connector.client.response_parsing import response_error
 from connector.errors import ConnectorError
 from connector.errors_api import (
     Forbidden,
@@ -53,11 +53,13 @@ DOCUMENTED: dict[int, type[ConnectorError]] = {
 
 
 def make_json_response(status: int, document: Any, **headers: str) -> Response:
+    """Return a response with this JSON document and these headers."""
     return Response(status, headers, json.dumps(document).encode())
 
 
 def make_error(request: Request, status: int, document: Any) -> ConnectorError:
-    return error_of(request, make_json_response(status, document))
+    """Return the client's error for a response to the request."""
+    return response_error(request, make_json_response(status, document))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_every_error_status_of_a_read_has_its_error_class(
     status: int, expected: type[ConnectorError]
 ) -> None:
     assert expected is type(make_error(GET, status, SAID))
-    assert expected is type(error_of(GET, Response(status, {}, HTML)))
+    assert expected is type(response_error(GET, Response(status, {}, HTML)))
 
 
 @pytest.mark.parametrize("api_request", WRITES, ids=lambda each: each.operation)
@@ -84,7 +86,7 @@ def test_only_a_rejection_by_the_api_proves_that_nothing_was_written(api_request
         by_the_api = DOCUMENTED.get(status, by_a_page)
 
         assert by_the_api is type(make_error(api_request, status, SAID)), status
-        assert by_a_page is type(error_of(api_request, Response(status, {}, HTML))), status
+        assert by_a_page is type(response_error(api_request, Response(status, {}, HTML))), status
 
 
 @pytest.mark.parametrize("status", [*DOCUMENTED, 500, 418])
@@ -129,7 +131,7 @@ def test_a_403_names_the_missing_scope() -> None:
 def test_a_404_counts_as_a_missing_record_only_if_the_api_sent_it(
     body: bytes, expected: bool
 ) -> None:
-    error = error_of(GET, Response(404, {}, body))
+    error = response_error(GET, Response(404, {}, body))
 
     assert isinstance(error, NotFound)
     assert expected == error.is_api_error
@@ -182,7 +184,7 @@ def test_a_422_with_any_document_is_a_failed_validation(document: Any) -> None:
     ],
 )
 def test_a_redirect_error_names_its_target_without_query(location: str, shown: str) -> None:
-    error = error_of(GET, Response(302, {"location": location}, b""))
+    error = response_error(GET, Response(302, {"location": location}, b""))
 
     assert isinstance(error, Redirected)
     assert shown == error.target

@@ -256,5 +256,5 @@ def test_the_repr_of_a_request_shows_neither_query_nor_body() -> None:
     searching = build_list_request(CATALOG["leads"], search="anna@example.com")
     creating = build_create_request(CATALOG["leads"], {"email": "anna@example.com"})
 
-    assert "GET /api/v1/leads" == searching.path_of
+    assert "GET /api/v1/leads" == searching.method_and_path
     assert "anna" not in repr(searching) + repr(creating)

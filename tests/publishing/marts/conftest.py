@@ -8,37 +8,46 @@ from pathlib import Path
 import pytest
 
 from tests.publishing.marts import jobs_and_placements, people
-from tests.publishing.marts.recomputed import Recomputed
+from tests.publishing.marts.recomputed import SimulatedMonth
 from tests.publishing.marts.world import BuiltWorld, ModelWorld
 
 
 @pytest.fixture(scope="session")
 def people_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
     """Warehouse with candidates in all pipeline stages, and leads."""
-    yield from build_world(tmp_path_factory.mktemp("people"), people.fill)
+    yield from fill_and_build_world(tmp_path_factory.mktemp("people"), people.load_people)
 
 
 @pytest.fixture(scope="session")
 def jobs_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
     """Warehouse with jobs, interviews, placements and clients."""
-    yield from build_world(tmp_path_factory.mktemp("jobs"), jobs_and_placements.fill)
+    yield from fill_and_build_world(
+        tmp_path_factory.mktemp("jobs"), jobs_and_placements.load_jobs_and_placements
+    )
 
 
 @pytest.fixture(scope="session")
 def empty_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
     """A warehouse without records."""
-    yield from build_world(tmp_path_factory.mktemp("empty"), lambda _: None)
+    yield from fill_and_build_world(tmp_path_factory.mktemp("empty"), lambda _: None)
 
 
 @pytest.fixture(scope="session")
-def month(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recomputed]:
+def month(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedMonth]:
     """A simulated month and its true values, computed with pandas."""
-    found = Recomputed(tmp_path_factory.mktemp("month"))
+    found = SimulatedMonth(tmp_path_factory.mktemp("month"))
     yield found
     found.world.connection.close()
 
 
-def build_world(folder: Path, fill: Callable[[ModelWorld], None]) -> Iterator[BuiltWorld]:
+@pytest.fixture
+def world(tmp_path: Path) -> ModelWorld:
+    """An empty work file that the test fills and builds."""
+    return ModelWorld(tmp_path)
+
+
+def fill_and_build_world(folder: Path, fill: Callable[[ModelWorld], None]) -> Iterator[BuiltWorld]:
+    """Load records with `fill`, build all models, and yield the result until the session ends."""
     world = ModelWorld(folder)
     with world.warehouse.keep_open():
         fill(world)

@@ -1,6 +1,6 @@
-"""A world of jobs, interviews, placements and clients: what every test in `test_desk` rests on.
+"""Records of jobs, interviews, placements and clients for `test_jobs_and_placements`.
 
-The mirror's first look is on 5 January 2026 at 09:00; now is 6 March 2026, a Friday. Holidays are
+The first pull is on 5 January 2026 at 09:00; now is 6 March 2026, a Friday. Holidays are
 1 January and, made up, Monday 2 February.
 """
 
@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.publishing.marts.world import ModelWorld
-
-NOW = "2026-03-06 00:00"
+from tests.publishing.marts.world import NOW, ModelWorld
 
 
-def fill(world: ModelWorld) -> None:
-    """Load clients, candidates, jobs and bookings."""
-    world.seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South")
-    world.seed("holidays", "day,name", "2026-01-01,New Year", "2026-02-02,Founders' Day")
+def load_jobs_and_placements(world: ModelWorld) -> None:
+    """Load clients, candidates, jobs and bookings, pull by pull."""
+    world.write_seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South")
+    world.write_seed("holidays", "day,name", "2026-01-01,New Year", "2026-02-02,Founders' Day")
     # Dollars have no rate.
-    world.seed("exchange_rates", "currency,rate,reporting_currency", "GBP,1,GBP", "EUR,0.8,GBP")
+    world.write_seed(
+        "exchange_rates", "currency,rate,reporting_currency", "GBP,1,GBP", "EUR,0.8,GBP"
+    )
     load_clients_and_candidates(world)
     load_jobs(world)
     load_job_changes(world)
     load_interviews(world)
     load_permanent_placements(world)
     load_contracts(world)
-    world.verify(NOW)
+    world.mark_verified(NOW)
 
 
 def load_clients_and_candidates(world: ModelWorld) -> None:
@@ -72,6 +72,7 @@ def load_clients_and_candidates(world: ModelWorld) -> None:
 def make_job(
     company: str | None, published: str | None, status: str, **fields: Any
 ) -> dict[str, Any]:
+    """Return the fields of a job. `company` is an id, `published` a date like "2026-01-12"."""
     stamp = f"{published}T09:00:00Z" if published else None
     return {
         "created": "2025-11-01 09:00",
@@ -85,6 +86,7 @@ def make_job(
 
 
 def load_jobs(world: ModelWorld) -> None:
+    """Load the jobs of the first pull on 5 January."""
     world.load_details(
         "2026-01-05 09:00",
         jobs={
@@ -131,6 +133,7 @@ def load_jobs(world: ModelWorld) -> None:
 
 
 def load_job_changes(world: ModelWorld) -> None:
+    """Load all changes, additions and deletions of jobs after 5 January."""
     world.load_details(
         "2026-01-12 09:00", jobs={"reopened": {"updated": "2026-01-08 09:00", "status": "filled"}}
     )
@@ -163,7 +166,7 @@ def make_booking(  # noqa: PLR0917 # a line of a table, read across
     end: str | None = None,
     **fields: Any,
 ) -> dict[str, Any]:
-    """Return a booking whose dates are given as "2026-01-12"."""
+    """Return the fields of a booking. `start`, `created` and `end` are dates like "2026-01-12"."""
     return {
         "created": f"{created} 09:00",
         "booking_type": kind,

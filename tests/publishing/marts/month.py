@@ -1,7 +1,7 @@
-"""A simulated month of an agency, which knows its own truth: what `test_month` recomputes from.
+"""A simulated month of an agency with its true records, which `test_month` compares with the marts.
 
-Records change, come back, are opened again and go, in several zones and currencies; the mirror
-looks at most once a day, and sees of all that what there is when it looks.
+Records are created, changed, reopened and deleted in several time zones and currencies. Pulls
+observe them at most once a day.
 """
 
 from __future__ import annotations
@@ -47,25 +47,28 @@ _KINDS = ("interview", "interview", "permanent", "contract", "consultation", "si
 
 
 def format_timestamp(moment: datetime) -> str:
-    """Format the timestamp as worlds write it."""
+    """Format a timestamp as `ModelWorld` reads it, for example "2026-01-12 09:00:00"."""
     return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
 def local_date(moment: datetime, zone: str | None = None) -> date:
-    """Return the date of a timestamp in the time zone, or in the account's if it is unknown."""
+    """Return the date of a timestamp in the time zone, or in the account's if it is not valid."""
     return moment.astimezone(ZoneInfo(zone if zone in _ZONES[1:4] else ZONE)).date()
 
 
 @dataclass
-class Truth:
-    """True state of a record: its edits, their times, and when it was deleted."""
+class SimulatedRecord:
+    """A record with its edits (time and changed fields) and the time of its deletion."""
 
     id: str
     edits: list[tuple[datetime, dict[str, Any]]] = field(default_factory=list)
     deleted: datetime | None = None
 
-    def at(self, moment: datetime) -> dict[str, Any] | None:
-        """Return all fields at the timestamp, with `created` and `updated`; None if absent."""
+    def state_at(self, moment: datetime) -> dict[str, Any] | None:
+        """Return all fields at a time, and when the record was `created` and last `updated`.
+
+        None before the creation and after the deletion.
+        """
         done = [(at, fields) for at, fields in self.edits if at <= moment]
         if not done or (self.deleted is not None and self.deleted <= moment):
             return None
@@ -75,12 +78,12 @@ class Truth:
         return shown
 
 
-Month = Mapping[str, list[Truth]]
+Month = Mapping[str, list[SimulatedRecord]]
 """The truth of every resource."""
 
 
 def simulate_month(seed: int) -> Month:
-    """Return the true records of a month and of the two months before it."""
+    """Return random records of a month and of the two months before it, by resource."""
     draw = random.Random(seed)
     people = ("u1", "u2", "u3", None)
     companies = [draw_company(draw, n) for n in range(8)]
@@ -96,26 +99,28 @@ def simulate_month(seed: int) -> Month:
 
 
 def draw_pull_times(seed: int) -> list[datetime]:
-    """Return the timestamps of the pulls, which run on most nights."""
+    """Return the times of the pulls, which run in about four of five nights."""
     draw = random.Random(seed + 1)
     nights = [BEGAN + timedelta(days=n) for n in range(31)]
     return [at for at in nights if at == BEGAN or draw.random() < 0.8] + [NOW]
 
 
-def fill(world: ModelWorld, month: Month, moments: list[datetime]) -> None:
-    """Load the state of the month that each pull observes."""
+def load_month(world: ModelWorld, month: Month, moments: list[datetime]) -> None:
+    """Load the seeds, and the changes and deletions that each pull observes."""
     world.set_time_zone(ZONE)
-    world.seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South", "u3,,")
-    world.seed("holidays", "day,name", *(f"{day},A day" for day in HOLIDAYS))
+    world.write_seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South", "u3,,")
+    world.write_seed("holidays", "day,name", *(f"{day},A day" for day in HOLIDAYS))
     rates = (f"{currency},{rate},GBP" for currency, rate in RATES.items())
-    world.seed("exchange_rates", "currency,rate,reporting_currency", *rates)
-    world.seed("goals", "consultant_id,team,month,measure,target", *GOALS)
-    world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won", "s3,Lost,lost")
+    world.write_seed("exchange_rates", "currency,rate,reporting_currency", *rates)
+    world.write_seed("goals", "consultant_id,team,month,measure,target", *GOALS)
+    world.write_seed(
+        "lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won", "s3,Lost,lost"
+    )
     before = datetime.min.replace(tzinfo=UTC)
     for place, at in enumerate(moments):
         for name, truths in month.items():
-            shown = {each.id: each.at(at) for each in truths}
-            seen = {each.id for each in truths if each.at(before) is not None}
+            shown = {each.id: each.state_at(at) for each in truths}
+            seen = {each.id for each in truths if each.state_at(before) is not None}
             known = {
                 id: {
                     **now,
@@ -131,11 +136,11 @@ def fill(world: ModelWorld, month: Month, moments: list[datetime]) -> None:
             if gone:
                 world.load_deletions(format_timestamp(at), **{name: gone})
         before = at
-    world.verify(format_timestamp(NOW))
+    world.mark_verified(format_timestamp(NOW))
 
 
 def is_reread(id: str, place: int) -> bool:
-    """Return True if the pull reads the unchanged record again, as for some companies."""
+    """Return True if this pull reads the unchanged record again, which happens to companies."""
     kind, _, number = id.partition("-")
     return kind == "company" and (place + int(number)) % 3 == 0
 
@@ -144,23 +149,25 @@ def is_reread(id: str, place: int) -> bool:
 
 
 def draw_creation_time(draw: random.Random) -> datetime:
-    """Return a timestamp between 1 January and now, at any time of the day."""
+    """Return a random timestamp of the ninety days since 1 January."""
     return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=draw.randrange(90 * 86_400))
 
 
 def draw_later_times(draw: random.Random, at: datetime, days: float) -> Iterator[datetime]:
-    """Return timestamps after another one, on average so many days apart, until now."""
+    """Yield random timestamps after `at` and before `NOW`, on average so many days apart."""
     while (at := at + timedelta(seconds=60 + int(draw.expovariate(1 / (days * 86_400))))) < NOW:
         yield at
 
 
-def draw_deletion(draw: random.Random, truth: Truth, share: float) -> Truth:
+def draw_deletion(draw: random.Random, truth: SimulatedRecord, share: float) -> SimulatedRecord:
+    """With this probability, delete the record after its last edit. Return the record."""
     if draw.random() < share:
         truth.deleted = next(draw_later_times(draw, truth.edits[-1][0], 10), None)
     return truth
 
 
-def draw_company(draw: random.Random, number: int) -> Truth:
+def draw_company(draw: random.Random, number: int) -> SimulatedRecord:
+    """Return a random company, which is deleted with a probability of 40%."""
     fields = {
         "name": f"Client {number}",
         "fee_type": draw.choice(("percentage", "retainer")),
@@ -169,13 +176,14 @@ def draw_company(draw: random.Random, number: int) -> Truth:
         "active_jobs_count": draw.choice((None, 2)),
         "placements_count": draw.randrange(9),
     }
-    truth = Truth(f"company-{number}", [(datetime(2026, 1, 1, 9, tzinfo=UTC), fields)])
+    truth = SimulatedRecord(f"company-{number}", [(datetime(2026, 1, 1, 9, tzinfo=UTC), fields)])
     if draw.random() < 0.4:
         truth.deleted = next(draw_later_times(draw, BEGAN, 10), None)
     return truth
 
 
-def draw_job(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
+def draw_job(draw: random.Random, number: int, people: tuple[str | None, ...]) -> SimulatedRecord:
+    """Return a random job with changes of its status, assigned to one of `people`."""
     born = draw_creation_time(draw)
     published = born + timedelta(seconds=draw.randrange(3 * 86_400))
     fields = {
@@ -193,21 +201,24 @@ def draw_job(draw: random.Random, number: int, people: tuple[str | None, ...]) -
         "placement_fee": draw.choice((None, None, 7_000)),
         "fee_percentage": draw.choice((None, 15)),
     }
-    truth = Truth(f"job-{number}", [(born, fields)])
+    truth = SimulatedRecord(f"job-{number}", [(born, fields)])
     for at in draw_later_times(draw, born, 9):
         status = draw.choice(("published", "published", "filled", "closed", "on_hold", "cancelled"))
         truth.edits.append((at, {"status": status}))
     return draw_deletion(draw, truth, 0.1)
 
 
-def draw_candidate(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
+def draw_candidate(
+    draw: random.Random, number: int, people: tuple[str | None, ...]
+) -> SimulatedRecord:
+    """Return a random candidate with changes of status and rating, assigned to one of `people`."""
     fields = {
         "status": "new_lead",
         "source": draw.choice(("LinkedIn ", "referral", "", None)),
         "assigned_to": draw.choice(people),
         "rating": 1,
     }
-    truth = Truth(f"candidate-{number}", [(draw_creation_time(draw), fields)])
+    truth = SimulatedRecord(f"candidate-{number}", [(draw_creation_time(draw), fields)])
     place, pace = 0, draw.choice((0.7, 6, 20))
     for at in draw_later_times(draw, truth.edits[0][0], pace):
         if draw.random() < 0.2:
@@ -218,7 +229,10 @@ def draw_candidate(draw: random.Random, number: int, people: tuple[str | None, .
     return draw_deletion(draw, truth, 0.15)
 
 
-def draw_booking(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
+def draw_booking(
+    draw: random.Random, number: int, people: tuple[str | None, ...]
+) -> SimulatedRecord:
+    """Return a random booking with changes of its status or end, assigned to one of `people`."""
     born = draw_creation_time(draw)
     kind = draw.choice(_KINDS)
     start = born + timedelta(seconds=draw.randrange(50 * 86_400))
@@ -245,7 +259,7 @@ def draw_booking(draw: random.Random, number: int, people: tuple[str | None, ...
         "day_rate": draw.choice((None, 400, 512.5)) if kind == "contract" else None,
         "probation_period_months": (None, 1, 6)[number % 3] if kind in PLACED else None,
     }
-    truth = Truth(f"booking-{number}", [(born, fields)])
+    truth = SimulatedRecord(f"booking-{number}", [(born, fields)])
     for at in draw_later_times(draw, born, 25):
         change: dict[str, Any] = {"status": draw.choice((*_STATUSES, "rescheduled"))}
         if change["status"] == "cancelled":
@@ -257,14 +271,15 @@ def draw_booking(draw: random.Random, number: int, people: tuple[str | None, ...
     return draw_deletion(draw, truth, 0.05)
 
 
-def draw_lead(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
+def draw_lead(draw: random.Random, number: int, people: tuple[str | None, ...]) -> SimulatedRecord:
+    """Return a random lead with changes of its status, assigned to one of `people`."""
     fields = {
         "status": draw.choice(("lead", "prospect")),
         "lead_status_id": draw.choice(("s1", "s1", "s2", "s3")),
         "source": draw.choice(("linkedin", "Fair", None)),
         "assigned_to": draw.choice(people),
     }
-    truth = Truth(f"lead-{number}", [(draw_creation_time(draw), fields)])
+    truth = SimulatedRecord(f"lead-{number}", [(draw_creation_time(draw), fields)])
     for at in draw_later_times(draw, truth.edits[0][0], 30):
         truth.edits.append((at, {"lead_status_id": draw.choice(("s1", "s2", "s3"))}))
     return draw_deletion(draw, truth, 0.2)

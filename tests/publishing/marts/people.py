@@ -1,20 +1,20 @@
-"""A world of candidates in the pipeline, and of leads: what every test in `test_people` rests on.
+"""Records of candidates in the pipeline, and of leads, for `test_people`.
 
-The mirror's first look is on 5 January 2026 at 09:00; now is 6 March 2026 at 00:00.
+The first pull is on 5 January 2026 at 09:00; now is 6 March 2026 at 00:00.
 """
 
 from __future__ import annotations
 
-from tests.publishing.marts.world import ModelWorld
-
-NOW = "2026-03-06 00:00"
+from tests.publishing.marts.world import NOW, ModelWorld
 
 
-def fill(world: ModelWorld) -> None:
-    """Load candidates, leads and content."""
-    world.seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South")
-    world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won", "s3,Lost,lost")
-    world.seed(
+def load_people(world: ModelWorld) -> None:
+    """Load candidates, leads and content, pull by pull."""
+    world.write_seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South")
+    world.write_seed(
+        "lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won", "s3,Lost,lost"
+    )
+    world.write_seed(
         "source_groups",
         "source,source_group",
         "linkedin,Social network",
@@ -27,7 +27,7 @@ def fill(world: ModelWorld) -> None:
     load_leads(world)
     load_content(world)
     load_conversions(world)
-    world.verify(NOW)
+    world.mark_verified(NOW)
     load_runs(world)
 
 
@@ -129,8 +129,8 @@ def load_february(world: ModelWorld) -> None:
 
 
 def load_content(world: ModelWorld) -> None:
-    """Load posts with a deleted one, pages without a name, and a deleted type with its item."""
-    world.write(
+    """Load posts, one of them deleted, pages without a name, and a deleted type with its item."""
+    world.run_sql(
         """
         INSERT INTO landing.content_types (id, name, slug, is_active, _deleted_at) VALUES
             ('t1', 'Posts', 'posts', true, NULL), ('t2', NULL, 'pages', false, NULL),
@@ -146,7 +146,7 @@ def load_content(world: ModelWorld) -> None:
     )
     for name in ("content_types", "content_items"):
         live = f"SELECT id FROM landing.{name} WHERE _deleted_at IS NULL"
-        world.write(f"INSERT INTO history.{name} BY NAME {live}")
+        world.run_sql(f"INSERT INTO history.{name} BY NAME {live}")
 
 
 def load_leads(world: ModelWorld) -> None:
@@ -197,7 +197,7 @@ def load_conversions(world: ModelWorld) -> None:
         },
     )
     world.load_deletions("2026-03-02 09:00", leads=("gone", "pushed-and-gone"))
-    world.write(
+    world.run_sql(
         """
         INSERT INTO push.rows (batch, number, operation, state, outcome, record_id) VALUES
             ('b1', 2, 'convert', 'applied', 'converted', 'pushed'),
@@ -214,7 +214,7 @@ def load_conversions(world: ModelWorld) -> None:
 
 def load_runs(world: ModelWorld) -> None:
     """Load two pulls of candidates in the billing month, and one before it."""
-    world.write(
+    world.run_sql(
         """
         INSERT INTO sync.quota (cycle_begins, day) VALUES ('2026-02-15', '2026-03-02');
         INSERT INTO sync.runs (run_id, command, started_at) VALUES

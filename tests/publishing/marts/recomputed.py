@@ -1,4 +1,4 @@
-"""The simulated month with its file, and what pandas makes of the simulation's own truth."""
+"""A simulated month with its marts, and the same figures computed with pandas from true records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tests.publishing.marts import month as made
-from tests.publishing.marts.month import NOW, RATES, Truth, local_date
+from tests.publishing.marts.month import NOW, RATES, SimulatedRecord, local_date
 from tests.publishing.marts.world import BuiltWorld, ModelWorld
 from tests.seeds import SEED
 
@@ -23,42 +23,46 @@ TODAY = local_date(NOW)
 STANDING = ("scheduled", "confirmed", "in_progress", "completed")
 
 
-class Recomputed:
-    """A simulated month: its published file, and its true values computed with pandas."""
+class SimulatedMonth:
+    """A simulated month: its marts, and its true values computed with pandas."""
 
     def __init__(self, folder: Path) -> None:
-        self.month, self.looks = made.simulate_month(SEED), made.draw_pull_times(SEED)
+        self.month, self.pull_times = made.simulate_month(SEED), made.draw_pull_times(SEED)
         world = ModelWorld(folder)
         with world.warehouse.keep_open():
-            made.fill(world, self.month, self.looks)
+            made.load_month(world, self.month, self.pull_times)
         self.world: BuiltWorld = world.build()
-        self.jobs, self.leads = self.live("jobs"), self.live("leads")
-        self.candidates, self.bookings = self.live("candidates"), self._bookings()
-        self.companies = self._companies()
-        self.placements = self._placements()
+        self.jobs, self.leads = self.existing_records("jobs"), self.existing_records("leads")
+        self.candidates, self.bookings = (
+            self.existing_records("candidates"),
+            self._classified_bookings(),
+        )
+        self.companies = self._observed_companies()
+        self.placements = self._placements_with_fees()
 
     def mart(self, name: str, where: str = "true") -> Frame:
-        """Return a mart with its date columns as dates."""
+        """Return the rows of a mart that meet an SQL condition."""
         found = self.world.connection.execute(f"FROM marts.{name} WHERE {where}")
         names = [each[0] for each in found.description or ()]
         return pd.DataFrame(found.fetchall(), columns=names, dtype=object)
 
-    def live(self, name: str) -> Frame:
-        """Return the resource's records that are not deleted, by id."""
-        rows = {each.id: each.at(NOW) for each in self.month[name]}
-        return _frame({id: row for id, row in rows.items() if row})
+    def existing_records(self, name: str) -> Frame:
+        """Return the records of a resource that are not deleted at the end of the month, by id."""
+        rows = {each.id: each.state_at(NOW) for each in self.month[name]}
+        return _make_frame({id: row for id, row in rows.items() if row})
 
-    def _companies(self) -> Frame:
+    def _observed_companies(self) -> Frame:
         """Return all companies that a pull observed, in their last observed state."""
         seen = {}
         for each in self.month["companies"]:
-            shown = [now for at in self.looks if (now := each.at(at))]
+            shown = [now for at in self.pull_times if (now := each.state_at(at))]
             if shown:
-                seen[each.id] = {**shown[-1], "is_deleted": each.at(NOW) is None}
-        return _frame(seen)
+                seen[each.id] = {**shown[-1], "is_deleted": each.state_at(NOW) is None}
+        return _make_frame(seen)
 
-    def _bookings(self) -> Frame:
-        frame = self.live("bookings")
+    def _classified_bookings(self) -> Frame:
+        """Return existing bookings with local dates, their consultant, and what each counts as."""
+        frame = self.existing_records("bookings")
         for name in ("start", "end"):
             moments = [
                 datetime.fromisoformat(v) if isinstance(v, str) else None
@@ -92,11 +96,11 @@ class Recomputed:
         frame.loc[meetings & (frame.status == "cancelled"), "counts_as"] = "interview_cancelled"
         talks &= held | coming
         frame.loc[talks, "counts_as"] = frame.booking_type[talks]
-        frame.loc[_placed(frame), "counts_as"] = "placement"
+        frame.loc[_is_placement(frame), "counts_as"] = "placement"
         return frame
 
-    def _placements(self) -> Frame:
-        """Return placements with their day, client, currency and fee."""
+    def _placements_with_fees(self) -> Frame:
+        """Return the bookings that are placements, with day, client, currency and fee."""
         frame = self.bookings[self.bookings.counts_as == "placement"].copy()
         jobs = self.jobs.reindex(frame.job_id).set_index(frame.index)
         frame["client"] = frame.company_id.fillna(jobs.company_id)
@@ -126,11 +130,11 @@ class Recomputed:
         )
         either = [min(pair) for pair in zip(frame.created_date, frame.start_date, strict=True)]
         frame["placed_on"] = agreed.where(agreed.notna(), pd.Series(either, frame.index))
-        return self._contracts(frame)
+        return self._with_contract_states(frame)
 
-    def _contracts(self, frame: Frame) -> Frame:
-        """Return placements with the day each contract was seen completed, and its last day."""
-        visits = self.observed("bookings")
+    def _with_contract_states(self, frame: Frame) -> Frame:
+        """Add the state of each contract, its last day, and the day a pull saw it completed."""
+        visits = self.observed_visits("bookings")
         done = visits[visits.left_by.isna() & (visits.status == "completed")].set_index("id")
         frame["completed_on"] = [
             local_date(done.entered_at[id], zone) if status == "completed" else None
@@ -154,13 +158,13 @@ class Recomputed:
         ]
         return frame
 
-    def read_at(self, company: str) -> datetime:
-        """Return the time at which a pull last read the company."""
+    def last_read_at(self, company: str) -> datetime:
+        """Return the time of the last pull that read this company."""
         (truth,) = (each for each in self.month["companies"] if each.id == company)
         times = []
         before = None
-        for place, at in enumerate(self.looks):
-            now = truth.at(at)
+        for place, at in enumerate(self.pull_times):
+            now = truth.state_at(at)
             if now and (
                 before is None or now["updated"] > before or made.is_reread(company, place)
             ):
@@ -168,11 +172,11 @@ class Recomputed:
             before = at if now else before
         return times[-1]
 
-    def changed_at(self, company: str) -> datetime | None:
-        """Return when a job or booking of the company last changed or was found deleted."""
+    def last_changed_at(self, company: str) -> datetime | None:
+        """Return when a job or booking of the company last changed or was found deleted, if any."""
         found = []
         for each in (*self.month["jobs"], *self.month["bookings"]):
-            shown = [(at, each.at(at)) for at in self.looks]
+            shown = [(at, each.state_at(at)) for at in self.pull_times]
             seen = [now for _, now in shown if now and now["company_id"] == company]
             if seen:
                 found.append(seen[-1]["updated"])
@@ -180,19 +184,25 @@ class Recomputed:
                 found += [at for at, _ in shown if at > last][:1]
         return max(found, default=None)
 
-    def observed(self, resource: str) -> Frame:
-        """Return the visits to statuses that the pulls observed, of all observed records."""
-        rows = [row for each in self.month[resource] for row in _visits(each, self.looks)]
+    def observed_visits(self, resource: str) -> Frame:
+        """Return the records' stays in statuses, as far as the pulls observed them."""
+        rows = [
+            row for each in self.month[resource] for row in _observe_visits(each, self.pull_times)
+        ]
         return pd.DataFrame(rows, dtype=object)
 
 
-def _frame(rows: dict[str, dict[str, Any]]) -> Frame:
-    """Return the records by id, with None for absent fields."""
+def _make_frame(rows: dict[str, dict[str, Any]]) -> Frame:
+    """Return a frame of the records, with their ids as index."""
     return pd.DataFrame([*rows.values()], index=[*rows], dtype=object)
 
 
-def _placed(frame: Frame) -> Frame:
-    """Return placements that are not cancelled; of rescheduled ones the latest."""
+def _is_placement(frame: Frame) -> Frame:
+    """Return for each booking True if it counts as a placement.
+
+    Cancelled bookings do not count. Of rescheduled ones for the same candidate and job, the latest
+    counts if no other booking does.
+    """
     kinds = frame.booking_type.isin(("permanent", "contract"))
     stands = kinds & frame.status.isin(STANDING)
     key = frame.booking_type + frame.candidate_id + frame.job_id
@@ -201,12 +211,12 @@ def _placed(frame: Frame) -> Frame:
     return stands | frame.index.isin(latest.index)
 
 
-def _visits(truth: Truth, looks: list[datetime]) -> Iterator[dict[str, Any]]:
-    """Return the visits to statuses that the pulls observed for one record."""
+def _observe_visits(truth: SimulatedRecord, looks: list[datetime]) -> Iterator[dict[str, Any]]:
+    """Yield one record's stays in statuses, as far as the pulls observed them."""
     visit: dict[str, Any] | None = None
     number, seen, updated = 0, None, None
     for at in looks:
-        now = truth.at(at)
+        now = truth.state_at(at)
         if visit and (now is None or now["status"] != visit["status"]):
             left = at if now is None else max(now["updated"], seen or at)
             how = "deletion" if now is None else "change"
@@ -229,7 +239,7 @@ def _visits(truth: Truth, looks: list[datetime]) -> Iterator[dict[str, Any]]:
 
 
 def normalize_value(value: Any) -> Any:
-    """Return the value in a comparable form: dates, booleans, rounded numbers, or None."""
+    """Convert missing values to None and numbers to floats of four decimals, for comparisons."""
     if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
         return None
     if isinstance(value, pd.Timestamp | datetime):
@@ -242,13 +252,13 @@ def normalize_value(value: Any) -> Any:
 
 
 def sorted_rows(frame: Frame, *columns: str) -> list[tuple[Any, ...]]:
-    """Return the rows of these columns, sorted."""
+    """Return the normalized values of these columns, row by row and sorted."""
     found = [tuple(map(normalize_value, row)) for row in frame[[*columns]].itertuples(index=False)]
     return sorted(found, key=repr)
 
 
 def assert_same_rows(mart: Frame, truth: Frame, *columns: str) -> None:
-    """Assert that the mart has the truth's rows in these columns, and at least one."""
+    """Assert that mart and truth have the same rows in these columns, and at least one."""
     assert len(truth)
     assert sorted_rows(truth, *columns) == sorted_rows(mart, *columns)
 
@@ -259,7 +269,7 @@ def first_of_month(day: Any) -> Any:
 
 
 def days_between(begins: Any, ends: Any) -> float:
-    """Return the days between two timestamps, at least 0."""
+    """Return the number of days between two timestamps as a fraction, at least 0."""
     return float(max(0.0, (ends - begins).total_seconds() / 86_400))
 
 

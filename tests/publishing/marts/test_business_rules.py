@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 
 from connector.publishing.project import shipped_folder
-from tests.publishing.marts.world import BuiltWorld, ModelWorld
+from tests.publishing.marts.world import BORN, ModelWorld, build_models, make_january_booking
 from tests.repository import ROOT
-
-NOW = "2026-03-06 00:00"
-BORN = {"created": "2025-06-01 09:00"}
 
 RULES: Mapping[str, tuple[str, str]] = {
     "held": ("is_held", r"status\s*=\s*'completed'\s*then\s*'held'"),
@@ -28,17 +25,18 @@ RULES: Mapping[str, tuple[str, str]] = {
 """For each rule its column of staging, and the condition that a mart must not spell."""
 
 
-def _files(folder: Path, pattern: str) -> dict[str, str]:
+def _read_files(folder: Path, pattern: str) -> dict[str, str]:
+    """Return the text of each file below the folder that matches the pattern, by name."""
     return {path.name: path.read_text("utf-8") for path in sorted(folder.rglob(pattern))}
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_business_rules_are_written_only_in_staging_views(rule: str) -> None:
     column, condition = RULES[rule]
-    staging = _files(shipped_folder() / "staging", "*.sql")
+    staging = _read_files(shipped_folder() / "staging", "*.sql")
     others = {
-        **_files(shipped_folder() / "marts", "*.sql"),
-        **_files(ROOT / "connector" / "report", "*.py"),
+        **_read_files(shipped_folder() / "marts", "*.sql"),
+        **_read_files(ROOT / "connector" / "report", "*.py"),
     }
 
     assert any(
@@ -51,7 +49,7 @@ def test_business_rules_are_written_only_in_staging_views(rule: str) -> None:
 
 
 def test_staging_views_compute_shared_columns_with_the_same_expression() -> None:
-    staging = _files(shipped_folder() / "staging", "*.sql")
+    staging = _read_files(shipped_folder() / "staging", "*.sql")
     for column in ("is_open", "is_decided"):
         found = {
             match[0]
@@ -64,46 +62,28 @@ def test_staging_views_compute_shared_columns_with_the_same_expression() -> None
 # -- interviews and contracts ----------------------------------------------------------------------
 
 
-def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]:
-    """Return a booking created in January."""
-    shown = {"created": "2026-01-05 09:00", "booking_type": kind, "status": status}
-    return {**shown, "start_datetime": start, "end_datetime": None, **fields}
-
-
-def build_models(world: ModelWorld) -> BuiltWorld:
-    """Build the models as of `NOW` and assert that no check blocks publishing."""
-    world.verify(NOW)
-    found = world.build()
-    assert () == found.built.blocking
-    return found
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> ModelWorld:
-    """A world without records."""
-    return ModelWorld(tmp_path)
-
-
 def test_a_future_interview_does_not_count_as_interviewed(world: ModelWorld) -> None:
     who = {"candidate_id": "ann", "job_id": "job"}
     world.load_details(
         "2026-03-01 09:00",
         candidates={"ann": {**BORN, "status": "interviewing", "source": "referral"}},
         jobs={"job": {**BORN, "status": "published"}},
-        bookings={"soon": booking("interview", "2026-03-20T09:00:00Z", "scheduled", **who)},
+        bookings={
+            "soon": make_january_booking("interview", "2026-03-20T09:00:00Z", "scheduled", **who)
+        },
     )
     shown = build_models(world)
 
-    assert [1, 0] == shown.row(
+    assert [1, 0] == shown.read_row(
         "marts.fct_job_funnel", "true", "candidates_with_interview", "candidates_interviewed"
     )
-    assert [0] == shown.row("marts.fct_pipeline_jobs", "true", "candidates_interviewed")
-    assert [1, 0, None] == shown.row(
+    assert [0] == shown.read_row("marts.fct_pipeline_jobs", "true", "candidates_interviewed")
+    assert [1, 0, None] == shown.read_row(
         "marts.sum_job_funnel",
         "group_by = 'all'",
         *("jobs_with_interview", "jobs_interviewed", "interview_to_placement_rate"),
     )
-    assert [1, 0, 0] == shown.row(
+    assert [1, 0, 0] == shown.read_row(
         "marts.sum_source_effectiveness",
         "source = 'referral'",
         *("candidates_with_interview", "candidates_interviewed", "interview_rate"),
@@ -114,7 +94,7 @@ def test_a_completed_contract_has_no_running_days_or_future_fees(world: ModelWor
     def contract(status: str, ends: str | None) -> dict[str, Any]:
         # Monday.
         start = "2026-02-02T09:00:00Z"
-        return booking("contract", start, status, end_datetime=ends, day_rate=100)
+        return make_january_booking("contract", start, status, end_datetime=ends, day_rate=100)
 
     future = "2026-06-30T17:00:00Z"
     world.load_details(
@@ -133,15 +113,20 @@ def test_a_completed_contract_has_no_running_days_or_future_fees(world: ModelWor
         ("ended-early", "ended", "2026-02-06"),
         ("open-ended", "ended", "2026-02-06"),
         ("running", "running", "2026-06-30"),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT booking_id, contract_state, last_day FROM marts.fct_placements ORDER BY booking_id"
     )
     # Monday to Friday of the first week, and nothing in any month after it.
-    assert [("ended-early", "2026-02-01", 500), ("open-ended", "2026-02-01", 500)] == shown.table(
+    assert [
+        ("ended-early", "2026-02-01", 500),
+        ("open-ended", "2026-02-01", 500),
+    ] == shown.query_tuples(
         "SELECT booking_id, month_start, billings FROM marts.fct_contract_months "
         "WHERE booking_id <> 'running' ORDER BY booking_id"
     )
-    assert [("running",)] == shown.table("SELECT booking_id FROM marts.fct_contractors_ending")
+    assert [("running",)] == shown.query_tuples(
+        "SELECT booking_id FROM marts.fct_contractors_ending"
+    )
 
 
 # -- estimates, rankings, counters -----------------------------------------------------------------
@@ -159,7 +144,7 @@ def test_a_median_of_too_few_visits_is_null(
     world.load_details("2026-02-05 09:00", candidates=dict.fromkeys(ids, left))
     shown = build_models(world)
 
-    assert [median, number, number] == shown.row(
+    assert [median, number, number] == shown.read_row(
         "marts.sum_time_in_stage", "stage = 'screening'", "p50_days", "p50_at_risk", "p75_at_risk"
     )
 
@@ -181,7 +166,7 @@ def test_days_before_the_first_pull_count_as_a_lower_bound(world: ModelWorld) ->
     )
     shown = build_models(world)
 
-    assert [("new", True, 2, 2), ("old", True, None, 62.38)] == shown.table(
+    assert [("new", True, 2, 2), ("old", True, None, 62.38)] == shown.query_tuples(
         "SELECT candidate_id, left_stage, days_observed, days_at_least "
         "FROM marts.fct_time_in_stage WHERE stage = 'screening' ORDER BY candidate_id"
     )
@@ -194,27 +179,29 @@ def test_a_client_without_filled_jobs_stays_in_the_ranking(world: ModelWorld) ->
         "2026-03-01 09:00",
         companies={id: {**BORN, "name": id} for id in ("none", "some")},
         jobs={"a": {**opened, "company_id": "none"}, "b": {**opened, "company_id": "some"}},
-        bookings={"p": booking("permanent", "2026-02-20T09:00:00Z", "confirmed", job_id="b")},
+        bookings={
+            "p": make_january_booking("permanent", "2026-02-20T09:00:00Z", "confirmed", job_id="b")
+        },
     )
     shown = build_models(world)
 
-    assert [("none", 0, 1), ("some", 1, 0)] == shown.table(
+    assert [("none", 0, 1), ("some", 1, 0)] == shown.query_tuples(
         "SELECT group_name, openings_filled, openings_open FROM marts.sum_time_to_fill "
         "WHERE group_by = 'company' ORDER BY group_name"
     )
-    assert [1] == shown.row("marts.sum_time_to_fill", "group_by = 'all'", "openings_open")
+    assert [1] == shown.read_row("marts.sum_time_to_fill", "group_by = 'all'", "openings_open")
 
 
 @pytest.mark.slow
 def test_deleting_leads_does_not_raise_the_conversion_rate(world: ModelWorld) -> None:
-    world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won")
+    world.write_seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won")
     lead = {**BORN, "status": "lead", "lead_status_id": "s1"}
     leads = {"won": {**lead, "lead_status_id": "s2"}, "kept": lead, "deleted": lead}
     world.load_details("2026-02-01 09:00", leads=leads)
     world.load_deletions("2026-02-02 09:00", leads=("deleted",))
     shown = build_models(world)
 
-    assert [3, 1, 1 / 3] == shown.row(
+    assert [3, 1, 1 / 3] == shown.read_row(
         "marts.sum_lead_conversion", "group_by = 'all'", "leads", "converted", "conversion_rate"
     )
 
@@ -230,7 +217,9 @@ def test_counters_are_compared_only_if_read_after_the_last_change(world: ModelWo
     )
     # A placement whose booking names no company counts for no counter of the platform's.
     more = {**job, "created": "2026-02-19 09:00"}
-    placed = booking("permanent", "2026-02-10T09:00:00Z", "confirmed", job_id="job-read")
+    placed = make_january_booking(
+        "permanent", "2026-02-10T09:00:00Z", "confirmed", job_id="job-read"
+    )
     world.load_details(
         "2026-02-20 09:00",
         jobs={f"more-{id}": {**more, "company_id": id} for id in ("late", "read", "wrong")},
@@ -252,7 +241,7 @@ def test_counters_are_compared_only_if_read_after_the_last_change(world: ModelWo
         ("wrong", "active_jobs_count", True, 0),
         ("wrong", "jobs_count", True, 1),
         ("wrong", "placements_count", True, 0),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT company_id, counter, is_comparable, difference FROM marts.fct_company_counters "
         "ORDER BY company_id, counter"
     )
@@ -269,6 +258,6 @@ def test_a_currency_that_is_not_a_three_letter_code_is_null(world: ModelWorld) -
     )
     shown = build_models(world)
 
-    assert [("code", "PLN"), ("sign", None)] == shown.table(
+    assert [("code", "PLN"), ("sign", None)] == shown.query_tuples(
         "SELECT job_id, salary_currency FROM marts.dim_jobs ORDER BY job_id"
     )

@@ -15,13 +15,13 @@ from tests.publishing.marts.month import HOLIDAYS, NOW, RATES, local_date
 from tests.publishing.marts.recomputed import (
     TODAY,
     Frame,
-    Recomputed,
+    SimulatedMonth,
     assert_same_rows,
     first_of_month,
 )
 
 
-def test_a_simulated_month_passes_every_blocking_check(month: Recomputed) -> None:
+def test_a_simulated_month_passes_every_blocking_check(month: SimulatedMonth) -> None:
     """The month also contains bookings of every kind and a deleted company."""
     assert () == month.world.built.blocking
     kinds = set(month.bookings.counts_as)
@@ -35,13 +35,13 @@ def test_a_simulated_month_passes_every_blocking_check(month: Recomputed) -> Non
     assert month.companies.is_deleted.any()
 
 
-def test_fct_bookings_equals_the_truth(month: Recomputed) -> None:
+def test_fct_bookings_equals_the_truth(month: SimulatedMonth) -> None:
     truth = month.bookings.reset_index(names="booking_id")
     columns = ("booking_id", "counts_as", "is_held", "start_date", "end_date", "created_date")
     assert_same_rows(month.mart("fct_bookings"), truth, *columns)
 
 
-def test_placements_and_fees_equal_the_truth(month: Recomputed) -> None:
+def test_placements_and_fees_equal_the_truth(month: SimulatedMonth) -> None:
     truth = month.placements.reset_index(names="booking_id")
     names = month.companies.name
     truth["company_name"] = [
@@ -72,7 +72,7 @@ def test_placements_and_fees_equal_the_truth(month: Recomputed) -> None:
     assert_same_rows(month.mart("sum_fee_forecast"), summed, *summed.columns)
 
 
-def test_contract_months_and_ending_contracts_equal_the_truth(month: Recomputed) -> None:
+def test_contract_months_and_ending_contracts_equal_the_truth(month: SimulatedMonth) -> None:
     contracts = month.placements[month.placements.booking_type == "contract"]
     rows: list[Any] = []
     for id, row in contracts.iterrows():
@@ -114,7 +114,7 @@ def test_contract_months_and_ending_contracts_equal_the_truth(month: Recomputed)
     assert_same_rows(month.mart("fct_contractors_ending"), ended, *ended.columns)
 
 
-def test_job_funnels_and_interviews_equal_the_truth(month: Recomputed) -> None:
+def test_job_funnels_and_interviews_equal_the_truth(month: SimulatedMonth) -> None:
     met = month.bookings[month.bookings.counts_as.isin(("interview_held", "interview_to_come"))]
     held = met[met.is_held.astype(bool)]
     booked, pairs = (set(zip(each.job_id, each.candidate_id, strict=True)) for each in (met, held))
@@ -157,7 +157,7 @@ def test_job_funnels_and_interviews_equal_the_truth(month: Recomputed) -> None:
     )
 
 
-def test_clients_have_the_true_jobs_placements_and_api_counters(month: Recomputed) -> None:
+def test_clients_have_the_true_jobs_placements_and_api_counters(month: SimulatedMonth) -> None:
     jobs = month.jobs.copy()
     jobs["number"] = [sum(month.placements.job_id == job) for job in jobs.index]
     jobs["positions"] = jobs.positions_available.fillna(1)
@@ -181,8 +181,8 @@ def test_clients_have_the_true_jobs_placements_and_api_counters(month: Recompute
     for id, row in month.companies[~month.companies.is_deleted.astype(bool)].iterrows():
         theirs = month.jobs[month.jobs.company_id == id]
         ours = (len(theirs), sum(theirs.status == "published"), sum(sure.company_id == id))
-        changed = month.changed_at(str(id))
-        is_read = changed is None or month.read_at(str(id)) > changed
+        changed = month.last_changed_at(str(id))
+        is_read = changed is None or month.last_read_at(str(id)) > changed
         for name, count in zip(("jobs", "active_jobs", "placements"), ours, strict=True):
             shown = row[f"{name}_count"]
             is_shown = is_read and shown is not None and not np.isnan(shown)
@@ -194,14 +194,14 @@ def test_clients_have_the_true_jobs_placements_and_api_counters(month: Recompute
     assert_same_rows(month.mart("fct_company_counters"), counters, *counters.columns)
 
 
-def test_consultant_activity_equals_the_truth_of_each_month(month: Recomputed) -> None:
+def test_consultant_activity_equals_the_truth_of_each_month(month: SimulatedMonth) -> None:
     """Each action counts on its day in the time zone of the booking."""
     rows = [
         (row.assigned_to, local_date(row.created), column)
         for name, column in (
             *(("candidates", "candidates_added"), ("leads", "leads_added"), ("jobs", "jobs_added")),
         )
-        for _, row in month.live(name).iterrows()
+        for _, row in month.existing_records(name).iterrows()
     ]
     done = {"interview_held": "interviews_held", "consultation": "consultations_held"}
     for _, row in month.bookings.iterrows():
@@ -220,7 +220,7 @@ def test_consultant_activity_equals_the_truth_of_each_month(month: Recomputed) -
     )
 
 
-def test_times_to_hire_and_lead_conversions_equal_the_truth(month: Recomputed) -> None:
+def test_times_to_hire_and_lead_conversions_equal_the_truth(month: SimulatedMonth) -> None:
     rows: list[Any] = []
     ordered = month.placements.reset_index(names="id").sort_values(["placed_on", "id"])
     for _, group in ordered.groupby("candidate_id"):
@@ -237,11 +237,13 @@ def test_times_to_hire_and_lead_conversions_equal_the_truth(month: Recomputed) -
     assert (len(truth), len(known)) == (whole.placements, whole.measured)
     assert round(known.quantile(0.5), 2) == whole.p50_days
 
-    seen = [each for each in month.month["leads"] if any(each.at(at) for at in month.looks)]
+    seen = [
+        each for each in month.month["leads"] if any(each.state_at(at) for at in month.pull_times)
+    ]
     rows = []
     for each in seen:
-        last = [now for at in month.looks if (now := each.at(at))][-1]
-        is_won, is_gone = last["lead_status_id"] == "s2", each.at(NOW) is None
+        last = [now for at in month.pull_times if (now := each.state_at(at))][-1]
+        is_won, is_gone = last["lead_status_id"] == "s2", each.state_at(NOW) is None
         begun = first_of_month(local_date(last["created"]))
         rows.append((each.id, is_won, last["lead_status_id"] == "s3", begun, is_gone))
     columns = ["lead_id", "is_converted", "is_lost", "created_month", "is_deleted"]
@@ -254,7 +256,7 @@ def test_times_to_hire_and_lead_conversions_equal_the_truth(month: Recomputed) -
     )
 
 
-def test_sources_have_the_true_outcomes_of_candidates_and_leads(month: Recomputed) -> None:
+def test_sources_have_the_true_outcomes_of_candidates_and_leads(month: SimulatedMonth) -> None:
     """Candidates and leads count in the month in which they were created."""
 
     def normalize_source(text: str | None) -> str:
@@ -286,7 +288,7 @@ def test_sources_have_the_true_outcomes_of_candidates_and_leads(month: Recompute
 
     rows = []
     for each in month.month["leads"]:
-        known = [now for at in month.looks if (now := each.at(at))]
+        known = [now for at in month.pull_times if (now := each.state_at(at))]
         if known:
             last = known[-1]
             begun = first_of_month(local_date(last["created"]))
@@ -301,7 +303,7 @@ def test_sources_have_the_true_outcomes_of_candidates_and_leads(month: Recompute
     assert standing.to_dict() == stages.to_dict()
 
 
-def test_open_jobs_have_the_true_days_without_a_booking(month: Recomputed) -> None:
+def test_open_jobs_have_the_true_days_without_a_booking(month: SimulatedMonth) -> None:
     """Days count from the last booking, or from the opening if no booking exists."""
     openings = month.mart("fct_time_to_fill").sort_values("opening_number")
     opened = openings.groupby("job_id").opened_on.last()

@@ -19,7 +19,7 @@ from tests.publishing.marts.month import NOW, STAGES, local_date
 from tests.publishing.marts.recomputed import (
     TODAY,
     Frame,
-    Recomputed,
+    SimulatedMonth,
     assert_same_rows,
     days_between,
     first_of_month,
@@ -33,7 +33,7 @@ KIND = dict(zip(STAGES, ["open"] * 5 + ["won"] * 2 + ["paused"] + ["lost"] * 2, 
 ORDER = {stage: place for place, stage in enumerate(STAGES[:7], 1)}
 
 
-def test_stage_and_status_visits_equal_the_observed_changes(month: Recomputed) -> None:
+def test_stage_and_status_visits_equal_the_observed_changes(month: SimulatedMonth) -> None:
     columns = ("id", "number", "status", "entered_at", "left_at", "left_by", "hides", "is_new")
     renamed = {"visit_number": "number", "may_contain_gap": "hides", "is_entry_observed": "is_new"}
     for resource, mart, key, status in (
@@ -41,10 +41,10 @@ def test_stage_and_status_visits_equal_the_observed_changes(month: Recomputed) -
         ("jobs", "fct_job_statuses", "job_id", "job_status"),
     ):
         shown = month.mart(mart).rename(columns={key: "id", status: "status", **renamed})
-        assert_same_rows(shown, month.observed(resource), *columns)
+        assert_same_rows(shown, month.observed_visits(resource), *columns)
 
 
-def test_true_days_in_stage_are_within_the_bounds(month: Recomputed) -> None:
+def test_true_days_in_stage_are_within_the_bounds(month: SimulatedMonth) -> None:
     true_days: dict[str, list[tuple[datetime, datetime, str]]] = {}
     for each in month.month["candidates"]:
         changes = [(at, fields["status"]) for at, fields in each.edits if "status" in fields]
@@ -55,7 +55,7 @@ def test_true_days_in_stage_are_within_the_bounds(month: Recomputed) -> None:
         true_days[each.id] = [(at, till, status) for (at, status), till in spans if at < till]
     hidden = 0
     visits = month.mart("fct_time_in_stage").set_index("stage_visit_id")
-    for visit in month.observed("candidates").itertuples():
+    for visit in month.observed_visits("candidates").itertuples():
         row = visits.loc[f"{visit.id}:{visit.number}"]
         seen = visit.entered_before
         (span,) = [s for s in true_days[visit.id] if s[0] <= seen < s[1] or seen == NOW == s[1]]
@@ -67,9 +67,12 @@ def test_true_days_in_stage_are_within_the_bounds(month: Recomputed) -> None:
     assert hidden > 0
 
 
-def measured_visits(month: Recomputed) -> Frame:
-    """Return the visits with their days, rounded to two decimals as in the mart."""
-    visits = month.observed("candidates")
+def observed_visits_with_days(month: SimulatedMonth) -> Frame:
+    """Return candidates' visits to stages with `days` in the stage and days until the `first` pull.
+
+    Days are rounded to two decimals, as in the mart.
+    """
+    visits = month.observed_visits("candidates")
     ends = [
         left or max(NOW, at) for left, at in zip(visits.left_at, visits.entered_before, strict=True)
     ]
@@ -84,8 +87,8 @@ def measured_visits(month: Recomputed) -> Frame:
     return visits
 
 
-def test_stage_survival_equals_the_kaplan_meier_estimate(month: Recomputed) -> None:
-    visits = measured_visits(month)
+def test_stage_survival_equals_the_kaplan_meier_estimate(month: SimulatedMonth) -> None:
+    visits = observed_visits_with_days(month)
     visits = visits[visits.days > visits["first"]]
     rows: list[tuple[Any, ...]] = []
     medians: dict[str, Any] = {}
@@ -120,8 +123,8 @@ def test_stage_survival_equals_the_kaplan_meier_estimate(month: Recomputed) -> N
     assert_same_rows(facts, visits, "stage_visit_id", "days_observed", "days_at_least")
 
 
-def test_stage_conversions_and_offers_equal_the_truth(month: Recomputed) -> None:
-    visits = month.observed("candidates")
+def test_stage_conversions_and_offers_equal_the_truth(month: SimulatedMonth) -> None:
+    visits = month.observed_visits("candidates")
     rows: list[tuple[Any, ...]] = []
     offers: list[tuple[str, str]] = []
     for id, group in visits.sort_values("number").groupby("id"):
@@ -157,7 +160,7 @@ def test_stage_conversions_and_offers_equal_the_truth(month: Recomputed) -> None
 
 
 def find_offers(group: Frame) -> Iterator[tuple[str, str]]:
-    """Return one candidate's offers, each with its month and outcome."""
+    """Yield month and outcome of each offer in one candidate's visits to stages."""
     steps: list[Any] = []
     for visit in group.itertuples():
         if visit.status != "on_hold" and (not steps or steps[-1].status != visit.status):
@@ -175,9 +178,9 @@ def find_offers(group: Frame) -> Iterator[tuple[str, str]]:
             yield offer_month, "accepted_offer_not_observed"
 
 
-def test_daily_pipeline_counts_equal_the_truth(month: Recomputed) -> None:
-    visits = month.observed("candidates")
-    first = min(local_date(at) for at in month.looks)
+def test_daily_pipeline_counts_equal_the_truth(month: SimulatedMonth) -> None:
+    visits = month.observed_visits("candidates")
+    first = min(local_date(at) for at in month.pull_times)
 
     def day(moment: datetime) -> date:
         return min(max(local_date(moment), first), TODAY)
@@ -212,8 +215,8 @@ def test_daily_pipeline_counts_equal_the_truth(month: Recomputed) -> None:
     assert_same_rows(month.mart("fct_pipeline_days"), pd.DataFrame(rows, columns=columns), *columns)
 
 
-def test_openings_and_their_fill_dates_equal_the_truth(month: Recomputed) -> None:
-    visits = month.observed("jobs")
+def test_openings_and_their_fill_dates_equal_the_truth(month: SimulatedMonth) -> None:
+    visits = month.observed_visits("jobs")
     rows = []
     for id, group in visits[visits.id.isin(month.jobs.index)].groupby("id"):
         published = month.jobs.published_at[id]
@@ -245,7 +248,10 @@ OVER = ("filled", "closed", "cancelled")
 def find_openings(
     group: Frame, published: datetime | None, created: datetime
 ) -> list[tuple[int, date, list[Any]]]:
-    """Return a job's openings with number, days and visits, without those that were only drafts."""
+    """Return number, first day and visits of each opening in one job's visits to statuses.
+
+    A job that was never published has no opening.
+    """
     parts: list[list[Any]] = [[]]
     for visit in group.sort_values("number").itertuples():
         if parts[-1] and parts[-1][-1].status in OVER and visit.status not in OVER:

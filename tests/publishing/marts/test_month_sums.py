@@ -17,7 +17,7 @@ from tests.publishing.marts.month import RATES
 from tests.publishing.marts.recomputed import (
     TODAY,
     Frame,
-    Recomputed,
+    SimulatedMonth,
     assert_same_rows,
     normalize_value,
     round_days,
@@ -29,7 +29,7 @@ WATCHED_MIN = 20
 """Visits below which a quantile of days in a stage says nothing."""
 
 QUANTILES = {"p10_days": 0.1, "p25_days": 0.25, "p50_days": 0.5, "p75_days": 0.75, "p90_days": 0.9}
-Sum = Callable[[Frame], Any]
+Aggregate = Callable[[Frame], Any]
 
 NAMED = {
     "all": (),
@@ -40,20 +40,20 @@ NAMED = {
 """The columns of a dimension whose members have an id; of any other, the one that it is called."""
 
 
-def sum_of(column: str) -> Sum:
-    """Return a function that sums the column."""
+def sum_of(column: str) -> Aggregate:
+    """Return an aggregate: the sum of a column."""
     return lambda rows: int(rows[column].sum())
 
 
-def share_of(part: str, whole: str) -> Sum:
-    """Return a function that divides one column's sum by another's; None for zero rows."""
+def ratio_of(part: str, whole: str) -> Aggregate:
+    """Return an aggregate: the sum of `part` divided by that of `whole`, None if it is zero."""
     return lambda rows: rows[part].sum() / rows[whole].sum() if rows[whole].sum() else None
 
 
-def quantiles_of(column: str) -> dict[str, Sum]:
-    """Return a function that computes the quantiles of the known days and their number."""
+def quantiles_of(column: str) -> dict[str, Aggregate]:
+    """Return the aggregates of a column of days by their names in the mart."""
 
-    def quantile(part: float) -> Sum:
+    def quantile(part: float) -> Aggregate:
         def found(rows: Frame) -> Any:
             known = rows[column].dropna().astype(float)
             return known.quantile(part) if len(known) else None
@@ -64,10 +64,10 @@ def quantiles_of(column: str) -> dict[str, Sum]:
     return {**parts, "measured": lambda rows: int(rows[column].count())}
 
 
-def group_facts(
-    facts: Frame, dimensions: tuple[str, ...], sums: Mapping[str, Sum]
+def aggregate_facts(
+    facts: Frame, dimensions: tuple[str, ...], sums: Mapping[str, Aggregate]
 ) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
-    """Return the sums of the facts for each dimension and member."""
+    """Yield (dimension, id, name) and the aggregates of each group of facts."""
     for group_by in dimensions:
         columns = NAMED.get(group_by, (group_by,))
         groups = facts.groupby([*columns], dropna=False) if columns else [((), facts)]
@@ -80,9 +80,13 @@ def group_facts(
 
 
 def assert_sums(
-    month: Recomputed, mart: str, facts: Frame, dimensions: tuple[str, ...], sums: Mapping[str, Sum]
+    month: SimulatedMonth,
+    mart: str,
+    facts: Frame,
+    dimensions: tuple[str, ...],
+    sums: Mapping[str, Aggregate],
 ) -> None:
-    """Assert that the mart has exactly the members and values of the facts, to two decimals."""
+    """Assert that the mart has one row per group of facts, with its aggregates to two decimals."""
     has_id = "group_id" in month.mart(mart).columns
     shown = {
         (row.group_by, normalize_value(row.group_id) if has_id else None, row.group_name): [
@@ -91,7 +95,7 @@ def assert_sums(
         for row in month.mart(mart).itertuples()
         if row.group_by in dimensions
     }
-    truth = dict(group_facts(facts, dimensions, sums))
+    truth = dict(aggregate_facts(facts, dimensions, sums))
     assert truth.keys() == shown.keys()
     assert len(truth) >= len(dimensions)
     for key, values in truth.items():
@@ -100,12 +104,12 @@ def assert_sums(
 
 
 def with_month_of(facts: Frame, column: str) -> Frame:
-    """Return the facts with the month of the column as text."""
+    """Return the facts with a column `month`, for example "2026-03", of the dates in a column."""
     named = [f"{day:%Y-%m}" if isinstance(day, date) else "unknown" for day in facts[column]]
     return facts.assign(month=named)
 
 
-def test_facts_have_the_true_consultant_client_and_type(month: Recomputed) -> None:
+def test_facts_have_the_true_consultant_client_and_type(month: SimulatedMonth) -> None:
     jobs = month.jobs.rename_axis("job_id").reset_index()
     truth = jobs.rename(columns={"assigned_to": "consultant_id"})
     for mart in ("fct_job_funnel", "dim_jobs"):
@@ -121,7 +125,7 @@ def test_facts_have_the_true_consultant_client_and_type(month: Recomputed) -> No
     assert_same_rows(month.mart("fct_lead_conversion", "NOT is_deleted"), leads, *columns)
 
 
-def test_sum_job_funnel_equals_the_sums_of_its_facts(month: Recomputed) -> None:
+def test_sum_job_funnel_equals_the_sums_of_its_facts(month: SimulatedMonth) -> None:
     assert_sums(
         month,
         "sum_job_funnel",
@@ -136,7 +140,7 @@ def test_sum_job_funnel_equals_the_sums_of_its_facts(month: Recomputed) -> None:
             "candidate_job_pairs_interviewed": sum_of("candidates_interviewed"),
             "candidate_job_pairs_placed": sum_of("candidates_placed"),
             "placements": sum_of("placements"),
-            "interview_to_placement_rate": share_of(
+            "interview_to_placement_rate": ratio_of(
                 "candidates_placed_after_interview", "candidates_interviewed"
             ),
         },
@@ -155,7 +159,7 @@ def test_sum_job_funnel_equals_the_sums_of_its_facts(month: Recomputed) -> None:
     )
 
 
-def test_quantiles_of_time_to_fill_and_hire_equal_those_of_the_facts(month: Recomputed) -> None:
+def test_quantiles_of_time_to_fill_and_hire_equal_those_of_the_facts(month: SimulatedMonth) -> None:
     fills = with_month_of(month.mart("fct_time_to_fill"), "filled_month")
     fills = fills[fills.outcome.isin(("filled", "open"))]
     waited = [
@@ -178,7 +182,7 @@ def test_quantiles_of_time_to_fill_and_hire_equal_those_of_the_facts(month: Reco
     assert_sums(month, "sum_time_to_hire", hires, dimensions, sums)
 
 
-def test_stage_sums_equal_the_sums_of_their_facts(month: Recomputed) -> None:
+def test_stage_sums_equal_the_sums_of_their_facts(month: SimulatedMonth) -> None:
     survival, visits = month.mart("sum_stage_survival"), month.mart("fct_time_in_stage")
     for row in month.mart("sum_time_in_stage").itertuples():
         curve = survival[survival.stage == row.stage].sort_values("days")
@@ -206,7 +210,7 @@ def test_stage_sums_equal_the_sums_of_their_facts(month: Recomputed) -> None:
         assert [totals.loc["all"].to_list()] * len(totals) == totals.to_numpy().tolist()
 
 
-def test_open_job_sums_and_coverage_equal_the_truth(month: Recomputed) -> None:
+def test_open_job_sums_and_coverage_equal_the_truth(month: SimulatedMonth) -> None:
     jobs = month.jobs[month.jobs.status.isin(("published", "on_hold"))]
     ours = month.placements.groupby("job_id").size()
     left = jobs.positions_available.fillna(1) - ours.reindex(jobs.index).fillna(0)

@@ -14,7 +14,7 @@ from tests.publishing.marts.recomputed import (
     STANDING,
     TODAY,
     Frame,
-    Recomputed,
+    SimulatedMonth,
     assert_same_rows,
     days_between,
     first_of_month,
@@ -32,8 +32,8 @@ def earliest(values: Any) -> Any:
     return min(values, default=None)
 
 
-def test_candidate_journeys_equal_the_truth(month: Recomputed) -> None:
-    visits = month.observed("candidates")
+def test_candidate_journeys_equal_the_truth(month: SimulatedMonth) -> None:
+    visits = month.observed_visits("candidates")
     entries = visits[(visits.status == "submitted") & visits.is_new.astype(bool)]
     met = month.bookings[month.bookings.counts_as.isin(("interview_held", "interview_to_come"))]
     rows: list[Any] = []
@@ -75,8 +75,8 @@ def test_candidate_journeys_equal_the_truth(month: Recomputed) -> None:
     assert_same_rows(month.mart("fct_candidate_journey"), truth, *columns)
 
 
-def list_open_work(month: Recomputed) -> Iterator[tuple[Any, str, int]]:
-    """Return all open work as rows of consultant, kind and number of positions."""
+def list_open_work(month: SimulatedMonth) -> Iterator[tuple[Any, str, int]]:
+    """Yield consultant, kind and number of open positions for each item of open work."""
     for id, job in month.jobs.iterrows():
         if job.status in ("published", "on_hold"):
             number = sum(month.placements.job_id == id)
@@ -93,7 +93,7 @@ def list_open_work(month: Recomputed) -> Iterator[tuple[Any, str, int]]:
             yield placement.consultant, "running_contracts", 0
 
 
-def test_consultant_loads_equal_the_truth(month: Recomputed) -> None:
+def test_consultant_loads_equal_the_truth(month: SimulatedMonth) -> None:
     frame: Frame = pd.DataFrame(
         list_open_work(month), columns=["consultant_id", "kind", "positions"]
     )
@@ -115,9 +115,9 @@ def test_consultant_loads_equal_the_truth(month: Recomputed) -> None:
 
 
 @pytest.fixture(scope="module")
-def placement_outcomes(month: Recomputed) -> Frame:
-    """Every placement that was observed as agreed, with its outcome."""
-    visits = month.observed("bookings")
+def placement_outcomes(month: SimulatedMonth) -> Frame:
+    """Every placement that a pull observed as agreed, and what became of it."""
+    visits = month.observed_visits("bookings")
     agreed_ids = set(visits[visits.status.isin(STANDING)].id)
     last = visits[visits.left_by.isna()].set_index("id")
     rows: list[Any] = []
@@ -166,7 +166,9 @@ def placement_outcomes(month: Recomputed) -> Frame:
     return pd.DataFrame(rows, columns=columns, dtype=object)
 
 
-def test_placement_outcomes_equal_the_truth(month: Recomputed, placement_outcomes: Frame) -> None:
+def test_placement_outcomes_equal_the_truth(
+    month: SimulatedMonth, placement_outcomes: Frame
+) -> None:
     assert_same_rows(
         month.mart("fct_placement_outcomes"), placement_outcomes, *placement_outcomes.columns
     )
@@ -177,7 +179,7 @@ def test_placement_outcomes_equal_the_truth(month: Recomputed, placement_outcome
     assert placement_outcomes.cancellation_reason.notna().any()
 
 
-def test_fall_off_rates_equal_the_truth(month: Recomputed, placement_outcomes: Frame) -> None:
+def test_fall_off_rates_equal_the_truth(month: SimulatedMonth, placement_outcomes: Frame) -> None:
     (whole,) = month.mart("sum_fall_off", "group_by = 'all'").itertuples()
     assert (len(placement_outcomes), int(placement_outcomes.is_fall_off.sum())) == (
         whole.placements_agreed,
@@ -200,7 +202,7 @@ def test_fall_off_rates_equal_the_truth(month: Recomputed, placement_outcomes: F
     )
 
 
-def test_goal_progress_equals_the_activity_of_the_goal_period(month: Recomputed) -> None:
+def test_goal_progress_equals_the_activity_of_the_goal_period(month: SimulatedMonth) -> None:
     team = {"u1": "North", "u2": "South"}
     done = month.mart("sum_consultant_activity", "period = 'month'")
     done["team"] = [team.get(each) for each in done.consultant_id]

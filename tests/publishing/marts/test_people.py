@@ -18,7 +18,7 @@ def test_visits_have_the_interval_between_two_pulls(people_world: BuiltWorld) ->
         ("interviewing", "screening", "offer_made", "01-19", "01-23", "01-26", "01-26", "02-02"),
         ("offer_made", "interviewing", "placed", "01-26", "02-02", "02-09", "02-09", "02-20"),
         ("placed", "offer_made", None, "02-09", "02-20", "03-02", None, None),
-    ] == people_world.table(
+    ] == people_world.query_tuples(
         f"SELECT stage, previous_stage, next_stage, {columns} FROM marts.fct_candidate_stages "
         "WHERE candidate_id = 'ann' ORDER BY visit_number"
     )
@@ -44,7 +44,7 @@ def test_days_in_stage_have_lower_and_upper_bounds(people_world: BuiltWorld) -> 
         ("ann", 5, 13.63, 3.62, 24.63, False),
         # Only listed: no updated_at, so the first sight, 12 January, is the best moment.
         ("eve", 1, 52.63, 52.62, 55.63, False),
-    ] == people_world.table(
+    ] == people_world.query_tuples(
         "SELECT candidate_id, visit_number, days_at_least, days_min, days_max, is_measured "
         "FROM marts.fct_time_in_stage WHERE (candidate_id, visit_number) IN "
         "(('ann', 1), ('ann', 2), ('bob', 1), ('bob', 2), ('cat', 1), ('dan', 1), ('ann', 5), "
@@ -60,24 +60,24 @@ def test_time_in_stage_has_survival_curves_and_percentiles(people_world: BuiltWo
     )
 
     def survival_curve(stage: str) -> list[tuple[Any, ...]]:
-        return people_world.table(
+        return people_world.query_tuples(
             "SELECT days, at_risk, exits, round(survival_probability, 3) "
             f"FROM marts.sum_stage_survival WHERE stage = '{stage}' ORDER BY days"
         )
 
     # ann was seen after 6 days and left after 9, bob after 5 and 14: one of two, then the other.
-    assert [2, 2, 2, 1, 0, 2, 2, 0] == people_world.row(
+    assert [2, 2, 2, 1, 0, 2, 2, 0] == people_world.read_row(
         "marts.sum_time_in_stage", "stage = 'new_lead'", *columns
     )
     assert [(9, 2, 1, 0.5), (14, 1, 1, 0)] == survival_curve("new_lead")
     # ann left after 8 days, when bob and dan were there as well: two thirds stay. Until 26 dan was
     # deleted, and bob leaves alone, while cat was first seen after 35: the estimate ends.
-    assert [4, 4, 2, 0.5, 1, 1, None, 0] == people_world.row(
+    assert [4, 4, 2, 0.5, 1, 1, None, 0] == people_world.read_row(
         "marts.sum_time_in_stage", "stage = 'screening'", *columns
     )
     assert [(8, 3, 1, 0.667)] == survival_curve("screening")
     # eve is still there when two of four leave after 10 days, and gus after 11.
-    assert [4, 3, 3, 1, 0, 3, 4, 1] == people_world.row(
+    assert [4, 3, 3, 1, 0, 3, 4, 1] == people_world.read_row(
         "marts.sum_time_in_stage", "stage = 'interviewing'", *columns
     )
     assert [(10, 4, 2, 0.5), (11, 2, 1, 0.25)] == survival_curve("interviewing")
@@ -99,7 +99,7 @@ def test_stage_conversion_counts_each_candidate_once(people_world: BuiltWorld) -
         ("offer_accepted", 1, 0, 0, 0, 1, 0, 0, None, 1),
         # From the last stage nobody advances: no rate.
         ("placed", 1, 0, 1, 0, 0, 0, None, None, 0),
-    ] == people_world.table(
+    ] == people_world.query_tuples(
         "SELECT stage, entered, advanced, arrived, lost, in_progress, deleted, "
         "round(conversion_rate, 3), round(decided_rate, 3), inferred "
         "FROM marts.sum_stage_conversion WHERE group_by = 'all' ORDER BY stage_order"
@@ -115,12 +115,12 @@ def test_stage_conversion_counts_each_candidate_once(people_world: BuiltWorld) -
         ("offer_made", 4, 2, 0.5),
         ("offer_accepted", 2, 1, 0.5),
         ("placed", 1, 0, None),
-    ] == people_world.table(
+    ] == people_world.query_tuples(
         "SELECT stage, reached_total, advanced_total, round(pass_through_rate, 3) "
         "FROM marts.sum_stage_conversion WHERE group_by = 'all' ORDER BY stage_order"
     )
     # Of Ben's candidates bob is lost in screening; dan was his, and nobody's once deleted.
-    assert [1, 0, 1] == people_world.row(
+    assert [1, 0, 1] == people_world.read_row(
         "marts.sum_stage_conversion",
         "group_by = 'consultant' AND group_name = 'Ben' AND stage = 'screening'",
         *("entered", "advanced", "lost"),
@@ -135,13 +135,13 @@ def test_offers_are_counted_as_accepted_declined_or_pending(people_world: BuiltW
         ("2026-01", 2, 0, 1, 1, 1, 0, 1),
         # ann's of 2 February.
         ("2026-02", 1, 1, 0, 0, 1, 1, 0),
-    ] == people_world.table(
+    ] == people_world.query_tuples(
         "SELECT group_name, offers, accepted, declined, pending, decided, acceptance_rate, "
         "accepted_offer_not_observed FROM marts.sum_offer_acceptance "
         "WHERE group_by IN ('all', 'month') ORDER BY group_name = 'all' DESC, group_name"
     )
     # Nothing is decided: there is no rate.
-    assert [1, 0, None] == people_world.row(
+    assert [1, 0, None] == people_world.read_row(
         "marts.sum_offer_acceptance",
         "group_by = 'source_group' AND group_name = 'Job board'",
         *("offers", "decided", "acceptance_rate"),
@@ -156,7 +156,7 @@ def test_pipeline_shows_only_candidates_that_are_not_deleted(people_world: Built
         ("eve", "interviewing", "open", True, "unread", "unread", "unassigned", False),
         ("fay", "offer_made", "open", True, "job board", "Job board", "Ben", True),
         ("gus", "offer_accepted", "won", False, "linkedin", "Social network", "Ada", True),
-    ] == people_world.table(
+    ] == people_world.query_tuples(
         "SELECT candidate_id, stage, stage_kind, is_active, source, source_group, "
         "consultant_name, is_fully_read FROM marts.fct_pipeline_candidates ORDER BY candidate_id"
     )
@@ -177,18 +177,18 @@ def test_leads_have_their_conversion_and_its_evidence(people_world: BuiltWorld) 
         ("recorded", "record", 20, "New", "Referral"),
         # Its status is called won, and nothing says since when.
         ("won", "status", None, "Won", "Referral"),
-    ] == people_world.table(
+    ] == people_world.query_tuples(
         "SELECT lead_id, evidence, days_to_convert, lead_status_name, source_group "
         "FROM marts.fct_lead_conversion ORDER BY lead_id"
     )
     # 4 of 8 are converted, 3 with a date: 10, 12 and 20 days.
-    assert [8, 4, 1, 0.5, 3, 12] == people_world.row(
+    assert [8, 4, 1, 0.5, 3, 12] == people_world.read_row(
         "marts.sum_lead_conversion",
         "group_by = 'all'",
         *("leads", "converted", "lost", "round(conversion_rate, 3)", "converted_with_date"),
         "p50_days_to_convert",
     )
-    assert [1] == people_world.row(
+    assert [1] == people_world.read_row(
         "marts.fct_lead_conversion", "lead_id = 'pushed'", "consultations"
     )
 
@@ -198,7 +198,7 @@ def test_content_items_are_counted_by_type(people_world: BuiltWorld) -> None:
     assert [
         ("Posts", True, 3, 2, 1, "02 Feb", "05 Feb"),
         ("pages", False, 0, 0, 0, None, None),
-    ] == people_world.table(
+    ] == people_world.query_tuples(
         "SELECT content_type_name, is_active, items, items_published, items_draft, "
         f"{at.format('last_published_at')}, {at.format('last_updated_at')} "
         "FROM marts.sum_content_items ORDER BY items DESC"
@@ -212,7 +212,7 @@ def test_sources_have_hires_and_conversion_rates(people_world: BuiltWorld) -> No
         ("referral", "Referral", 1, 0, 0, 0, 5, 4, 0.8),
         # No candidates: no rate of hires.
         ("xing", "unmapped", 0, 0, None, 0, 1, 0, 0),
-    ] == people_world.table(
+    ] == people_world.query_tuples(
         "SELECT source, source_group, sum(candidates), sum(candidates_placed), "
         "sum(candidates_placed) / nullif(sum(candidates), 0), sum(placements), "
         "sum(leads), sum(leads_converted), sum(leads_converted) / nullif(sum(leads), 0) "
@@ -225,7 +225,7 @@ def test_data_freshness_has_rows_age_and_requests(people_world: BuiltWorld) -> N
     # Six live, of which eve was only listed and waits, and dan deleted. Of three runs two began in
     # the month from 15 February on: 7 + 5 requests. The reading that is longest ago is that of gus,
     # on 19 January at 09:00: 45 days and 15 hours before now.
-    assert [6, 5, 1, 0.833, 1, 1, 0, 5, 12, 45.63, 3] == people_world.row(
+    assert [6, 5, 1, 0.833, 1, 1, 0, 5, 12, 45.63, 3] == people_world.read_row(
         "marts.data_freshness",
         "resource = 'candidates'",
         *(
@@ -240,7 +240,7 @@ def test_data_freshness_has_rows_age_and_requests(people_world: BuiltWorld) -> N
         "anomalies",
     )
     # A run that never came to leads says nothing of them.
-    assert [6, None, 0] == people_world.row(
+    assert [6, None, 0] == people_world.read_row(
         "marts.data_freshness",
         "resource = 'leads'",
         *("current_rows", "last_outcome", "requests_this_month"),
@@ -249,7 +249,7 @@ def test_data_freshness_has_rows_age_and_requests(people_world: BuiltWorld) -> N
 
 def test_fields_missing_in_lists_keep_the_values_of_the_last_detail(tmp_path: Path) -> None:
     world = ModelWorld(tmp_path)
-    world.seed("lead_statuses", "id,name,outcome", "s1,New,open")
+    world.write_seed("lead_statuses", "id,name,outcome", "s1,New,open")
     created = {"created": "2026-01-06 09:00"}
     lead = {**created, "lead_status_id": "s1", "assigned_to": "u1", "status": "lead"}
     ann = {**created, "status": "offer_accepted", "first_name": "Ann"}
@@ -258,13 +258,13 @@ def test_fields_missing_in_lists_keep_the_values_of_the_last_detail(tmp_path: Pa
     world.load_list_items(
         "2026-01-19 09:00", leads={"l1": {"status": "prospect"}}, candidates={"ann": shown}
     )
-    world.verify("2026-01-20 09:00")
+    world.mark_verified("2026-01-20 09:00")
     built = world.build()
 
     assert () == built.built.blocking
-    assert [("prospect", "New", "u1")] == built.table(
+    assert [("prospect", "New", "u1")] == built.query_tuples(
         "SELECT lead_state, lead_status_name, consultant_id FROM marts.fct_lead_conversion"
     )
-    assert [("offer_accepted", True)] == built.table(
+    assert [("offer_accepted", True)] == built.query_tuples(
         "SELECT stage, is_current FROM marts.fct_candidate_stages"
     )

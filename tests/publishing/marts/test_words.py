@@ -5,46 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from connector.publishing.build import build
 from connector.publishing.project_loader import load_project
 from connector.publishing.publication import publish
 from connector.settings.model import load_settings
 from tests.catalog.document import list_quoted_words, parse_tables
-from tests.publishing.marts.world import BuiltWorld, ModelWorld
+from tests.publishing.marts.world import (
+    BORN,
+    BuiltWorld,
+    ModelWorld,
+    build_models,
+    make_january_booking,
+)
 from tests.support.agency import rows
 
-NOW = "2026-03-06 00:00"
 PAGE = Path(__file__).parents[3] / "docs" / "MARTS.md"
-BORN = {"created": "2025-06-01 09:00"}
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> ModelWorld:
-    """A world without records."""
-    return ModelWorld(tmp_path)
-
-
-def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]:
-    """Return a booking, created in January, of its own candidate and job."""
-    shown = {"created": "2026-01-05 09:00", "booking_type": kind, "status": status}
-    return {**shown, "start_datetime": start, "end_datetime": None, **fields}
-
-
-def build_models(world: ModelWorld, *models: str) -> BuiltWorld:
-    """Build models and their parents as of `NOW` and assert that no check blocks publishing."""
-    world.verify(NOW)
-    found = world.build(*models)
-    assert () == found.built.blocking
-    return found
 
 
 # -- days ------------------------------------------------------------------------------------------
 
 
 def load_late_evening_records(world: ModelWorld) -> None:
-    """Load records of an evening that is the next day in UTC."""
+    """Load records whose date differs between UTC and their own time zone."""
     contract: dict[str, Any] = {
         "all_day": True,
         "placement_fee": 100,
@@ -55,17 +37,23 @@ def load_late_evening_records(world: ModelWorld) -> None:
     world.load_details(
         "2026-03-01 09:00",
         bookings={
-            "berlin": booking("contract", eve, "confirmed", timezone="Europe/Berlin", **contract),
-            "unsaid": booking("contract", eve, "confirmed", **contract),
-            "nowhere": booking("contract", eve, "confirmed", timezone="Mars/Olympus", **contract),
-            "london": booking("contract", eve, "confirmed", timezone="Europe/London", **contract),
-            "york": booking(
+            "berlin": make_january_booking(
+                "contract", eve, "confirmed", timezone="Europe/Berlin", **contract
+            ),
+            "unsaid": make_january_booking("contract", eve, "confirmed", **contract),
+            "nowhere": make_january_booking(
+                "contract", eve, "confirmed", timezone="Mars/Olympus", **contract
+            ),
+            "london": make_january_booking(
+                "contract", eve, "confirmed", timezone="Europe/London", **contract
+            ),
+            "york": make_january_booking(
                 *("contract", "2026-01-01T00:00:00Z", "confirmed"),
                 timezone="America/New_York",
                 **contract,
             ),
             # Half past eleven in the evening of the last of February, in New York.
-            "met": booking(
+            "met": make_january_booking(
                 *("interview", "2026-03-01T04:30:00Z", "completed"), timezone="America/New_York"
             ),
         },
@@ -99,19 +87,19 @@ def test_days_are_in_the_time_zone_of_the_booking_or_else_the_account(world: Mod
         ("nowhere", "2026-01-01", "2026-06-30", "Europe/Berlin"),
         ("unsaid", "2026-01-01", "2026-06-30", "Europe/Berlin"),
         ("york", "2026-01-01", "2026-06-30", "America/New_York"),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT booking_id, start_date, end_date, time_zone FROM marts.fct_placements ORDER BY ALL"
     )
-    assert [("2025-12-01", 1), ("2026-01-01", 4)] == shown.table(
+    assert [("2025-12-01", 1), ("2026-01-01", 4)] == shown.query_tuples(
         "SELECT month_start, placements FROM marts.sum_fee_forecast ORDER BY month_start"
     )
     # It is 6 March at 01:00 in Berlin.
-    assert ["2026-03-06", "Europe/Berlin"] == shown.row(
+    assert ["2026-03-06", "Europe/Berlin"] == shown.read_row(
         "staging.as_of", "true", "as_of_date", "time_zone"
     )
-    assert ["2026-02-01"] == shown.row("marts.fct_job_openings", "true", "opened_on")
-    assert ["2026-02-01"] == shown.row("marts.fct_lead_conversion", "true", "created_month")
-    assert [("2026-02-01", 1, 1, 1, 1)] == shown.table(
+    assert ["2026-02-01"] == shown.read_row("marts.fct_job_openings", "true", "opened_on")
+    assert ["2026-02-01"] == shown.read_row("marts.fct_lead_conversion", "true", "created_month")
+    assert [("2026-02-01", 1, 1, 1, 1)] == shown.query_tuples(
         "SELECT period_start, sum(candidates_added), sum(jobs_added + 1), sum(leads_added), "
         "sum(interviews_held) FROM marts.sum_consultant_activity "
         "WHERE period = 'month' AND period_start = '2026-02-01' GROUP BY period_start"
@@ -121,7 +109,7 @@ def test_days_are_in_the_time_zone_of_the_booking_or_else_the_account(world: Mod
 def test_a_published_file_dates_days_in_the_time_zone_of_the_account(tmp_path: Path) -> None:
     world = ModelWorld(tmp_path)
     world.load_details("2026-03-01 09:00", candidates={"ann": {"created": "2026-01-31 23:30"}})
-    world.verify("2026-03-05 23:30")
+    world.mark_verified("2026-03-05 23:30")
     world.warehouse.release()
     given = {"TIME_ZONE": "Europe/Berlin", "DATA_DIR": str(tmp_path), "MODELS": "off"}
     environ = {f"CONNECTOR_{name}": value for name, value in given.items()}
@@ -156,14 +144,14 @@ def test_candidates_still_in_a_stage_count_in_its_time(world: ModelWorld) -> Non
     columns = ("p25_at_risk", "p50_days", "p50_at_risk", "current_visits", "current_p50_days")
 
     # Nobody else was watched so soon. From 1 June at 09:00 to 6 March are 277 days and 15 hours.
-    assert [None, None, None, 20, 277.63] == shown.row(
+    assert [None, None, None, 20, 277.63] == shown.read_row(
         "marts.sum_time_in_stage", "stage = 'offer_made'", *columns
     )
     # Four and then three were watched: too few for a quantile.
-    assert [4, None, 3, 2, 32.63] == shown.row(
+    assert [4, None, 3, 2, 32.63] == shown.read_row(
         "marts.sum_time_in_stage", "stage = 'screening'", *columns
     )
-    assert [(2, 0.75), (9, 0.5)] == shown.table(
+    assert [(2, 0.75), (9, 0.5)] == shown.query_tuples(
         "SELECT days, survival_probability FROM marts.sum_stage_survival "
         "WHERE stage = 'screening' ORDER BY days"
     )
@@ -189,7 +177,7 @@ def test_a_visit_that_may_contain_unseen_changes_is_marked(world: ModelWorld) ->
         ("moved", "screening", False),
         ("moved", "submitted", False),
         ("quiet", "screening", False),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT candidate_id, stage, may_contain_gap FROM marts.fct_time_in_stage ORDER BY ALL"
     )
 
@@ -205,11 +193,11 @@ def test_events_before_the_first_pull_belong_to_no_month(world: ModelWorld) -> N
     )
     shown = build_models(world, "sum_offer_acceptance", "fct_stage_conversion")
 
-    assert [("2026-02", 1), ("not_observed", 1)] == shown.table(
+    assert [("2026-02", 1), ("not_observed", 1)] == shown.query_tuples(
         "SELECT group_name, offers FROM marts.sum_offer_acceptance WHERE group_by = 'month' "
         "ORDER BY group_name"
     )
-    assert [("new", "2026-02-01"), ("old", None)] == shown.table(
+    assert [("new", "2026-02-01"), ("old", None)] == shown.query_tuples(
         "SELECT candidate_id, entered_month FROM marts.fct_stage_conversion "
         "WHERE stage = 'offer_made' ORDER BY ALL"
     )
@@ -229,13 +217,15 @@ def load_bookings(world: ModelWorld, status: str) -> None:
         jobs={id: {**BORN, "status": "published"} for id in (f"j-{status}", f"k-{status}")},
         leads={f"l-{status}": {**BORN, "status": "lead"}},
         bookings={
-            f"soon-{status}": booking("interview", soon, status, **parties),
-            f"past-{status}": booking("interview", past, status, **other),
-            f"p-{status}": booking(
+            f"soon-{status}": make_january_booking("interview", soon, status, **parties),
+            f"past-{status}": make_january_booking("interview", past, status, **other),
+            f"p-{status}": make_january_booking(
                 "permanent", "2025-12-01T09:00:00Z", status, placement_fee=100, **parties
             ),
-            f"contract-{status}": booking("contract", past, status, **ends, **other),
-            f"talk-{status}": booking("consultation", past, status, lead_id=f"l-{status}"),
+            f"contract-{status}": make_january_booking("contract", past, status, **ends, **other),
+            f"talk-{status}": make_january_booking(
+                "consultation", past, status, lead_id=f"l-{status}"
+            ),
         },
     )
 
@@ -255,7 +245,7 @@ def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
     )
 
     def of(query: str) -> set[str]:
-        return {name for (name,) in shown.table(query)}
+        return {name for (name,) in shown.query_tuples(query)}
 
     def words(job: str, status: str) -> str:
         held, coming, cancelled = (
@@ -281,16 +271,16 @@ def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
         assert (documented["Contract that ends"] != "no") is ending, status
         assert (documented["Consultation or visit"] == "yes") is talked, status
     confirmed = sum(each["Confirmed fee"] == "yes" for each in records.values())
-    assert [(100 * confirmed,)] == shown.table(
+    assert [(100 * confirmed,)] == shown.query_tuples(
         "SELECT sum(confirmed_fee) FROM marts.sum_fee_forecast WHERE month_start = '2025-12-01'"
     )
     # The one that was rescheduled is in the funnel's interviews like any other that is to come.
-    assert [1] == shown.row("marts.fct_job_funnel", "job_id = 'j-rescheduled'", "interviews")
+    assert [1] == shown.read_row("marts.fct_job_funnel", "job_id = 'j-rescheduled'", "interviews")
 
 
 def test_a_parallel_contract_is_not_the_next_booking(world: ModelWorld) -> None:
     def contract(who: str, job: str, start: str, end: str) -> dict[str, Any]:
-        return booking(
+        return make_january_booking(
             *("contract", f"{start}T09:00:00Z", "confirmed"),
             candidate_id=who,
             job_id=job,
@@ -313,7 +303,7 @@ def test_a_parallel_contract_is_not_the_next_booking(world: ModelWorld) -> None:
         ("beside", None, False),
         ("first", "after", True),
         ("one", None, False),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT booking_id, next_booking_id, is_redeployed FROM marts.fct_contractors_ending "
         "ORDER BY booking_id"
     )
@@ -337,8 +327,12 @@ def test_deleted_clients_api_counters_and_currencies_are_shown(world: ModelWorld
             "j4": {**BORN, "status": "closed", "company_id": "never landed"},
         },
         bookings={
-            "p1": booking("permanent", "2026-02-02T09:00:00Z", "confirmed", job_id="j1"),
-            "p2": booking("permanent", "2026-02-02T09:00:00Z", "scheduled", job_id="j3"),
+            "p1": make_january_booking(
+                "permanent", "2026-02-02T09:00:00Z", "confirmed", job_id="j1"
+            ),
+            "p2": make_january_booking(
+                "permanent", "2026-02-02T09:00:00Z", "scheduled", job_id="j3"
+            ),
         },
     )
     world.load_deletions("2026-03-01 09:00", companies=("gone",))
@@ -347,17 +341,21 @@ def test_deleted_clients_api_counters_and_currencies_are_shown(world: ModelWorld
     assert [
         ("p1", "Gone Ltd", True, 5000, "company_percentage", None),
         ("p2", "Here Ltd", False, None, "none", None),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT booking_id, company_name, is_company_deleted, fee, fee_source, currency "
         "FROM marts.fct_placements ORDER BY booking_id"
     )
-    assert [("Gone Ltd", True), ("Here Ltd", False), ("unknown company", False)] == shown.table(
+    assert [
+        ("Gone Ltd", True),
+        ("Here Ltd", False),
+        ("unknown company", False),
+    ] == shown.query_tuples(
         "SELECT company_name, is_company_deleted FROM marts.sum_client_fill_rate ORDER BY ALL"
     )
-    assert [("Gone Ltd", True), ("Here Ltd", False)] == shown.table(
+    assert [("Gone Ltd", True), ("Here Ltd", False)] == shown.query_tuples(
         "SELECT company_name, is_deleted FROM marts.dim_companies ORDER BY ALL"
     )
-    assert [(None, 2, 5000)] == shown.table(
+    assert [(None, 2, 5000)] == shown.query_tuples(
         "SELECT currency, placements, fee FROM marts.sum_fee_forecast"
     )
     assert [
@@ -365,7 +363,7 @@ def test_deleted_clients_api_counters_and_currencies_are_shown(world: ModelWorld
         ("jobs_count", 2, 2, 0),
         # The one placement is only scheduled.
         ("placements_count", 4, 0, 4),
-    ] == shown.table(
+    ] == shown.query_tuples(
         "SELECT counter, platform_count, our_count, difference FROM marts.fct_company_counters "
         "WHERE company_id = 'here' ORDER BY counter"
     )
@@ -374,7 +372,7 @@ def test_deleted_clients_api_counters_and_currencies_are_shown(world: ModelWorld
 
 
 def test_no_mart_column_is_a_hugeint_or_wide_decimal(empty_world: BuiltWorld) -> None:
-    assert [] == empty_world.table(
+    assert [] == empty_world.query_tuples(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name IN "
         "('marts', 'staging') AND (data_type = 'HUGEINT' OR data_type LIKE 'DECIMAL(38%')"
     )

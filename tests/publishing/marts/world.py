@@ -1,7 +1,7 @@
-"""Small worlds for the marts: records landed look by look, as a pull lands them, and then built.
+"""Small warehouses for tests of the marts: records loaded pull by pull, and then built.
 
-The rows go through the warehouse's own commits, so the history is what a pull would have kept. All
-moments are written as "2026-01-12 09:00", in UTC.
+Records go through the warehouse's own commits, so the history is the one that a pull keeps. Times
+are written as "2026-01-12 09:00", in UTC.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ from connector.warehouse.runs import Run, begin_run
 from connector.warehouse.warehouse import Warehouse
 
 RUN = "run-1"
+NOW = "2026-03-06 00:00"
+BORN = {"created": "2025-06-01 09:00"}
 
 
 def parse_timestamp(text: str) -> datetime:
-    """Parse the timestamp as UTC."""
+    """Parse a text such as "2026-01-12 09:00" as UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 class ModelWorld:
-    """Data folder of one account that tests fill pull by pull; `seeds` holds the user's seeds."""
+    """Work file of one account that tests fill pull by pull, and its folder of seed files."""
 
     def __init__(self, folder: Path) -> None:
         self.warehouse = Warehouse(folder)
@@ -40,29 +42,31 @@ class ModelWorld:
         self.seeds.mkdir()
         self._known: dict[tuple[str, str], dict[str, Any]] = {}
 
-    def seed(self, name: str, *lines: str) -> None:
-        """Write a user's seed file."""
+    def write_seed(self, name: str, *lines: str) -> None:
+        """Write the user's CSV file of a seed, heading first."""
         (self.seeds / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def load_details(self, at: str, **resources: Mapping[str, Mapping[str, Any]]) -> None:
-        """Load details as of `at`; fields that are not named keep their values.
+        """Load records as their details show them at `at`: per resource, changed fields by id.
 
-        `created` and `updated` set the two timestamps that every record has.
+        Other fields keep their values. `created` and `updated` set the two timestamps of a record.
         """
         for name, records in resources.items():
             found = tuple(
-                FoundDetail(CATALOG[name].record(self._raw(name, id, fields)), parse_timestamp(at))
+                FoundDetail(
+                    CATALOG[name].record(self._merge_fields(name, id, fields)), parse_timestamp(at)
+                )
                 for id, fields in records.items()
             )
             self._commit(name, at, Commit(records=found))
 
     def load_list_items(self, at: str, **resources: Mapping[str, Mapping[str, Any]]) -> None:
-        """Load list items as the list shows them at `at`."""
+        """Load records as the list shows them at `at`: per resource, the changed fields by id."""
         for name, records in resources.items():
             shown = [field.name for field in CATALOG[name].item_fields]
             items = []
             for id, fields in records.items():
-                raw = self._raw(name, id, fields)
+                raw = self._merge_fields(name, id, fields)
                 items.append(
                     CATALOG[name].record(
                         {key: raw.get(key) for key in shown},
@@ -73,14 +77,14 @@ class ModelWorld:
             self._commit(name, at, Commit(items=tuple(items)))
 
     def load_deletions(self, at: str, **resources: tuple[str, ...]) -> None:
-        """Load the deletion of these records, reported by the API at `at`."""
+        """Load the deletion of these ids per resource, reported by the API at `at`."""
         for name, ids in resources.items():
             self._commit(
                 name, at, Commit(gone={id: DeletionProof(parse_timestamp(at)) for id in ids})
             )
 
-    def verify(self, at: str) -> None:
-        """Mark every resource as verified up to `at`, which becomes the models' present."""
+    def mark_verified(self, at: str) -> None:
+        """Mark every resource as verified at `at`, which the models then use as the present."""
         for name in ("jobs", "candidates", "companies", "bookings", "leads"):
             self._commit(name, at, Commit(bookmark=Bookmark(proven_at=parse_timestamp(at))))
         self.warehouse.write(
@@ -89,11 +93,11 @@ class ModelWorld:
 
     def set_time_zone(self, name: str) -> None:
         """Set the time zone of the account."""
-        self.write(
+        self.run_sql(
             f"INSERT INTO sync.publications (started_at, time_zone) VALUES (now(), '{name}')"
         )
 
-    def write(self, statement: str) -> None:
+    def run_sql(self, statement: str) -> None:
         """Run a statement in the work file."""
         self.warehouse.release()
         with duckdb.connect(str(self.warehouse.work)) as connection:
@@ -101,7 +105,7 @@ class ModelWorld:
             connection.execute(statement)
 
     def build(self, *models: str) -> BuiltWorld:
-        """Build the named models with their parents; without names, all models."""
+        """Build the named models with their parents, or all models if none is named."""
         self.warehouse.release()
         project = load_project(seeds=self.seeds)
         select = [f"+{name}" for name in models]
@@ -109,7 +113,8 @@ class ModelWorld:
             self.warehouse.work, project, build(self.warehouse.work, project, select=select)
         )
 
-    def _raw(self, name: str, id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _merge_fields(self, name: str, id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all fields of a record after these changes, as the API's JSON has them."""
         raw = self._known.setdefault((name, id), {"id": id, "created_at": None})
         for key, value in fields.items():
             if key in ("created", "updated"):
@@ -120,11 +125,12 @@ class ModelWorld:
         return dict(raw)
 
     def _commit(self, name: str, at: str, what: Commit) -> None:
+        """Commit an observation of one resource, made at `at`."""
         self.warehouse.commit(Stream(CATALOG[name]), what, RUN, parse_timestamp(at))
 
 
 class BuiltWorld:
-    """A database file with all models, the result of the build, and a connection."""
+    """A database file with all models, the result of the build, and an open connection."""
 
     def __init__(self, path: Path, project: Project, built: BuildResult) -> None:
         self.project = project
@@ -132,18 +138,32 @@ class BuiltWorld:
         self.connection = duckdb.connect(str(path))
         self.connection.execute("SET TimeZone = 'UTC'")
 
-    def rows(self, query: str) -> list[dict[str, Any]]:
+    def query(self, query: str) -> list[dict[str, Any]]:
         """Return the rows of a query, with dates and timestamps as texts."""
         found = self.connection.execute(f"SELECT to_json(found)::VARCHAR FROM ({query}) AS found")
         return [json.loads(text) for (text,) in found.fetchall()]
 
-    def row(self, table: str, where: str, *columns: str) -> list[Any]:
-        """Return these columns of the only row that meets the condition."""
+    def read_row(self, table: str, where: str, *columns: str) -> list[Any]:
+        """Return these columns of the table's only row that meets the condition."""
         shown = ", ".join(columns)
-        found = self.rows(f"SELECT {shown} FROM {table} WHERE {where}")
+        found = self.query(f"SELECT {shown} FROM {table} WHERE {where}")
         assert 1 == len(found), f"{table} WHERE {where}: {len(found)} rows"
         return list(found[0].values())
 
-    def table(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query as tuples, in its order."""
-        return [tuple(row.values()) for row in self.rows(query)]
+    def query_tuples(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query as tuples, with dates and timestamps as texts."""
+        return [tuple(row.values()) for row in self.query(query)]
+
+
+def build_models(world: ModelWorld, *models: str) -> BuiltWorld:
+    """Build all or these models as of `NOW`, and assert that no check blocks publishing."""
+    world.mark_verified(NOW)
+    found = world.build(*models)
+    assert () == found.built.blocking
+    return found
+
+
+def make_january_booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]:
+    """Return the fields of a booking that was created on 5 January."""
+    shown = {"created": "2026-01-05 09:00", "booking_type": kind, "status": status}
+    return {**shown, "start_datetime": start, "end_datetime": None, **fields}

@@ -26,14 +26,14 @@ def make_spender(
     reserve: int = 0,
     billing_day: int = 1,
     keeps_reserve: bool = True,
-    asks_anyway: bool = False,
+    ignores_quota: bool = False,
 ) -> RequestSpender:
     """Return the run whose requests are counted, with its limits. `monthly` is the plan's number of
     requests, None if unknown; `reserve` is the part that is kept for manual work.
     """
     terms = Allowance(monthly, reserve, billing_day)
     return RequestSpender(
-        run_id, "pull", terms, keeps_reserve=keeps_reserve, ignores_quota=asks_anyway
+        run_id, "pull", terms, keeps_reserve=keeps_reserve, ignores_quota=ignores_quota
     )
 
 

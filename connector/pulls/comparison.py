@@ -192,7 +192,7 @@ def _estimate_first_load(resource: Declaration, bookmark: Bookmark) -> Steps[Pul
     queued = yield from CountQueued()
     pages = max(1, ceil(page.total / page.per_page))
     unlisted = max(0, page.total - live)
-    ends = 0 if resource.lists_cursor else 1
+    ends = 0 if resource.lists_updated_at else 1
     details = unlisted + queued + (ends if page.total else 0)
     # Pages that an interrupted load has read are not read again.
     swept = pages if bookmark.verify_page is not None else max(0, (bookmark.load_page or 1) - 1)
@@ -235,7 +235,7 @@ class _RankSearch:
     """
 
     def __init__(self, resource: Declaration, bookmark: Bookmark) -> None:
-        self._lists_cursor = resource.lists_cursor
+        self._lists_cursor = resource.lists_updated_at
         self._bookmark = bookmark
         self._floor = self._future = floor_of(bookmark)
         self._pages: dict[int, Page[Resource]] = {}
@@ -246,7 +246,7 @@ class _RankSearch:
     def estimate(self) -> Steps[PullCost]:
         """Find the number of changed records, and return the estimated cost."""
         first = yield from self._read_page(1)
-        self._future = future_limit(first.dated_at, self._bookmark)
+        self._future = future_limit(first.timestamp, self._bookmark)
         changed = yield from self._count_changed(first)
         live = yield from CountLive()
         queued = yield from CountQueued()

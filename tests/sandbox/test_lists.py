@@ -205,7 +205,9 @@ def test_page_numbers_that_are_not_positive_are_rejected(
     assert (422, [name]) == (answer.status_code, list(answer.json()["errors"]))
 
 
-@pytest.mark.parametrize("resource", [n for n, each in CATALOG.items() if not each.lists_cursor])
+@pytest.mark.parametrize(
+    "resource", [n for n, each in CATALOG.items() if not each.lists_updated_at]
+)
 def test_lists_do_not_show_updated_at(world: ServedSandbox, resource: str) -> None:
     assert all("updated_at" not in i for i in world.get(world.list_path(resource)).json()["data"])
 

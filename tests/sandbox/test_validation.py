@@ -29,7 +29,7 @@ WRONG: dict[Kind, list[Any]] = {
     Kind.BOOL: ["true", 1, 0],
     Kind.DATE: ["2026-02-30", "28/02/2026", 20260228, "2026-02-28T00:00:00Z", ""],
     Kind.DATETIME: ["soon", 1, "2026-13-01T00:00:00Z", "0001-01-01T00:00:00+14:00", ""],
-    Kind.VALUES: ["text", [1], 5],
+    Kind.OBJECT: ["text", [1], 5],
 }
 
 

@@ -137,7 +137,7 @@ _BY_KIND: dict[Kind, Any] = {
     Kind.BOOL: True,
     Kind.DATE: "2026-02-28",
     Kind.DATETIME: "2026-05-04T09:30:00.000000Z",
-    Kind.VALUES: {"text_value": "Hello"},
+    Kind.OBJECT: {"text_value": "Hello"},
 }
 
 _BY_FORMAT: dict[str, str] = {

@@ -121,8 +121,8 @@ def _list_start_ranges(mirror: Mirror) -> list[tuple[datetime, datetime]]:
     """Return, for each list page, the earliest and latest server time at which it was requested."""
     return [
         (
-            page.dated_at - timedelta(seconds=page.round_trip_seconds + OPENING_SECONDS),
-            page.dated_at - timedelta(seconds=page.round_trip_seconds),
+            page.timestamp - timedelta(seconds=page.round_trip_seconds + OPENING_SECONDS),
+            page.timestamp - timedelta(seconds=page.round_trip_seconds),
         )
         for page in mirror.seen.pages
     ]
@@ -170,7 +170,7 @@ def expected_requests_of_quiet_pull(mirror: Mirror) -> int:
     Records with a null or future date are read each time, and future ones are listed first.
     """
     server = mirror.world.server
-    if server.declaration.lists_cursor or not server.created_at:
+    if server.declaration.lists_updated_at or not server.created_at:
         return 1
     odd = sum(not dated or dated.startswith("2099") for dated in server.updated_at.values())
     has_far = mirror.world.scenario.odd_dates == "future"

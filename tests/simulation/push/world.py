@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from connector.catalog import declaration
-from connector.catalog.field import read_datetime
+from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Page, Resource
 from connector.client.answer_fit import misfit_of_id
 from connector.client.request import Request
@@ -320,7 +320,7 @@ class PushWorld(WorldClock):
         items = [
             item
             for item in self._list_all()
-            if not self._is_hidden(item["id"], read_datetime(item["created_at"]))
+            if not self._is_hidden(item["id"], parse_datetime(item["created_at"]))
         ]
         if not self.scenario.is_sorted:
             items.sort(key=lambda item: item["id"])

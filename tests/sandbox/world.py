@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -95,6 +95,10 @@ class ServedSandbox:
     def _any_id(self, resource: str) -> str:
         """Return the id of the first record of the resource."""
         return next(iter(self.store.records(resource)))
+
+
+Open = Callable[..., ServedSandbox]
+"""Opens a sandbox with options of `Sandbox`; the test's fixture closes it."""
 
 
 @contextmanager

@@ -113,7 +113,8 @@ def check_bookmark_is_the_start_of_a_list(
     if after.proven_at == before.proven_at:
         return
     assert after.proven_at is not None
-    if not any(_opens(after.proven_at, page) for page in _list_start_ranges(mirror)):
+    ranges = _list_start_ranges(mirror)
+    if not any(earliest <= after.proven_at <= latest for earliest, latest in ranges):
         raise BrokenPromise("I3", f"R = {after.proven_at} is the opening of no list")
 
 
@@ -126,10 +127,6 @@ def _list_start_ranges(mirror: Mirror) -> list[tuple[datetime, datetime]]:
         )
         for page in mirror.seen.pages
     ]
-
-
-def _opens(at: datetime, bounds: tuple[datetime, datetime]) -> bool:
-    return bounds[0] <= at <= bounds[1]
 
 
 def check_tombstones_have_proof(mirror: Mirror, commit: Commit) -> None:

@@ -174,13 +174,13 @@ class LandingTable:
 
     def _replace_content_type_fields(self, records: list[FoundDetail], run_id: str) -> None:
         """Replace the fields of these content types (API 2.6); nothing for other resources."""
-        parts = [f for f in self._stream.resource.detail_fields if f.kind is Kind.PARTS]
+        parts = [f for f in self._stream.resource.detail_fields if f.kind is Kind.ARRAY]
         for declared in parts:
             rows = RowBatch(part_columns())
             for each in records:
                 own = self._own_values(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
                 own["_content_type_id"] = each.record.id
-                for part in declared.read(each.record.raw.get(declared.name))[0] or ():
+                for part in declared.parse(each.record.raw.get(declared.name))[0] or ():
                     rows.add(part, own)
             name = f"landing.{quoted(PARTS_TABLE)}"
             with staged_table(self._connection, ids_table(each.record.id for each in records)):

@@ -14,7 +14,7 @@ import pytest
 from connector.publishing.build import build
 from connector.publishing.project_loader import load_project
 from connector.publishing.publication import publish
-from connector.report.charts import draw
+from connector.report.charts import render_svg
 from connector.report.figure import Chart
 from connector.report.page import ReportPage, make_page
 from connector.report.published import open_published
@@ -49,11 +49,11 @@ def _cache_drawn_charts() -> Iterator[None]:
     def draw_once(chart: Chart) -> str:
         key = json.dumps(chart.specification)
         if key not in drawn:
-            drawn[key] = draw(chart)
+            drawn[key] = render_svg(chart)
         return drawn[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("connector.report.page.draw", draw_once)
+        patch.setattr("connector.report.page.render_svg", draw_once)
         yield
 
 

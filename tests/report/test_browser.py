@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from pypdfium2 import PdfDocument
 
 from connector.report import charts
-from connector.report.charts import PALETTE, Theme, draw
+from connector.report.charts import PALETTE, Theme, render_svg
 from connector.report.page import ReportPage
 from tests.report.conftest import Change, render_page
 
@@ -139,7 +139,7 @@ def test_no_text_of_a_chart_is_cut_off(browser: Browser) -> None:
     opened = browser.new_page(viewport={"width": 375, "height": 900})
     for font in ("system-ui", "DejaVu Sans", "sans-serif"):
         style = f"<style>svg{{display:block;font-family:{font}}}</style>"
-        opened.set_content(style + "".join(draw(chart) for chart in drawn))
+        opened.set_content(style + "".join(render_svg(chart) for chart in drawn))
         assert [] == opened.evaluate(_CUT), font
     assert 5 == opened.locator("svg").count()
     opened.close()
@@ -151,7 +151,7 @@ def test_shortened_chart_labels_stay_distinct(browser: Browser) -> None:
     names += [f"{begins} Leeds Holdings {kind}" for kind in ("LLP", "GmbH", "LLP")]
     shown = [{"label": name, "value": 1} for name in names]
     opened = browser.new_page(viewport={"width": 375, "height": 900})
-    opened.set_content(draw(charts.bar_chart(shown, "label", "value", unit="things")))
+    opened.set_content(render_svg(charts.bar_chart(shown, "label", "value", unit="things")))
     # A label is one element of text; its lines are elements in it, or itself.
     found = opened.evaluate(
         "[...document.querySelectorAll('svg text')].map(text => text.textContent)"
@@ -266,7 +266,7 @@ def test_the_first_printed_page_contains_the_whole_summary(
 
         assert first.startswith("Recruitment report acme As of")
         assert first.endswith("no change is shown then.")
-        assert all(each.question.label in first for each in page.front.figures)
+        assert all(each.declaration.label in first for each in page.front.figures)
         assert second.startswith("Candidates Each person counts once")
         opened.close()
 

@@ -38,7 +38,7 @@ def test_a_long_wait_does_not_extend_the_axis_of_the_medians() -> None:
     assert 19.8 == read_axis_end(chart)
     *_, on_hold = chart.specification["data"]["values"]
     assert {"place": 2, "current_p50_days": 19.8, "beyond": "312 days"} == on_hold
-    assert "on hold median not known, still in the stage 312.0" in chart.alternative
+    assert "on hold median not known, still in the stage 312.0" in chart.alternative_text
 
 
 def test_the_axis_ends_at_the_longest_wait_if_no_median_is_known() -> None:
@@ -64,8 +64,8 @@ def test_bars_are_further_apart_if_a_label_has_two_lines() -> None:
 def test_a_long_label_is_shortened_between_words() -> None:
     name = "Northgate Logistics International Holdings plc"
 
-    assert ["Northgate", "…Holdings plc"] == charts.split_label(name, 130)
-    assert ["Ben", "…er-Montgomery"] == charts.split_label("Ben Fairweather-Montgomery", 130)
+    assert ["Northgate", "…Holdings plc"] == charts.wrap_label(name, 130)
+    assert ["Ben", "…er-Montgomery"] == charts.wrap_label("Ben Fairweather-Montgomery", 130)
 
 
 def test_an_axis_of_counts_has_whole_numbers() -> None:

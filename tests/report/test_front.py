@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from connector.report.page import ReportPage
-from connector.report.period import ReportPeriod, read_compared, read_period
+from connector.report.period import ReportPeriod, parse_compared_periods, parse_period
 from connector.warehouse.published_file import query
 from tests.report.conftest import Change, render_page
 from tests.report.document import Document
@@ -40,15 +40,17 @@ def query_value(file: Path, sql: str) -> Any:
 def test_periods_are_parsed_with_begin_end_and_name(
     text: str, begins: str, ends: str, name: str
 ) -> None:
-    period = read_period(text, TODAY)
+    period = parse_period(text, TODAY)
 
     assert (begins, ends, name) == (str(period.begins), str(period.ends), period.name)
 
 
 def test_compared_periods_are_as_long_as_the_elapsed_period() -> None:
-    unfinished = read_period("2026-03", TODAY)
-    names = [each.name for each in read_compared((), unfinished, TODAY)]
-    year = read_compared(("previous", "year-before", "2023"), read_period("2025", TODAY), TODAY)
+    unfinished = parse_period("2026-03", TODAY)
+    names = [each.name for each in parse_compared_periods((), unfinished, TODAY)]
+    year = parse_compared_periods(
+        ("previous", "year-before", "2023"), parse_period("2025", TODAY), TODAY
+    )
 
     assert ["1 to 6 February 2026", "1 to 6 March 2025"] == names
     assert ["2024", "2023"] == [each.name for each in year]
@@ -57,7 +59,7 @@ def test_compared_periods_are_as_long_as_the_elapsed_period() -> None:
 
 def test_figures_of_a_period_equal_the_counts_in_the_marts(published_file: Path) -> None:
     page = render_page(published_file, "2026-Q1", ("previous",))
-    results = {each.question.key: each for each in page.front.figures}
+    results = {each.declaration.key: each for each in page.front.figures}
     days = {"now": "'2026-01-01' AND '2026-03-06'", "before": "'2025-10-01' AND '2025-12-04'"}
     counted = {
         "placements": "marts.fct_placements WHERE placed_on",
@@ -80,7 +82,7 @@ def test_figures_of_a_period_equal_the_counts_in_the_marts(published_file: Path)
 
 def test_figures_of_today_equal_the_counts_in_the_marts(published_file: Path) -> None:
     results = {
-        each.question.key: each.reading
+        each.declaration.key: each.reading
         for each in render_page(published_file, "this-month").front.figures
     }
 

@@ -81,7 +81,7 @@ def test_no_count_exceeds_the_total_of_its_noun(published_file: Path, period: st
 def test_a_job_opened_twice_counts_as_one_job(published_file: Path) -> None:
     with open_published(published_file) as file:
         page = make_page(file, written_at=WRITTEN_AT, period="2026", compare=("2025",))
-    (figure,) = (each for each in page.front.figures if each.question.key == "jobs_opened")
+    (figure,) = (each for each in page.front.figures if each.declaration.key == "jobs_opened")
     days = "BETWEEN '2026-01-01' AND '2026-03-06'"
 
     openings, jobs = query(

@@ -53,7 +53,7 @@ def test_charts_contain_no_control_characters(odd: str) -> None:
 
 @pytest.mark.parametrize("odd", FORBIDDEN, ids=lambda each: f"u{ord(each):04x}")
 def test_a_chart_with_a_control_character_in_its_name_is_drawn(odd: str) -> None:
-    assert "Acme" in charts.draw(make_charts(f"Acme{odd}Ltd")[0])
+    assert "Acme" in charts.render_svg(make_charts(f"Acme{odd}Ltd")[0])
 
 
 def find_text_fields(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from connector.report.page import SECTIONS, ReportPage
-from connector.report.published import read_contract
+from connector.report.published import split_mart_comment
 from connector.warehouse.published_file import query
 from tests.report.conftest import MARKUP, Change, render_page
 from tests.report.document import Document
@@ -315,11 +315,11 @@ def test_every_figure_has_a_definition_and_names_its_marts(document: Document) -
 
 
 def test_a_table_comment_is_parsed_into_labelled_paragraphs() -> None:
-    read = read_contract("Definition: one\n  and two.\nTrap: beware: this.\n")
+    read = split_mart_comment("Definition: one\n  and two.\nTrap: beware: this.\n")
 
     assert {"Definition": "one and two.", "Trap": "beware: this."} == read
-    assert {"Definition": "Just words."} == read_contract("Just words.")
-    assert {} == read_contract("")
+    assert {"Definition": "Just words."} == split_mart_comment("Just words.")
+    assert {} == split_mart_comment("")
 
 
 # -- what there is not ----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 from connector.errors import SpreadsheetError
 from connector.pushes.file_warnings import LostColumns, ask_about_warnings
-from connector.spreadsheet.check import check
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.row_reader import ColumnMeanings
 from connector.spreadsheet.table import open_table
@@ -146,7 +146,9 @@ def preview_text(path: Path, text: str) -> PreviewResult:
         columns = map_headings(table.headings, target)
         lost = LostColumns(table, columns)
         meanings = ColumnMeanings(table.rows, columns.columns)
-        rows = list(check(lost.pass_rows(), columns, target, InMemoryLanding(), meanings=meanings))
+        rows = list(
+            check_rows(lost.pass_rows(), columns, target, InMemoryLanding(), meanings=meanings)
+        )
     except SpreadsheetError as error:
         return PreviewResult(error=error.code)
     tasks = [(each, each.task.fields) for each in rows if each.task and each.outcome is None]

@@ -55,7 +55,7 @@ def test_title_lines_are_skipped_unless_the_user_sets_the_header_row(tmp_path: P
         ):
             (tmp_path / name).write_bytes(content)
             table = open_table(tmp_path / name)
-            assert (HEAD, count) == (table.headings, table.place.index)
+            assert (HEAD, count) == (table.headings, table.heading_rows.index)
             assert [person_cells(0), person_cells(1)] == list_cells(table)
             chosen = open_table(tmp_path / name, header_row=count + 2)
             assert (person_cells(0), [person_cells(1)]) == (chosen.headings, list_cells(chosen))

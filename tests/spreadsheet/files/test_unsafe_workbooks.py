@@ -60,7 +60,7 @@ def inflated(monkeypatch: pytest.MonkeyPatch) -> Iterator[DecompressedBytes]:
         raise AssertionError("the values of an unsafe workbook were read")
 
     monkeypatch.setattr(zipfile.ZipExtFile, "read", counting)
-    monkeypatch.setattr(workbook, "_read", forbidden)
+    monkeypatch.setattr(workbook, "_load_sheet", forbidden)
     tracemalloc.start()
     yield counted
     peak = tracemalloc.get_traced_memory()[1]

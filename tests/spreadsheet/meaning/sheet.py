@@ -10,7 +10,7 @@ from typing import Any
 
 from connector.catalog.content import ContentTypeField
 from connector.ledger.push_states import LandedRecord, Mode
-from connector.spreadsheet.check import CheckedRow, check
+from connector.spreadsheet.check import CheckedRow, check_rows
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell, SheetRow
@@ -57,7 +57,7 @@ class InMemoryLanding:
     fields: Sequence[ContentTypeField] | None = None
     queries: int = 0
 
-    def ids(
+    def find_ids(
         self,
         resource: str,
         fields: Sequence[str],
@@ -83,8 +83,8 @@ class InMemoryLanding:
             for wanted in values
         ]
 
-    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
-        """Return the loaded records with these ids, including deleted ones."""
+    def landed_records(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
+        """Return the loaded rows with these ids, including deleted ones."""
         self.queries += 1
         there = self.records.get(resource, ())
         return {each.record["id"]: each for each in there if each.record["id"] in ids}
@@ -136,7 +136,7 @@ def check_table(
 ) -> list[CheckedRow]:
     """Map the headings, check the table's rows against the landing, and return them."""
     columns = map_headings(table.headings, target, saved=saved)
-    return list(check(table.rows(), columns, target, landing or InMemoryLanding()))
+    return list(check_rows(table.rows(), columns, target, landing or InMemoryLanding()))
 
 
 def list_problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, str]]:

@@ -7,7 +7,7 @@ from datetime import date, datetime
 
 import pytest
 
-from connector.spreadsheet.check import check
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.problems import Cell, PartlyVisibleCell
 from connector.spreadsheet.row_reader import ColumnMeanings
@@ -22,7 +22,7 @@ def list_questions(column: str, cells: Sequence[Cell]) -> list[tuple[str, str | 
     target = make_target()
     columns = map_headings(made.headings, target)
     meanings = ColumnMeanings(made.rows, columns.columns)
-    rows = list(check(made.rows(), columns, target, InMemoryLanding(), meanings=meanings))
+    rows = list(check_rows(made.rows(), columns, target, InMemoryLanding(), meanings=meanings))
     assert len(cells) == len(rows)
     return [(each.code, each.column) for each in meanings.mixed_dates()]
 

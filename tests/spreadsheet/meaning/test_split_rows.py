@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.spreadsheet.check import check
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.meaning.sheet import InMemoryLanding, make_target
@@ -21,7 +21,7 @@ def check_lines(path: Path, *lines: str) -> list[tuple[int, str | None, list[str
     columns = map_headings(table.headings, make_target())
     return [
         (each.row.number, each.outcome, [p.code for p in (*each.problems, *each.warnings)])
-        for each in check(table.rows(), columns, make_target(), InMemoryLanding())
+        for each in check_rows(table.rows(), columns, make_target(), InMemoryLanding())
     ]
 
 

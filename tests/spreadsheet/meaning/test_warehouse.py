@@ -14,7 +14,7 @@ from connector.catalog import CATALOG
 from connector.errors import UnknownName, WarehouseError
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
-from connector.spreadsheet.check import check
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.target_columns import comparison_text, natural_key, push_target
 from connector.spreadsheet.template_sheet import template_columns
@@ -78,7 +78,7 @@ def test_every_record_is_found_by_its_natural_key(lookups: WarehouseLookups, sto
         assert any(keyed.values())
         for fields in {tuple(key) for key in keyed.values() if key}:
             ids = [id for id, key in keyed.items() if tuple(key) == fields]
-            found = lookups.ids(resource, fields, [tuple(keyed[id].values()) for id in ids])
+            found = lookups.find_ids(resource, fields, [tuple(keyed[id].values()) for id in ids])
             assert [] == [id for id, each in zip(ids, found, strict=True) if id not in each]
 
 
@@ -89,12 +89,12 @@ def test_texts_match_regardless_of_case_and_outer_spaces(
     name = company["name"]
     values = [(f"  {name.upper()} ",), (name[:-1],), ("",), ("'; DROP TABLE landing.companies",)]
 
-    assert [(company["id"],), (), (), ()] == list(lookups.ids("companies", ("name",), values))
+    assert [(company["id"],), (), (), ()] == list(lookups.find_ids("companies", ("name",), values))
 
 
 def test_lookups_return_the_loaded_records(lookups: WarehouseLookups, store: Store) -> None:
     ids = list(store["jobs"])
-    found = lookups.landed("jobs", [*ids, "nothing"])
+    found = lookups.landed_records("jobs", [*ids, "nothing"])
 
     assert set(ids) == found.keys()
     assert all(each.is_whole and not each.is_deleted for each in found.values())
@@ -110,10 +110,10 @@ def test_deleted_records_are_reported_and_not_found_by_fields(
     gone = pulled_once.deleted_candidate
     wanted = push_target("candidates", "update", lookups)
     rows = make_table({"id": gone, "city": "York"}, {"id": "nothing", "city": "York"})
-    found = list(check(rows.rows(), map_headings(rows.headings, wanted), wanted, lookups))
+    found = list(check_rows(rows.rows(), map_headings(rows.headings, wanted), wanted, lookups))
 
-    assert [()] == list(lookups.ids("candidates", ("id",), [(gone,)]))
-    assert lookups.landed("candidates", [gone])[gone].is_deleted
+    assert [()] == list(lookups.find_ids("candidates", ("id",), [(gone,)]))
+    assert lookups.landed_records("candidates", [gone])[gone].is_deleted
     assert [(2, "id", "record_deleted"), (3, "id", "record_unknown")] == list_problems(found)
 
 
@@ -129,7 +129,7 @@ def test_content_types_are_found_by_slug_and_id(lookups: WarehouseLookups, store
     item = get_first_record(store, "content_items")
     slugs = [each["slug"] for each in store["content_types"].values()]
     values = [(item["title"],)]
-    found = [lookups.ids("content_items", ("title",), values, slug)[0] for slug in slugs]
+    found = [lookups.find_ids("content_items", ("title",), values, slug)[0] for slug in slugs]
     assert 1 == sum(item["id"] in ids for ids in found)
 
 
@@ -140,11 +140,11 @@ def test_lookups_of_missing_records_and_types_find_nothing(
     fresh.prepare()
     with WarehouseLookups(fresh, comparison_text) as empty:
         assert not empty.has_records("jobs")
-        assert [()] == list(empty.ids("jobs", ("title",), [("x",)]))
-        assert {} == empty.landed("jobs", ["x"])
+        assert [()] == list(empty.find_ids("jobs", ("title",), [("x",)]))
+        assert {} == empty.landed_records("jobs", ["x"])
     assert lookups.has_records("jobs")
     with pytest.raises(UnknownName):
-        lookups.ids("jobs", ("colour",), [("x",)])
+        lookups.find_ids("jobs", ("colour",), [("x",)])
     (tmp_path / "work.duckdb").write_text("no database", encoding="utf-8")
     with (
         pytest.raises(WarehouseError),
@@ -169,7 +169,7 @@ def test_a_messy_file_is_checked_against_the_loaded_records(
     file = make_messy_file(11, 400, existing_emails=emails)
     made = parse_csv(file.content, ";")
     wanted = push_target("candidates", "create", lookups)
-    found = list(check(made.rows(), map_headings(made.headings, wanted), wanted, lookups))
+    found = list(check_rows(made.rows(), map_headings(made.headings, wanted), wanted, lookups))
 
     reported = {(row, str(column), code) for row, column, code in list_problems(found)}
     assert {(p.row, p.column, p.code) for p in file.planted} == reported
@@ -190,7 +190,9 @@ def test_pushing_an_export_of_the_loaded_records_changes_nothing(
         made = make_table(*rows)
         outcomes = [
             each
-            for each in check(made.rows(), map_headings(made.headings, wanted), wanted, lookups)
+            for each in check_rows(
+                made.rows(), map_headings(made.headings, wanted), wanted, lookups
+            )
             if each.outcome != "unchanged"
         ]
         assert {"value_not_accepted"} >= {p.code for each in outcomes for p in each.problems}
@@ -215,7 +217,7 @@ def test_the_example_row_of_each_template_is_valid(lookups: WarehouseLookups, st
         columns = template_columns(wanted)
         made = make_table({each.heading: each.example for each in columns})
         mapped = map_headings(made.headings, wanted)
-        found = list(check(made.rows(), mapped, wanted, lookups))
+        found = list(check_rows(made.rows(), mapped, wanted, lookups))
 
         assert {"name"} == {each.match_kind for each in mapped.columns}
         assert (len(columns), ()) == (len(mapped.columns), mapped.missing)
@@ -261,7 +263,7 @@ def test_checked_creates_are_accepted_by_the_api(
     for resource, row in rows.items():
         wanted, made = push_target(resource, "create", lookups), make_table(row)
         mapped = map_headings(made.headings, wanted)
-        (found,) = check(made.rows(), mapped, wanted, lookups)
+        (found,) = check_rows(made.rows(), mapped, wanted, lookups)
         assert found.task is not None, found.problems
         store = pulled_once.sandbox.store
         before = set(store.records(resource))

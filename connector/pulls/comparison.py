@@ -221,7 +221,7 @@ def _estimate_whole_read(resource: Declaration, bookmark: Bookmark) -> Steps[Pul
     live = yield from CountLive()
     queued = yield from CountQueued()
     is_first = bookmark.proven_at is None
-    deleted = max(0, live - page.count)
+    deleted = max(0, live - page.record_count())
     details = max(len(ids_to_read), queued) + deleted
     return PullCost(
         page.total, len(ids_to_read), deleted, queued, page.page, details, is_first=is_first

@@ -100,7 +100,7 @@ def first_sweep(bookmark: Bookmark) -> Steps[SweepResult]:
         first = max(1, bookmark.load_page or 1) if attempt == 1 else 1
         page = yield from list_all("created_at", land, first, commit)
         yield from commit()
-        is_short = (yield from CountLive()) < page.count
+        is_short = (yield from CountLive()) < page.record_count()
         if not is_short:
             break
     # A full page does not show that the list ends.
@@ -236,7 +236,7 @@ def read_whole_list(
     landed = yield from CreatedBetween(None, None)
     guard.check_total(total)
     guard.check_missing(len(landed - listed), recognised)
-    is_whole = not has_shifted and len(listed) == page.count and guard.refused is None
+    is_whole = not has_shifted and len(listed) == page.record_count() and guard.refused is None
     if is_whole and number > 1 and not resource.sortable:
         is_whole = yield from _are_all_listed_again(listed)
     if is_whole:

@@ -431,7 +431,7 @@ def _is_offset_outdated(offset: int | None, page: Page[Resource]) -> bool:
     if offset is None:
         return False
     if page.total_error is not None:
-        return abs(page.total_error - offset) > deviation_limit(page.count)
+        return abs(page.total_error - offset) > deviation_limit(page.record_count())
     return page.total + offset < (page.page - 1) * page.per_page + len(page.items)
 
 

@@ -282,7 +282,7 @@ class _KnownTotal:
         total = page.total + self.offset
         before = (page.page - 1) * page.per_page
         if page.total_error is not None:
-            return abs(page.total_error - self.offset) > deviation_limit(page.count)
+            return abs(page.total_error - self.offset) > deviation_limit(page.record_count())
         if not page.items:
             return total - before > deviation_limit(before)
         if total < before + len(page.items):

@@ -449,7 +449,9 @@ class _PullRun:
         bookmarks = [await self._context.bookmark(each) for each in streams]
         if result.live == result.total + sum(each.total_offset or 0 for each in bookmarks):
             return result
-        last = await asyncio.to_thread(self._warehouse.read, runs.last_run_of, result.resource)
+        name = result.resource
+        found = await asyncio.to_thread(self._warehouse.read, runs.last_resource_runs, name)
+        last = found[name][1] if name in found else None
         if (
             last is None
             or last.total is None

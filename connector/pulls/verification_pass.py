@@ -79,7 +79,7 @@ class VerificationRound:
         has_shrunk = has_before and page.total < self.total
         self.is_steady &= not has_before or page.total == self.total
         self.requests += 1
-        self.total, self.count = page.total, page.count
+        self.total, self.count = page.total, page.record_count()
         self.largest_total = max(self.largest_total, page.total)
         self.first_page = self.first_page or page
         self.bookmark = with_total_offset(page, self.bookmark)

@@ -117,16 +117,9 @@ def map_headings(
     saved: SavedMap | None = None,
     ignored: Sequence[str] = (),
 ) -> ColumnMap:
-    """Map each column to a field.
+    """Map the columns with these headings to fields; `saved` decisions take precedence.
 
-    Args:
-        headings: Headings of the file.
-        target: Target of the push.
-        saved: Decisions of the user, which take precedence.
-        ignored: Headings of columns to ignore.
-
-    Returns:
-        The map. If two columns match one field, the second is not mapped.
+    If two columns match one field, the second is not mapped.
 
     Raises:
         Misused: Two decisions name one field, or a decision is invalid or names a missing column.
@@ -275,7 +268,7 @@ class _HeadingMatcher:
         return _column_named(self._target, name, heading)
 
     def find_by_heading(self, heading: str) -> tuple[TargetColumn | None, MatchKind]:
-        """Return the target column of a heading, and how it was found; None if there is none."""
+        """Return the target column of a heading, or None, and how it was found."""
         normalized = normalized_heading(_REMARK.sub("", heading))
         if normalized in self._exported:
             name = self._exported[normalized]
@@ -289,6 +282,9 @@ class _HeadingMatcher:
         return self._find_by_name_or_alias(normalized), "alias"
 
     def _find_by_name_or_alias(self, normalized: str) -> TargetColumn | None:
+        """Return the target column with this normalized name or alias; None if there is no such
+        column.
+        """
         return self._names.get(normalized) or self._aliases.get(normalized)
 
     def _whole_name_column(self) -> TargetColumn:

@@ -321,15 +321,8 @@ def render(
 ) -> ModelQuery:
     """Evaluate the template of a file.
 
-    Args:
-        text: The template.
-        path: The file, for errors.
-        nodes: Tables of the models and seeds, by name.
-        sources: Source tables, by `schema.table` as `source()` names them.
-
-    Raises:
-        ModelError: The template is wrong.
-        ReferenceUnknown: A reference names nothing.
+    `nodes` has the table of each model and seed, `sources` the table of each `schema.table` that
+    `source()` can name. Raises `ModelError`, and `ReferenceUnknown` for an unknown name.
     """
     refs, read, options = dict[str, str](), dict[str, str](), dict[str, str]()
 
@@ -410,8 +403,7 @@ _FORMS = {
 def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple[str, str]:
     """Return the grain (empty for an audit) and the sentence of the file's opening comment.
 
-    Raises:
-        ModelError: The comment has another format, or names another file.
+    Raises `ModelError` if the comment has another format, or names another file.
     """
     found = _HEADER.match(text)
     if found is None or found[word] != path.stem or not found["sentence"].endswith(".\n"):
@@ -442,15 +434,10 @@ class OwnModels:
 def load_project(
     folder: Path | None = None, *, seeds: Path | None = None, own: OwnModels | None = None
 ) -> Project:
-    """Load a project.
+    """Load the project in a folder (None: the shipped one), with the user's models.
 
-    Args:
-        folder: Project folder. None for the shipped one.
-        seeds: Folder of the user's csv files, which replace seeds of the same name.
-        own: The user's models.
-
-    Raises:
-        ModelError: A file is wrong. The error names the file, and the line if it is known.
+    `seeds` is a folder of csv files that replace seeds of the same name. Raises `ModelError`, which
+    names the file, and the line if it is known.
     """
     return _ProjectLoader(folder or shipped_folder(), seeds, own).load()
 

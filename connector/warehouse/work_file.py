@@ -71,11 +71,8 @@ def publication_fingerprint(
 ) -> str:
     """Return a hash that changes if a new publication would show other records or figures.
 
-    Args:
-        connection: Open work file.
-        at: Time of the data.
-        time_zone: Time zone of the account's days.
-        settings_fingerprint: Hash of the version, models, seeds and settings.
+    `at` is the time of the data, and days begin in the time zone. `settings_fingerprint` covers the
+    version, models, seeds and settings.
     """
     timestamp = "NULL::TIMESTAMPTZ" if at is None else f"{literal(at.isoformat())}::TIMESTAMPTZ"
     digest = hashlib.sha256(settings_fingerprint.encode())
@@ -150,22 +147,9 @@ def begin_publication(
 ) -> Publication:
     """Record in the work file that a publication begins, and copy the file to `draft`.
 
-    The work file is locked during the copy, so that no other process writes to it.
-
-    Args:
-        work: The work file.
-        draft: File to write.
-        publication: Record of the publication.
-        published: File that analysts currently read.
-        settings_fingerprint: Hash of models, seeds and settings.
-        if_changed: Copy nothing if `published` is up to date.
-
-    Returns:
-        The publication with the time of its data and its fingerprint. Its outcome is `unchanged` if
-        nothing was copied.
-
-    Raises:
-        WarehouseError: The disk is full, or a file cannot be used.
+    Returns the publication with the time of its data and its fingerprint. With `if_changed`,
+    nothing is copied if the file `published` has this fingerprint, and the outcome is `unchanged`.
+    The work file is locked during the copy. Raises a `WarehouseError`.
     """
     with open_file(work) as connection:
         complete_tables(connection, str(work))

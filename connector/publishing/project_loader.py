@@ -401,10 +401,7 @@ _FORMS = {
 
 
 def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple[str, str]:
-    """Return the grain (empty for an audit) and the sentence of the file's opening comment.
-
-    Raises `ModelError` if the comment has another format, or names another file.
-    """
+    """Return grain (empty for an audit) and sentence of the header. Raises `ModelError`."""
     found = _HEADER.match(text)
     if found is None or found[word] != path.stem or not found["sentence"].endswith(".\n"):
         raise ModelError(
@@ -599,10 +596,7 @@ class _ProjectLoader:
             yield Audit(path.stem, sentence, query, severity, about, reads)
 
     def _read_tests(self, project: Project) -> Iterator[GenericTest]:
-        """Yield the tests of columns in all schema files.
-
-        Raises `ModelError` if two have the same name.
-        """
+        """Yield the tests of columns in all schema files. Raises `ModelError` for equal names."""
         tested = [
             *((project.models[name].table, name, *each) for name, each in self._models.items()),
             *((project.seeds[name].table, name, *each) for name, each in self._seeds.items()),
@@ -659,10 +653,7 @@ def _check_entries_have_files(
 
 
 def _add_entry(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) -> None:
-    """Add an entry of a schema file.
-
-    Raises `ModelError` if it or one of its columns is duplicate.
-    """
+    """Add an entry of a schema file. Raises `ModelError` for a duplicate entry or column."""
     if name in into:
         first, other = into[name]
         told = f"{name} is declared here and in {first}:{other.line}"
@@ -674,10 +665,7 @@ def _add_entry(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) 
 
 
 def _read_query(path: Path) -> str:
-    """Return the text of a SQL file.
-
-    Raises `ModelError` if it cannot be read or has a semicolon.
-    """
+    """Return the text of a SQL file. Raises `ModelError`, also for a semicolon at its end."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

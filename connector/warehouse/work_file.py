@@ -94,10 +94,7 @@ def _row_queries(timestamp: str, time_zone: str) -> Iterator[str]:
 
 
 def _value_expressions(table: TableSchema, timestamp: str, time_zone: str) -> Iterator[str]:
-    """Yield SQL expressions for the parts of a row that models can depend on.
-
-    `timestamp` is SQL for the time of the data.
-    """
+    """Yield SQL for the parts of a row that models use; `timestamp` is the data's time."""
     for column in table.columns:
         name = quoted(column.name)
         if column.name not in _MOVES:
@@ -173,10 +170,7 @@ def begin_publication(
 
 
 def copy_work_file(work: Path, target: Path) -> int | None:
-    """Copy the work file to `target`; return its layout version.
-
-    The work file is locked during the copy. Raises a `WarehouseError`.
-    """
+    """Copy the work file, locked, to `target`; return its layout version."""
     with open_file(work) as connection:
         version = schema_version(connection)
         connection.execute("CHECKPOINT")
@@ -192,10 +186,7 @@ def record_publication(file: Path, publication: Publication) -> None:
 
 
 def replace_published(draft: Path, target: Path) -> int:
-    """Sync the draft to the disk, and rename it to `target`; return its size in bytes.
-
-    Raises a `WarehouseError`.
-    """
+    """Sync and rename the draft; return its size in bytes. Raises a `WarehouseError`."""
     with convert_errors(target):
         # Closing makes a checkpoint, unless the disk is full: then the log has the rest.
         if wal_path(draft).exists():

@@ -31,8 +31,8 @@ from connector import (
     describe_row_difference,
     explain,
     explain_together,
+    look_up_unconfirmed_rows,
     pull,
-    settle,
 )
 from pipelines import freshness
 from pipelines.accounts import (
@@ -188,7 +188,7 @@ async def _pull_and_resolve(
 ) -> PullReport:
     """Return the pull's report after searching for the unconfirmed rows of pushes."""
     report = await pulling
-    if settled := await settle(settings, publishes=False):
+    if settled := await look_up_unconfirmed_rows(settings, publishes=False):
         log.info(settled)
     return report
 

@@ -98,7 +98,7 @@ def scan_inbox(
     except dg.Failure as failure:
         return SensorScan(str(failure.description), state)
     return SensorScan(
-        _next_request(instance, found.waiting, name), found.seen, tuple(found.refused)
+        _next_request(instance, found.waiting, name), found.state, tuple(found.refused)
     )
 
 
@@ -140,7 +140,7 @@ def _next_request(
 
 
 def _run_request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest:
-    orders = file.orders
+    orders = file.instructions
     options = {name: getattr(orders.options, name) for name in PUSH_OPTIONS}
     options["mapping_file"] = (
         None if options["mapping_file"] is None else str(options["mapping_file"])

@@ -117,7 +117,7 @@ def pull(
     resources: tuple[str, ...],
     ids: tuple[str, ...],
     budget: int | None,
-    asks_anyway: bool,
+    ignores_quota: bool,
     **pull_options: Any,
 ) -> int:
     """Update the local copy from the API and publish it.
@@ -135,7 +135,7 @@ def pull(
             )
         given = {"--max-requests": budget, "--reverify": pull_options["verification_requests"]}
         words = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
-        words += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * asks_anyway
+        words += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * ignores_quota
         words += ["--quiet"] * session.terminal.is_quiet
         return _pull_all(session, words, parallel)
     return _pull_and_print(
@@ -144,7 +144,7 @@ def pull(
         options=PullOptions(**pull_options),
         ids=ids,
         budget=budget,
-        asks_anyway=asks_anyway,
+        ignores_quota=ignores_quota,
     )
 
 
@@ -189,9 +189,9 @@ def _pull_and_print(
         budget = run_options.get("budget")
         left = None if budget is None else budget - report.requests
         if left != 0 and has_rows_to_look_up(settings.folder):
-            from connector.pushes.batch import settle  # noqa: PLC0415 # only after a push
+            from connector.pushes.batch import look_up_unconfirmed_rows  # noqa: PLC0415 # only after a push
 
-            if settled := asyncio.run(settle(settings, budget=left)):
+            if settled := asyncio.run(look_up_unconfirmed_rows(settings, budget=left)):
                 session.terminal.say(closed(settled))
     return report.exit_status
 

@@ -51,7 +51,7 @@ from connector.ledger.quota import MonthUse, format_moment
 from connector.pulls.outcome import RunOutcome, Watch
 from connector.pulls.run_context import RunContext, open_run
 from connector.pushes.landed_writes import copy_and_publish, copy_journal
-from connector.pushes.push_executor import BatchExecutor, GoOn, PushSession, RowExecutor, Sleep
+from connector.pushes.push_executor import BatchExecutor, PushSession, RowExecutor, RunRow, Sleep
 from connector.pushes.row_steps import run_row
 from connector.pushes.spill_file import SpillFile
 from connector.settings.model import Settings
@@ -75,7 +75,7 @@ class DeclaredRecord:
     """
 
     record_id: str
-    is_sure: bool = False
+    ignores_differences: bool = False
 
 
 Decision = Literal["look", "resend", "drop"] | DeclaredRecord
@@ -89,14 +89,14 @@ class EndedRows:
     """Rows of a batch with their outcomes, in a spill file, and counts of the outcomes."""
 
     def __init__(self, folder: Path, rows: Iterable[RowRecord]) -> None:
-        self.rows: SpillFile[RowRecord] = SpillFile(folder, _packed, _unpacked)
+        self.rows: SpillFile[RowRecord] = SpillFile(folder, _row_to_json, _row_from_json)
         self.counts: Counter[RowOutcome] = Counter()
         for row in rows:
             self.rows.add(row)
             self.counts[row.outcome] += 1
 
     @property
-    def need_no_attention(self) -> bool:
+    def is_all_good(self) -> bool:
         """Whether all rows have an outcome that needs no attention."""
         return self.counts.keys() <= GOOD
 
@@ -120,7 +120,7 @@ class BatchReport:
     seconds: float
     waited_seconds: float
     rate_limited: int
-    unlanded: int = 0
+    answers_not_loaded: int = 0
     error: ConnectorError | None = None
     month: MonthUse | None = None
     unpublished: ConnectorError | None = None
@@ -168,16 +168,16 @@ def outcome_of_rows(rows: EndedRows, error: ConnectorError | None) -> RunOutcome
     """Return the outcome of a run: by its error, else by whether a row needs attention."""
     if error is not None:
         return "stopped" if isinstance(error, Stopped) else "failed"
-    return "done" if rows.need_no_attention else "partial"
+    return "done" if rows.is_all_good else "partial"
 
 
-def _packed(row: RowRecord) -> str:
+def _row_to_json(row: RowRecord) -> str:
     values = [getattr(row, name) for name in _ROW_FIELDS]
     problems = [astuple(each) for each in row.problems]
     return json.dumps([*values, problems], default=datetime.isoformat)
 
 
-def _unpacked(text: str) -> RowRecord:
+def _row_from_json(text: str) -> RowRecord:
     *values, problems = json.loads(text)
     values_by_name: dict[str, Any] = dict(zip(_ROW_FIELDS, values, strict=True))
     for name in ("undone_at", "moved_at"):
@@ -223,12 +223,14 @@ async def transition_for_decision(
         case "drop":
             return Transition("dropped", "dropped")
         case DeclaredRecord():
-            return await _declare_applied(client, row, decision)
+            return await _transition_for_declared_record(client, row, decision)
 
 
-async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord) -> Transition:
+async def _transition_for_declared_record(
+    client: Client, row: PendingRow, declared: DeclaredRecord
+) -> Transition:
     """Return the transition for a person's statement that the record is the row's."""
-    task, id = row.task, said.record_id
+    task, id = row.task, declared.record_id
     if task.record_id is not None and task.record_id != id:
         raise Misused(
             (f"row {row.key[1]} updates the record {task.record_id}, but another record was given"),
@@ -253,7 +255,7 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
     other = [
         n for n, v in task.identity.items() if fold_identity(record.raw.get(n)) != fold_identity(v)
     ]
-    if other and task.operation == "create" and not said.is_sure:
+    if other and task.operation == "create" and not declared.ignores_differences:
         raise Misused(
             (f"the record {id} has other values than row {row.key[1]} in: {', '.join(other)}"),
             action="Give the id of the right record. If this record is right, add --force.",
@@ -278,7 +280,7 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
 # their records are loaded, and the rows are duplicates.
 
 
-def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
+def check_pulled_since_restore(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
     """Raise `ConnectorError` if the ledger was replaced and the resource not pulled since."""
     restored = Backups(ledger).latest_restore(is_ledger_older=True)
     if restored is None:
@@ -300,10 +302,10 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
 async def apply(
     settings: Settings,
     plan: PushPlan,
-    terms: PushPolicy | None = None,
+    policy: PushPolicy | None = None,
     *,
     budget: int | None = None,
-    asks_anyway: bool = False,
+    ignores_quota: bool = False,
     people: Mapping[BatchAction, str] | None = None,
     watch: Watch | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -319,7 +321,7 @@ async def apply(
         plan: Rows of the file.
         terms: Policy of the push.
         budget: Maximum number of requests, retries and lookups included.
-        asks_anyway: Send requests even if the API reported that the month is used up.
+        ignores_quota: Send requests even if the API reported that the month is used up.
         people: Users of the import page, for the journal.
         watch: Called with the progress.
         now: Clock.
@@ -333,20 +335,20 @@ async def apply(
         ConnectorError: The folder was restored, and the resource not pulled since.
         WarehouseError: Nothing could be recorded. Every other error is in the report.
     """
-    terms = terms or PushPolicy()
-    check_marker(declaration(plan.resource), plan, terms)
+    policy = policy or PushPolicy()
+    check_marker(declaration(plan.resource), plan, policy)
     opening = open_run(
         settings,
         "push",
         lease=PUSH_LEASE,
         budget=budget,
-        asks_anyway=asks_anyway,
+        ignores_quota=ignores_quota,
         watch=watch,
         now=now,
         connect=connect,
     )
     async with opening as context:
-        return await _BatchRun(context, sleep).begin(plan, terms, people or {})
+        return await _BatchRun(context, sleep).send_plan(plan, policy, people or {})
 
 
 async def resolve(
@@ -370,11 +372,11 @@ async def resolve(
     opening = open_run(settings, "resolve", lease=PUSH_LEASE, now=now, connect=connect)
     async with opening as context:
         rows = [numbers] if isinstance(numbers, int) else numbers
-        report = await _BatchRun(context, sleep).decide(batch, rows, decision)
+        report = await _BatchRun(context, sleep).carry_out_decision(batch, rows, decision)
     return replace(report, unpublished=await asyncio.to_thread(copy_and_publish, settings))
 
 
-async def settle(
+async def look_up_unconfirmed_rows(
     settings: Settings,
     *,
     budget: int | None = None,
@@ -395,7 +397,7 @@ async def settle(
     )
     try:
         async with opening as context:
-            rows, error = await _BatchRun(context, None).settle()
+            rows, error = await _BatchRun(context, None).look_up_rows()
     except LeaseHeld:
         return None
     unpublished = None
@@ -422,25 +424,27 @@ class _BatchRun:
         self._session = PushSession.of(context)
         self._journal = self._session.journal
 
-    async def begin(
-        self, plan: PushPlan, terms: PushPolicy, people: Mapping[BatchAction, str]
+    async def send_plan(
+        self, plan: PushPlan, policy: PushPolicy, people: Mapping[BatchAction, str]
     ) -> BatchReport:
         """Record the plan in the journal, and send its rows."""
         ledger, warehouse = self._context.lease.ledger, self._context.warehouse
-        await asyncio.to_thread(check_pulled, ledger, warehouse, plan.resource)
+        await asyncio.to_thread(check_pulled_since_restore, ledger, warehouse, plan.resource)
         deadline = self._context.client.limits.deadline_seconds
-        terms = replace(
-            terms,
-            settle_seconds=max(terms.settle_seconds, settle_seconds_min(deadline)),
-            lateness_seconds=max(terms.lateness_seconds, self._context.lateness_seconds),
+        policy = replace(
+            policy,
+            settle_seconds=max(policy.settle_seconds, settle_seconds_min(deadline)),
+            lateness_seconds=max(policy.lateness_seconds, self._context.lateness_seconds),
         )
         await asyncio.to_thread(self._journal.mark_interrupted_rows)
-        before = await asyncio.to_thread(self._recently_landed_ids, plan)
-        batch = await asyncio.to_thread(self._journal.create_batch, plan, terms, before, people)
+        before = await asyncio.to_thread(self._recently_created_ids, plan)
+        batch = await asyncio.to_thread(self._journal.create_batch, plan, policy, before, people)
         pending = await asyncio.to_thread(self._journal.count_pending, batch)
-        return await self._work_and_report(batch, self._journal.rows_to_push(batch), pending)
+        return await self._run_rows_and_report(batch, self._journal.rows_to_push(batch), pending)
 
-    async def decide(self, batch: str, numbers: Sequence[int], decision: Decision) -> BatchReport:
+    async def carry_out_decision(
+        self, batch: str, numbers: Sequence[int], decision: Decision
+    ) -> BatchReport:
         """Record the decision on each row, and carry it out."""
         self._session.is_eager = decision == "look"
         await asyncio.to_thread(self._journal.mark_interrupted_rows)
@@ -451,7 +455,7 @@ class _BatchRun:
             if (row := await self._record_decision((batch, number), decision))
         ]
         pending = PendingCount(len(rows), frozenset(each.key for each in rows))
-        return await self._work_and_report(batch, rows, pending)
+        return await self._run_rows_and_report(batch, rows, pending)
 
     async def _record_decision(self, key: RowKey, decision: Decision) -> PendingRow | None:
         """Record the decision on a row, and return the row if something is left to do."""
@@ -466,15 +470,15 @@ class _BatchRun:
             )
         # A row that was not looked for to the end is looked for as it stands.
         if row.status.state in FOR_A_PERSON or decision != "look":
-            await self._session.move(
+            await self._session.record_transition(
                 row, await transition_for_decision(self._context.client, row, decision)
             )
         row = await asyncio.to_thread(self._journal.row_with_task, key)
         return row if row is not None and row.status.state in UNFINISHED else None
 
-    async def settle(self) -> tuple[list[RowRecord], ConnectorError | None]:
+    async def look_up_rows(self) -> tuple[list[RowRecord], ConnectorError | None]:
         """Look up all unconfirmed rows that need no person's decision. Sends no write."""
-        self._session.reads = self._session.is_eager = True
+        self._session.is_read_only = self._session.is_eager = True
         await asyncio.to_thread(self._journal.mark_interrupted_rows)
         found = [
             each for each in self._journal.unconfirmed_rows() if each.state not in FOR_A_PERSON
@@ -484,40 +488,44 @@ class _BatchRun:
             if (row := self._journal.row_with_task((each.batch, each.number))) is not None:
                 batches.setdefault(each.batch, []).append(row)
         for batch, rows in batches.items():
-            await self._work(batch, rows, PendingCount(len(rows), frozenset(r.key for r in rows)))
+            await self._run_rows(
+                batch, rows, PendingCount(len(rows), frozenset(r.key for r in rows))
+            )
         ended = (self._journal.row_record((each.batch, each.number)) for each in found)
         return [row for row in ended if row is not None], self._session.error
 
-    async def _work_and_report(
+    async def _run_rows_and_report(
         self, batch: str, rows: Iterable[PendingRow], pending: PendingCount
     ) -> BatchReport:
         """Send the rows, and report."""
-        await self._work(batch, rows, pending)
-        return await self._end(batch, self._session.error)
+        await self._run_rows(batch, rows, pending)
+        return await self._record_run_end(batch, self._session.error)
 
-    async def _work(self, batch: str, rows: Iterable[PendingRow], pending: PendingCount) -> None:
-        self._session.on_batch_start(await asyncio.to_thread(self._batch, batch), pending.rows)
+    async def _run_rows(
+        self, batch: str, rows: Iterable[PendingRow], pending: PendingCount
+    ) -> None:
+        self._session.on_batch_start(await asyncio.to_thread(self._read_batch, batch), pending.rows)
         open_about = await asyncio.to_thread(self._journal.open_rows_by_subject)
         order = RowQueue(rows, open_about, pending.open)
         try:
-            await BatchExecutor(self._session, order, self._row_runner, self._sleep).run_rows()
+            await BatchExecutor(self._session, order, self._make_row_runner, self._sleep).run_rows()
         finally:
-            await self._session.landing.load_rest()
+            await self._session.loader.load_rest()
 
-    def _batch(self, batch: str) -> BatchRecord:
+    def _read_batch(self, batch: str) -> BatchRecord:
         if batch not in self._batches:
             self._batches[batch] = self._journal.batch(batch)
         return self._batches[batch]
 
-    def _row_runner(self, row: PendingRow) -> GoOn:
+    def _make_row_runner(self, row: PendingRow) -> RunRow:
         """Return the executor of the row's steps."""
-        begun = self._batch(row.key[0])
+        begun = self._read_batch(row.key[0])
         marker = marker_of(begun.terms, begun.digest, row.key[1])
         resource = declaration(row.task.resource)
         steps = run_row(resource, row.task, begun.terms, marker, row.status)
         return RowExecutor(row, steps, self._session).run
 
-    async def _end(self, batch: str, error: ConnectorError | None) -> BatchReport:
+    async def _record_run_end(self, batch: str, error: ConnectorError | None) -> BatchReport:
         folder, rows = self._context.warehouse.folder, self._journal.rows(batch)
         ended = await asyncio.to_thread(EndedRows, folder, rows)
         tally, seconds = self._context.tally, time.monotonic() - self._started
@@ -544,12 +552,12 @@ class _BatchRun:
             seconds=seconds,
             waited_seconds=tally.waited_seconds,
             rate_limited=tally.rate_limited,
-            unlanded=self._session.landing.unlanded,
+            answers_not_loaded=self._session.loader.answers_not_loaded,
             error=error,
             month=month,
         )
 
-    def _recently_landed_ids(self, plan: PushPlan) -> frozenset[str]:
+    def _recently_created_ids(self, plan: PushPlan) -> frozenset[str]:
         """Return the ids of recent records in the warehouse, none of which this plan can have
         created.
         """
@@ -558,7 +566,7 @@ class _BatchRun:
         recent = CreatedBetween(self._session.served_at - lately, None)
         found: set[str] = set()
         for task in creates.values():
-            stream = self._session.landing.stream(task)
+            stream = self._session.loader.find_stream(task)
             if stream is not None:
                 found |= self._context.warehouse.query(stream, recent)
         self._context.warehouse.release()

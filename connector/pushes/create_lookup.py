@@ -53,7 +53,7 @@ class SoughtRecord:
     body: Mapping[str, Any]
     identity: Mapping[str, Any]
     marker: Mapping[str, str]
-    first: Attempt
+    first_attempt: Attempt
     lateness_seconds: float
 
 
@@ -69,9 +69,9 @@ class LookupResult:
     """
 
     matches: tuple[FoundDetail, ...]
-    alike: tuple[str, ...]
+    similar_ids: tuple[str, ...]
     is_complete: bool
-    looked_at: datetime
+    started_at: datetime
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class _CandidateItems:
 
     items: dict[str, Resource]
     is_complete: bool
-    looked_at: datetime
+    started_at: datetime
 
 
 def find_created_record(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
@@ -93,7 +93,7 @@ def find_created_record(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
     if listed is None:
         return None
     ids = tuple(id for id, item in listed.items.items() if _may_match(sought, item))
-    others = yield from _claimed_ids(ids)
+    others = yield from _ids_of_other_rows(ids)
     matches: list[FoundDetail] = []
     alike: list[str] = []
     candidates = [id for id in ids if id not in others]
@@ -109,12 +109,12 @@ def find_created_record(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
         elif _is_similar(sought, outcome.record.raw):
             alike.append(id)
     alike += candidates[DETAILS_MAX:]
-    matches, contested = yield from _split_by_claims(sought, matches)
+    matches, contested = yield from _separate_contested_matches(sought, matches)
     is_complete = listed.is_complete and not has_shrunk
-    return LookupResult(tuple(matches), (*contested, *alike), is_complete, listed.looked_at)
+    return LookupResult(tuple(matches), (*contested, *alike), is_complete, listed.started_at)
 
 
-def find_existing(
+def find_existing_ids(
     resource: Declaration, identity: Mapping[str, Any]
 ) -> PushSteps[tuple[str, ...] | None]:
     """Return the ids of the newest records with this identity that neither warehouse nor journal
@@ -125,17 +125,17 @@ def find_existing(
     page: Page[Resource] | UnreadableDetail = yield NewestBefore()
     if isinstance(page, UnreadableDetail):
         return None
-    ids = tuple(item.id for item in page.items if _identifies(resource, identity, item))
-    others = yield from _claimed_ids(ids)
+    ids = tuple(item.id for item in page.items if _has_identity(resource, identity, item))
+    others = yield from _ids_of_other_rows(ids)
     return tuple(id for id in ids if id not in others)
 
 
-def _claimed_ids(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
+def _ids_of_other_rows(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
     """Return the ids of records that are certainly not this row's."""
     return (yield ClaimedRecords(ids)) if ids else frozenset()
 
 
-def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resource) -> bool:
+def _has_identity(resource: Declaration, identity: Mapping[str, Any], item: Resource) -> bool:
     """Whether the item shows the whole identity. Letter case and outer blanks are ignored."""
     for name, value in identity.items():
         shown = item.raw.get(name)
@@ -148,7 +148,7 @@ def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resour
     return True
 
 
-def _split_by_claims(
+def _separate_contested_matches(
     sought: SoughtRecord, matches: list[FoundDetail]
 ) -> PushSteps[tuple[list[FoundDetail], list[str]]]:
     """Return the matches that can belong to no other row, and the ids of the others.
@@ -161,7 +161,7 @@ def _split_by_claims(
     rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
     # Read the claims again after that: a rival that has its record by now is no rival any more, and
     # its record must not be taken.
-    others = yield from _claimed_ids(tuple(each.record.id for each in matches))
+    others = yield from _ids_of_other_rows(tuple(each.record.id for each in matches))
     matches = [each for each in matches if each.record.id not in others]
     sure = [
         each
@@ -191,7 +191,7 @@ def _list_candidates(sought: SoughtRecord) -> PushSteps[tuple[_CandidateItems | 
                 listed.items[item.id] = item
         if has_shrunk:
             return listed, True
-        if page.is_last or (_is_sorted(pages) and _reaches_below(page, floor)):
+        if page.is_last or (_is_sorted(pages) and _ends_before(page, floor)):
             listed.is_complete = True
             break
     return listed, False
@@ -199,7 +199,7 @@ def _list_candidates(sought: SoughtRecord) -> PushSteps[tuple[_CandidateItems | 
 
 def _earliest_creation(sought: SoughtRecord, page: Page[Resource]) -> datetime:
     """Return the floor: server time before the first attempt, less the lateness."""
-    first, lateness = sought.first, timedelta(seconds=sought.lateness_seconds)
+    first, lateness = sought.first_attempt, timedelta(seconds=sought.lateness_seconds)
     if page.served_at is None or page.received_at is None:
         untimed = timedelta(seconds=LATENESS_UNTIMED_SECONDS)
         return min(first.intended_at, first.sent_after) - max(lateness, untimed)
@@ -216,7 +216,7 @@ def _is_sorted(pages: list[Page[Resource]]) -> bool:
     return all(earlier >= later for earlier, later in pairwise(created))
 
 
-def _reaches_below(page: Page[Resource], floor: datetime) -> bool:
+def _ends_before(page: Page[Resource], floor: datetime) -> bool:
     created = [item.created_at for item in page.items if item.created_at is not None]
     return bool(created) and created[-1] < floor
 
@@ -226,12 +226,12 @@ def _may_match(sought: SoughtRecord, item: Resource) -> bool:
     identifying = {**(sought.identity or sought.body), **sought.marker}
     return all(
         is_same(field, identifying[field.name], item.raw[field.name])
-        for field in _listed_fields(sought.resource)
+        for field in _item_fields_for_create(sought.resource)
         if field.name in identifying and field.name in item.raw
     )
 
 
-def _listed_fields(resource: Declaration) -> tuple[Field, ...]:
+def _item_fields_for_create(resource: Declaration) -> tuple[Field, ...]:
     return tuple(field for field in resource.item_fields if field.create.accepted)
 
 

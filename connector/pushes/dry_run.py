@@ -28,14 +28,14 @@ from connector.ledger.push_plan import (
 from connector.ledger.push_states import LandedRecord, Mode, Operation, Task
 from connector.ledger.quota import MonthUse, format_moment
 from connector.pulls.workspace import check_files
-from connector.pushes.file_warnings import LostColumns, ask_about_warnings, load_saved_match
+from connector.pushes.file_warnings import LostColumns, ask_about_warnings, load_remembered_mapping
 from connector.pushes.spill_file import (
     SpillFile,
     SpillMap,
-    packed_pair,
-    packed_result,
-    unpacked_pair,
-    unpacked_result,
+    pair_from_json,
+    pair_to_json,
+    result_from_json,
+    result_to_json,
 )
 from connector.settings.model import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check
@@ -143,7 +143,7 @@ class PlannedLookups:
         for place, each in enumerate(self._earlier):
             if each.resource != resource or each.parent != parent or "id" in fields:
                 continue
-            index = self._index(place, tuple(fields))
+            index = self._row_index(place, tuple(fields))
             for at, wanted in enumerate(values):
                 found[at] += tuple(each.placeholder_id(number) for number in index.rows(wanted))
         return found
@@ -169,10 +169,12 @@ class PlannedLookups:
         """Return the content fields in the warehouse. No file creates any."""
         return self._landing.content_fields(content_type)
 
-    def _index(self, place: int, fields: tuple[str, ...]) -> _RowIndex:
-        known = self._indexes.get((place, fields))
+    def _row_index(self, position: int, fields: tuple[str, ...]) -> _RowIndex:
+        known = self._indexes.get((position, fields))
         if known is None:
-            known = self._indexes[place, fields] = _RowIndex(fields, self._earlier[place].tasks)
+            known = self._indexes[position, fields] = _RowIndex(
+                fields, self._earlier[position].tasks
+            )
         return known
 
 
@@ -238,25 +240,29 @@ class PreviewRows:
 
     def __init__(self, folder: Path, *, keeps_tasks: bool) -> None:
         self.summary = Summary()
-        self.results: SpillFile[RowResult] = SpillFile(folder, packed_result, unpacked_result)
+        self.results: SpillFile[RowResult] = SpillFile(folder, result_to_json, result_from_json)
         self.reported: SpillFile[tuple[SheetRow, RowResult]] = SpillFile(
-            folder, packed_pair, unpacked_pair
+            folder, pair_to_json, pair_from_json
         )
         self.tasks: SpillFile[Task] = SpillFile(folder, task_to_json, task_from_json)
         self.changes: dict[int, Mapping[str, tuple[Any, Any]]] = {}
         self.creates: dict[int, Mapping[str, Any]] = {}
-        self.changing = self.requests = self.pushed = 0
+        self.update_count = self.requests = self.pushed_count = 0
         self.keeps_tasks, self._looks = keeps_tasks, False
 
-    def add(self, checked: CheckedRow, pushed_as: str | None = None, *, is_pushed: bool) -> None:
+    def add_row(
+        self, checked: CheckedRow, pushed_record_id: str | None = None, *, is_pushed: bool
+    ) -> None:
         """Add a row as it was checked.
 
         A row that an earlier push has applied is unchanged, with the record `pushed_as`.
         """
         number = checked.row.number
         if is_pushed:
-            self.pushed += 1
-            self._add_result(checked.row, RowResult(number, "unchanged", (), PUSHED, pushed_as))
+            self.pushed_count += 1
+            self._add_result(
+                checked.row, RowResult(number, "unchanged", (), PUSHED, pushed_record_id)
+            )
             return
         id = checked.record_id
         shown = None if id is None or is_placeholder_id(id) else id
@@ -279,7 +285,7 @@ class PreviewRows:
         if operation == "create" and len(self.creates) < CREATES_REMEMBERED:
             self.creates[number] = _flatten_body({**checked.task.fields, **checked.task.afterwards})
         if checked.changes:
-            self.changing += 1
+            self.update_count += 1
             if len(self.changes) < REMEMBERED_MAX:
                 self.changes[number] = checked.changes
 
@@ -300,7 +306,7 @@ class Preview:
         questions: Questions that a person has to answer.
     """
 
-    asked: PushFile
+    push_file: PushFile
     table: Spreadsheet
     columns: ColumnMap
     rows: PreviewRows = field(repr=False)
@@ -311,7 +317,7 @@ class Preview:
     questions: tuple[FileQuestion, ...] = ()
 
     @property
-    def stopping(self) -> tuple[FileQuestion, ...]:
+    def blocking_questions(self) -> tuple[FileQuestion, ...]:
         """Questions that have to be answered before anything is sent."""
         return tuple(each for each in self.questions if each.stops)
 
@@ -326,7 +332,7 @@ class Preview:
         return self.rows.summary
 
     @property
-    def sent(self) -> int:
+    def rows_to_send(self) -> int:
         """Number of rows that would be sent."""
         return sum(n for name, n in self.summary.counts.items() if name in OPERATIONS)
 
@@ -355,34 +361,34 @@ class Preview:
     def is_clean(self) -> bool:
         """Whether neither a row nor the file needs a correction."""
         counts = self.summary.counts
-        return not (counts["invalid"] or counts["duplicate"] or self.stopping)
+        return not (counts["invalid"] or counts["duplicate"] or self.blocking_questions)
 
     @property
     def is_pushed(self) -> bool:
         """Whether an earlier push has applied every row. False if no row was checked."""
-        return self.rows.pushed == self.summary.rows > 0
+        return self.rows.pushed_count == self.summary.rows > 0
 
     @property
     def resources(self) -> frozenset[str]:
         """Resources that the rows are compared with: their own, and those they refer to."""
         targets = [each.target for each in self.columns.columns]
         referred = {each.reference.resource for each in targets if each.reference is not None}
-        return frozenset(referred | {self.asked.resource})
+        return frozenset(referred | {self.push_file.resource})
 
     @property
-    def planned(self) -> PreviewedFile:
+    def as_previewed_file(self) -> PreviewedFile:
         """Creates of this file, for the preview of the files after it."""
-        asked, creates = self.asked, self.rows.tasks
+        asked, creates = self.push_file, self.rows.tasks
         return PreviewedFile(asked.resource, asked.parent, asked.path.name, creates)
 
     def plan(self) -> PushPlan:
         """Return all rows for the journal."""
-        assert len(self.rows.tasks) == self.sent, "the tasks were not kept"
-        asked = self.asked
+        assert len(self.rows.tasks) == self.rows_to_send, "the tasks were not kept"
+        asked = self.push_file
         return PushPlan(
             *(asked.resource, asked.mode, asked.path.name, self.table.digest),
             self.rows.tasks,
-            SpillMap(self.results, _unsent_result, self.summary.rows - self.sent),
+            SpillMap(self.results, _result_if_unsent, self.summary.rows - self.rows_to_send),
         )
 
 
@@ -402,7 +408,7 @@ def _flatten_body(body: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _unsent_result(result: RowResult) -> RowResult | None:
+def _result_if_unsent(result: RowResult) -> RowResult | None:
     return None if result.outcome in OPERATIONS else result
 
 
@@ -416,15 +422,15 @@ APPLIED = frozenset(("created", "updated", "converted"))
 
 def preview(
     settings: Settings,
-    asked: PushFile,
+    push_file: PushFile,
     *,
-    again: bool = False,
+    resend: bool = False,
     earlier: Sequence[PreviewedFile] = (),
     keeps_tasks: bool = False,
     only_if_pushed: bool = False,
-    as_seen: bool = False,
+    compares_as_seen: bool = False,
     table: Spreadsheet | None = None,
-    only: Iterable[SheetRow] | None = None,
+    only_rows: Iterable[SheetRow] | None = None,
 ) -> Preview:
     """Read the file, and return what a push of it would do. Sends nothing.
 
@@ -446,55 +452,59 @@ def preview(
         Misused: An option cannot apply; `UnknownName` likewise.
         WarehouseError: A file of the data folder cannot be read.
     """
-    table = table or open_file(asked)
+    table = table or open_push_file(push_file)
     make_folder(settings.folder)
     with Ledger(settings.folder) as ledger:
         # First of all: whoever was erased is known before anything of theirs is read.
         Erasures(ledger).restore_hashes_from_receipts()
         journal = Journal(ledger)
-        seen_at = journal.previewed_at(table.digest, asked.resource) if as_seen else None
+        seen_at = (
+            journal.previewed_at(table.digest, push_file.resource) if compares_as_seen else None
+        )
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     check_files(settings)
-    if not again:
-        _check_lost_journal(settings.folder, warehouse, table, asked.resource)
+    if not resend:
+        _check_lost_journal(settings.folder, warehouse, table, push_file.resource)
     rows = PreviewRows(settings.folder, keeps_tasks=keeps_tasks)
     with (
         WarehouseLookups(warehouse, comparison_text, seen_at) as landing,
         Ledger(settings.folder) as ledger,
     ):
         lookups = PlannedLookups(landing, earlier) if earlier else landing
-        target = target_of(asked, lookups)
-        saved, notice = asked.saved, None
-        if asked.remembers:
-            saved, notice = load_saved_match(
-                settings.folder, asked.resource, table.headings, asked.saved
+        target = push_target_of(push_file, lookups)
+        saved, notice = push_file.saved, None
+        if push_file.remembers:
+            saved, notice = load_remembered_mapping(
+                settings.folder, push_file.resource, table.headings, push_file.saved
             )
-        columns = map_headings(table.headings, target, saved=saved, ignored=asked.ignored)
+        columns = map_headings(table.headings, target, saved=saved, ignored=push_file.ignored)
         journal = Journal(ledger)
         # What was never pushed needs no fingerprints, which cost a quarter of the time.
-        looks_back = not again and journal.has_batch(asked.resource)
+        looks_back = not resend and journal.has_batch(push_file.resource)
         meanings = ColumnMeanings(table.rows, columns.columns)
         lost = LostColumns(table, columns)
-        if not only_if_pushed or (looks_back and journal.has_batch(asked.resource, table.digest)):
+        if not only_if_pushed or (
+            looks_back and journal.has_batch(push_file.resource, table.digest)
+        ):
             known = SuppressionList.read_from(settings.folder)
-            read = lost.pass_rows() if only is None else only
+            read = lost.yield_rows() if only_rows is None else only_rows
             checked = check(read, columns, target, lookups, known, meanings=meanings)
             with _rare_garbage_collection():
-                _add_rows(rows, checked, journal if looks_back else None)
+                _add_rows_in_batches(rows, checked, journal if looks_back else None)
         elif columns.unmapped:
-            lost.read_sample()
+            lost.read_until_known()
         month = ledger.read_month(allowance_of(settings), datetime.now(UTC).date())
         limit = ledger.read_server_state().limit_per_minute
-        proven_at = landing.proven_at(asked.resource)
+        proven_at = landing.proven_at(push_file.resource)
     at = proven_at.isoformat() if proven_at else None
     warned: Iterable[FileQuestion] = ()
-    if not asked.accepts_warnings:
+    if not push_file.accepts_warnings:
         warned = (*meanings.mixed_dates(), *ask_about_warnings(rows.summary.warned, table, columns))
     questions = (*table.questions, *lost.questions(), *meanings.questions, *warned)
     notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
     notices = (*notices, *table.left_out.notices())
-    return Preview(asked, table, columns, rows, at, month, limit, notices, questions)
+    return Preview(push_file, table, columns, rows, at, month, limit, notices, questions)
 
 
 def _check_lost_journal(
@@ -518,26 +528,26 @@ def _check_lost_journal(
         )
 
 
-def open_file(asked: PushFile) -> Spreadsheet:
+def open_push_file(push_file: PushFile) -> Spreadsheet:
     """Open the table of the file. Raises as `open_table` does."""
     return open_table(
-        asked.path,
-        sheet=asked.sheet,
-        encoding=asked.encoding,
-        delimiter=asked.delimiter,
-        header_row=asked.header_row,
+        push_file.path,
+        sheet=push_file.sheet,
+        encoding=push_file.encoding,
+        delimiter=push_file.delimiter,
+        header_row=push_file.header_row,
     )
 
 
-def target_of(asked: PushFile, lookups: Lookups) -> PushTarget:
+def push_target_of(push_file: PushFile, lookups: Lookups) -> PushTarget:
     """Return the target of the file. Raises as `push_target` does."""
     return push_target(
-        asked.resource,
-        asked.mode,
+        push_file.resource,
+        push_file.mode,
         lookups,
-        match=asked.match,
-        clear=asked.clear,
-        parent=asked.parent,
+        match=push_file.match,
+        clear=push_file.clear,
+        parent=push_file.parent,
     )
 
 
@@ -561,7 +571,7 @@ def _rare_garbage_collection() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _add_rows(
+def _add_rows_in_batches(
     previewed: PreviewRows, checked: Iterable[CheckedRow], journal: Journal | None
 ) -> None:
     """Add the rows in batches; `journal` knows earlier pushes."""
@@ -577,13 +587,13 @@ def _add_rows(
             earlier = pushed.get(prints.get(each.row.number, ""))
             is_pushed = earlier is not None and earlier.outcome in APPLIED
             id = earlier.record_id if earlier is not None else None
-            previewed.add(each, id, is_pushed=is_pushed)
+            previewed.add_row(each, id, is_pushed=is_pushed)
 
 
 # -- Template --------------------------------------------------------------------------------------
 
 
-def template(
+def create_template(
     settings: Settings,
     resource: str,
     path: Path,

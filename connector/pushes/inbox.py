@@ -94,7 +94,7 @@ def describe_refusal(path: Path, error: Exception) -> str:
     return f"{names} {describe_error(error)}."
 
 
-def check_status(name: str, status: os.stat_result) -> os.stat_result:
+def check_entry(name: str, status: os.stat_result) -> os.stat_result:
     """Return the entry's status. Raises `RefusedEntry` if it may not be read."""
     check_regular_file(status)
     check_name(name)
@@ -297,7 +297,7 @@ class WaitingFile:
     resource: str
     name: str
     digest: str
-    orders: PushInstructions
+    instructions: PushInstructions
 
     @property
     def key(self) -> str:
@@ -312,11 +312,11 @@ class InboxScan:
 
     waiting: tuple[WaitingFile, ...]
     refused: tuple[str, ...]
-    seen: str
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
-class TakenFile:
+class ClaimedFile:
     """File that is being pushed."""
 
     path: Path
@@ -349,7 +349,7 @@ class Inbox:
 
     # -- looking ----------------------------------------------------------------------------------
 
-    def scan(self, seen: str | None) -> InboxScan:
+    def scan(self, last_state: str | None) -> InboxScan:
         """Find the files that no longer change, in the order in which resources refer to each
         other.
 
@@ -358,13 +358,13 @@ class Inbox:
         Args:
             seen: `InboxScan.seen` of the last scan; None if there was none.
         """
-        before, now = _parse_seen(seen), dict[str, list[Any]]()
+        before, now = _parse_scan_state(last_state), dict[str, list[Any]]()
         waiting: list[WaitingFile] = []
         refused: list[str] = []
-        for resource in self._folders(refused):
+        for resource in self._find_resource_folders(refused):
             try:
                 orders = read_instructions(self._folder / resource)
-                entries = list(self._files(resource, refused))
+                entries = list(self._find_readable_files(resource, refused))
             except (ConnectorError, OSError) as error:
                 refused.append(describe_refusal(self._folder / resource, error))
                 continue
@@ -384,7 +384,7 @@ class Inbox:
                 waiting.append(WaitingFile(resource, name, digest, orders))
         return InboxScan(tuple(waiting), tuple(refused), json.dumps(now))
 
-    def _folders(self, refused: list[str]) -> list[str]:
+    def _find_resource_folders(self, refused: list[str]) -> list[str]:
         """Return the resources that have a folder, in their order."""
         if not os.path.lexists(self._folder):
             refused.append(
@@ -410,7 +410,9 @@ class Inbox:
                 refused.append(describe_refusal(self._folder / entry.name, error))
         return sorted(found, key=ORDER.index)
 
-    def _files(self, resource: str, refused: list[str]) -> Iterator[tuple[str, os.stat_result]]:
+    def _find_readable_files(
+        self, resource: str, refused: list[str]
+    ) -> Iterator[tuple[str, os.stat_result]]:
         """Yield the files of a resource that may be read, by name."""
         entries = [
             entry
@@ -429,7 +431,7 @@ class Inbox:
                     raise RefusedEntry(
                         "has the same name as another file, except for case or accents"
                     )
-                yield entry.name, check_status(entry.name, entry.stat(follow_symlinks=False))
+                yield entry.name, check_entry(entry.name, entry.stat(follow_symlinks=False))
             except FileNotFoundError:
                 continue
             except RefusedEntry as why:
@@ -439,7 +441,7 @@ class Inbox:
 
     # -- taking -----------------------------------------------------------------------------------
 
-    def claim(self, resource: str, name: str, digest: str) -> TakenFile:
+    def claim(self, resource: str, name: str, digest: str) -> ClaimedFile:
         """Check the file of a scan, and return it. Raises `Misused`, or `SpreadsheetChanged` if it
         is gone.
         """
@@ -453,7 +455,7 @@ class Inbox:
             check_name(name)
             check_not_link(self._folder)
             check_no_links(self._folder / resource)
-            check_status(name, path.lstat())
+            check_entry(name, path.lstat())
             found, stamp = digest_of(path)
         except RefusedEntry as why:
             raise Misused(
@@ -467,9 +469,11 @@ class Inbox:
             raise naming(path, error) from error
         if found != digest:
             raise SpreadsheetChanged(f"{path} was replaced by another file")
-        return TakenFile(path, digest, stamp)
+        return ClaimedFile(path, digest, stamp)
 
-    def archive(self, taken: TakenFile, place: Place, kind: str, moment: datetime) -> ArchivedFiles:
+    def archive(
+        self, claimed: ClaimedFile, place: Place, suffix: str, moment: datetime
+    ) -> ArchivedFiles:
         """Move the file and its report to the archive, both named with the time of the run.
 
         A name that exists already gets a number. Raises `WarehouseError`, and the file stays where
@@ -481,18 +485,18 @@ class Inbox:
             kind: Suffix of the report, for example `.report.csv`.
             moment: Time of the run.
         """
-        folder = taken.path.parent / place
+        folder = claimed.path.parent / place
         try:
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
             check_not_link(folder)
-            stem = f"{taken.path.stem}.{stamped(moment)}"
-            file, report = _reserve_names(folder, stem, taken.path.suffix, kind)
-            taken.report_draft.replace(report)
+            stem = f"{claimed.path.stem}.{stamped(moment)}"
+            file, report = _create_free_names(folder, stem, claimed.path.suffix, suffix)
+            claimed.report_draft.replace(report)
             try:
-                if stamp_of(taken.path.lstat()) != taken.stamp:
+                if stamp_of(claimed.path.lstat()) != claimed.stamp:
                     raise FileNotFoundError
-                taken.path.replace(file)
+                claimed.path.replace(file)
             except FileNotFoundError:
                 file.unlink()
                 return ArchivedFiles(place, None, report)
@@ -503,11 +507,13 @@ class Inbox:
         return ArchivedFiles(place, file, report)
 
 
-def _reserve_names(folder: Path, stem: str, suffix: str, kind: str) -> tuple[Path, Path]:
+def _create_free_names(
+    folder: Path, stem: str, suffix: str, report_ending: str
+) -> tuple[Path, Path]:
     """Create two files with new names in the folder, for the report and the file."""
     for number in count(1):
         name = stem if number == 1 else f"{stem}-{number}"
-        report, file = folder / f"{name}{kind}", folder / f"{name}{suffix}"
+        report, file = folder / f"{name}{report_ending}", folder / f"{name}{suffix}"
         try:
             create(report).close()
         except FileExistsError:
@@ -521,10 +527,10 @@ def _reserve_names(folder: Path, stem: str, suffix: str, kind: str) -> tuple[Pat
     raise AssertionError  # The count has no end.
 
 
-def _parse_seen(seen: str | None) -> dict[str, list[Any]]:
+def _parse_scan_state(state: str | None) -> dict[str, list[Any]]:
     """Parse the state of an earlier scan; empty if the text is not of a scan."""
     try:
-        found = json.loads(seen or "{}")
+        found = json.loads(state or "{}")
     except ValueError:
         return {}
     if not isinstance(found, dict):
@@ -544,12 +550,12 @@ class DeliveryResult:
     """
 
     report: PushReport
-    put_away: ArchivedFiles | None = None
+    archived: ArchivedFiles | None = None
 
 
 async def deliver(
     settings: Settings,
-    asked: PushFile,
+    push_file: PushFile,
     options: PushRunOptions,
     *,
     digest: str | None = None,
@@ -566,31 +572,31 @@ async def deliver(
     Raises what `Inbox.claim`, `push` and `Inbox.archive` raise.
     """
     if digest is None:
-        (report,) = await push(settings, [asked], options, budget=budget, watch=watch)
+        (report,) = await push(settings, [push_file], options, budget=budget, watch=watch)
         return DeliveryResult(report)
     inbox, moment = Inbox(settings.folder), now or datetime.now(UTC)
-    taken = inbox.claim(asked.resource, asked.path.name, digest)
-    asked = replace(asked, path=taken.path)
+    taken = inbox.claim(push_file.resource, push_file.path.name, digest)
+    push_file = replace(push_file, path=taken.path)
     options = replace(options, reports=True, output=taken.report_draft)
     try:
-        (report,) = await push(settings, [asked], options, budget=budget, watch=watch)
+        (report,) = await push(settings, [push_file], options, budget=budget, watch=watch)
     except ConnectorError as error:
         if _is_caused_by_file(error):
-            _write_reason(taken.report_draft, error)
+            _write_rejection_reason(taken.report_draft, error)
             inbox.archive(taken, "rejected", ".reason.txt", moment)
         raise
     if report.outcome in ("stopped", "failed"):
         taken.report_draft.unlink(missing_ok=True)
         return DeliveryResult(replace(report, file=None))
-    return archive_files(inbox, taken, report, moment)
+    return archive_pushed_file(inbox, taken, report, moment)
 
 
-def archive_files(
-    inbox: Inbox, taken: TakenFile, report: PushReport, moment: datetime
+def archive_pushed_file(
+    inbox: Inbox, claimed: ClaimedFile, report: PushReport, moment: datetime
 ) -> DeliveryResult:
     """Archive a file whose push has ended and whose report is written."""
     place: Place = "done" if report.exit_status == 0 else "rejected"
-    kept = inbox.archive(taken, place, f".report{report_suffix(taken.path)}", moment)
+    kept = inbox.archive(claimed, place, f".report{report_suffix(claimed.path)}", moment)
     return DeliveryResult(replace(report, file=kept.report), kept)
 
 
@@ -603,7 +609,7 @@ def _is_caused_by_file(error: ConnectorError) -> bool:
     return is_files and error.code != SpreadsheetError.code
 
 
-def _write_reason(path: Path, error: ConnectorError) -> None:
+def _write_rejection_reason(path: Path, error: ConnectorError) -> None:
     try:
         path.unlink(missing_ok=True)
         with create(path) as file:

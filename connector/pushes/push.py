@@ -29,7 +29,7 @@ from connector.ledger.push_states import PreviewOutcome
 from connector.pulls.outcome import Progress, PullReport, Watch
 from connector.pushes.batch import BatchReport
 from connector.pushes.dry_run import OPERATIONS, Preview, PushFile, preview, with_column
-from connector.pushes.file_warnings import save_match
+from connector.pushes.file_warnings import remember_mapping
 from connector.pushes.spill_file import SpillMap
 from connector.settings.model import Settings
 from connector.spreadsheet.problems import SheetRow
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
 """Order of the resources in a push of several files: those that others refer to come first."""
 
-PULL_LOOK_SECONDS = 1.0
+PULL_CHECK_SECONDS = 1.0
 """Seconds between two checks whether a running pull has ended."""
 
 ReportRows = Literal["problems", "all"]
@@ -116,7 +116,7 @@ class PushReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for `--json`."""
-        asked = self.preview.asked
+        asked = self.preview.push_file
         error = self.error or (self.batch.error if self.batch is not None else None)
         return {
             "outcome": self.outcome,
@@ -174,12 +174,12 @@ class PushRunOptions:
 
     applies: bool = False
     pulls: bool = True
-    settles: bool = True
+    waits_for_lookups: bool = True
     reports: bool = True
     output: Path | None = None
-    report: ReportRows = "problems"
-    terms: PushPolicy = field(default_factory=PushPolicy)
-    asks_anyway: bool = False
+    report_rows: ReportRows = "problems"
+    policy: PushPolicy = field(default_factory=PushPolicy)
+    ignores_quota: bool = False
     people: Mapping[BatchAction, str] = field(default_factory=dict)
     words: ReportWords = PLAIN_WORDS
 
@@ -191,7 +191,7 @@ async def push(
     *,
     budget: int | None = None,
     watch: Watch | None = None,
-    waits: Callable[[str], None] | None = None,
+    on_wait: Callable[[str], None] | None = None,
     connect: Callable[..., Client] | None = None,
 ) -> list[PushReport]:
     """Push the files, in the order in which resources refer to each other, and report on each.
@@ -222,12 +222,12 @@ async def push(
             action="Leave out --output. Each report is written next to its file.",
         )
     ordered = sorted(files, key=lambda each: ORDER.index(each.resource))
-    previewed = await asyncio.to_thread(_previews, settings, ordered, options)
+    previewed = await asyncio.to_thread(_preview_files, settings, ordered, options)
     reports: list[PushReport] = []
     left, goes_on = budget, options.applies
     for seen, seconds in previewed:
         started = time.monotonic() - seconds
-        run = _FilePush(settings, options, left, watch, waits, connect, started)
+        run = _FilePush(settings, options, left, watch, on_wait, connect, started)
         is_first = not reports
         done = await (run.send_and_report(seen, is_first) if goes_on else run.report_preview(seen))
         reports.append(done)
@@ -236,7 +236,7 @@ async def push(
     return reports
 
 
-def _previews(
+def _preview_files(
     settings: Settings, files: Sequence[PushFile], options: PushRunOptions
 ) -> list[tuple[Preview, float]]:
     """Preview all files before the first request is sent, and return the seconds of each.
@@ -251,12 +251,12 @@ def _previews(
         seen = preview(
             settings,
             each,
-            again=options.terms.resend,
-            earlier=[before.planned for before, _ in previewed],
+            resend=options.policy.resend,
+            earlier=[before.as_previewed_file for before, _ in previewed],
             # The first file to be sent may be sent as it was previewed here.
             keeps_tasks=not is_last or (options.applies and not previewed),
             only_if_pushed=options.applies and options.pulls and len(files) == 1,
-            as_seen=options.applies,
+            compares_as_seen=options.applies,
         )
         previewed.append((seen, time.monotonic() - started))
     return previewed
@@ -270,7 +270,7 @@ def record_preview(
     A push that finds conflicts counts as a preview of its file and its report, unless there was
     one. So a second push of the same values finds the same conflicts.
     """
-    resource, digests = previewed.asked.resource, [previewed.table.digest]
+    resource, digests = previewed.push_file.resource, [previewed.table.digest]
     with Ledger(folder) as ledger:
         journal = Journal(ledger)
         if report is not None:
@@ -289,7 +289,7 @@ class _FilePush:
     options: PushRunOptions
     budget: int | None
     watch: Watch | None
-    waits: Callable[[str], None] | None
+    on_wait: Callable[[str], None] | None
     connect: Callable[..., Client] | None
     started: float
     checked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -297,10 +297,10 @@ class _FilePush:
 
     async def report_preview(self, previewed: Preview) -> PushReport:
         """Report on the preview."""
-        await asyncio.to_thread(self._record_preview, previewed)
-        return await self._report(previewed, previewed.results)
+        await asyncio.to_thread(self._record_as_previewed, previewed)
+        return await self._make_report(previewed, previewed.results)
 
-    def _record_preview(self, previewed: Preview, report: Path | None = None) -> None:
+    def _record_as_previewed(self, previewed: Preview, report: Path | None = None) -> None:
         record_preview(self.settings.folder, previewed, self.checked_at, report)
 
     async def send_and_report(self, previewed: Preview, is_first: bool) -> PushReport:
@@ -309,45 +309,47 @@ class _FilePush:
         from connector.pushes.landed_writes import copy_and_publish  # noqa: PLC0415
 
         pulled = None
-        if previewed.stopping:
+        if previewed.blocking_questions:
             # What keeps the file back now does so after a pull as well.
-            return await self._questions_before_sending(previewed, None)
+            return await self._report_questions(previewed, None)
         if self.options.pulls and not previewed.is_pushed:
             pulled = await self._pull(previewed)
         if pulled is not None or not is_first:
             # The landing is another one now: by the pull, or by the files before this one.
-            again, table = self.options.terms.resend, previewed.table
-            check = partial(preview, again=again, keeps_tasks=True, as_seen=True, table=table)
+            again, table = self.options.policy.resend, previewed.table
+            check = partial(
+                preview, resend=again, keeps_tasks=True, compares_as_seen=True, table=table
+            )
             self.checked_at = datetime.now(UTC)
-            previewed = await asyncio.to_thread(check, self.settings, previewed.asked)
+            previewed = await asyncio.to_thread(check, self.settings, previewed.push_file)
         if pulled is not None and pulled.error is not None:
             unpublished = None
             if pulled.outcome != "failed":
                 unpublished = await asyncio.to_thread(copy_and_publish, self.settings)
             more = {"pulled": pulled, "error": pulled.error, "unpublished": unpublished}
-            return await self._report(previewed, _results_as_not_sent(previewed), **more)
-        if previewed.stopping:
-            return await self._questions_before_sending(previewed, pulled)
+            return await self._make_report(previewed, _results_as_not_sent(previewed), **more)
+        if previewed.blocking_questions:
+            return await self._report_questions(previewed, pulled)
         spent = pulled.requests if pulled is not None else 0
         # Sending takes long, and needs none of a workbook's values.
         previewed.table.release()
         done = await apply(
             self.settings,
             await asyncio.to_thread(previewed.plan),
-            self.options.terms,
+            self.options.policy,
             budget=None if self.budget is None else max(1, self.budget - spent),
-            asks_anyway=self.options.asks_anyway,
+            ignores_quota=self.options.ignores_quota,
             people=self.options.people,
             watch=self._report_progress,
-            sleep=asyncio.sleep if self.options.settles else None,
-            **self._client_options,
+            sleep=asyncio.sleep if self.options.waits_for_lookups else None,
+            **self._connect_option,
         )
-        headings, said = previewed.table.headings, previewed.asked.saved
+        headings, said = previewed.table.headings, previewed.push_file.saved
         folder = self.settings.folder
-        await asyncio.to_thread(save_match, folder, headings, previewed.columns, said)
+        await asyncio.to_thread(remember_mapping, folder, headings, previewed.columns, said)
         # The rows are written, even where analysts cannot be shown them now.
         unpublished = await asyncio.to_thread(copy_and_publish, self.settings)
-        report = await self._report(
+        report = await self._make_report(
             previewed,
             _final_results(previewed, done),
             batch=done,
@@ -355,37 +357,35 @@ class _FilePush:
             unpublished=unpublished,
         )
         if report.summary.counts["conflict"] and report.file is not None:
-            await asyncio.to_thread(self._record_preview, previewed, report.file)
+            await asyncio.to_thread(self._record_as_previewed, previewed, report.file)
         return report
 
     def _report_progress(self, progress: Progress) -> None:
         """Pass the progress on, and say once what unconfirmed rows wait for."""
         if progress.until is not None and not self.is_waiting:
             self.is_waiting = True
-            if self.waits is not None:
+            if self.on_wait is not None:
                 rows = count_noun(progress.pending, "row")
-                self.waits(
+                self.on_wait(
                     f"{rows} unconfirmed, because the answers were lost. The push searches for the "
                     f"records again at {progress.until:%H:%M:%S} UTC (--no-wait skips the search)"
                 )
         if self.watch is not None:
             self.watch(progress)
 
-    async def _questions_before_sending(
-        self, previewed: Preview, pulled: PullReport | None
-    ) -> PushReport:
+    async def _report_questions(self, previewed: Preview, pulled: PullReport | None) -> PushReport:
         """Report the questions that have to be answered before anything is sent."""
         if not previewed.results:
             # The pull was saved, and so the rows have not been checked yet.
-            again = self.options.terms.resend
-            check = partial(preview, again=again, table=previewed.table)
-            previewed = await asyncio.to_thread(check, self.settings, previewed.asked)
-        why = ", ".join(each.code for each in previewed.stopping)
+            again = self.options.policy.resend
+            check = partial(preview, resend=again, table=previewed.table)
+            previewed = await asyncio.to_thread(check, self.settings, previewed.push_file)
+        why = ", ".join(each.code for each in previewed.blocking_questions)
         unsent = _results_as_not_sent(previewed, why)
-        return await self._report(previewed, unsent, pulled=pulled, is_held_back=True)
+        return await self._make_report(previewed, unsent, pulled=pulled, is_held_back=True)
 
     @property
-    def _client_options(self) -> dict[str, Any]:
+    def _connect_option(self) -> dict[str, Any]:
         return {} if self.connect is None else {"connect": self.connect}
 
     async def _pull(self, previewed: Preview) -> PullReport:
@@ -401,20 +401,20 @@ class _FilePush:
                     self.settings,
                     sorted(previewed.resources),
                     budget=self.budget,
-                    asks_anyway=self.options.asks_anyway,
+                    ignores_quota=self.options.ignores_quota,
                     # It is published once, with what the push writes.
                     publishes=False,
                     command="push",
                     watch=self.watch,
-                    **self._client_options,
+                    **self._connect_option,
                 )
             except LeaseHeld as held:
-                if self.waits is not None and not is_told:
-                    self.waits(f"{held}. The push waits until this run ends")
+                if self.on_wait is not None and not is_told:
+                    self.on_wait(f"{held}. The push waits until this run ends")
                 is_told = True
-            await asyncio.sleep(PULL_LOOK_SECONDS)
+            await asyncio.sleep(PULL_CHECK_SECONDS)
 
-    async def _report(
+    async def _make_report(
         self, previewed: Preview, results: Collection[RowResult], **more: Any
     ) -> PushReport:
         is_preview = results is previewed.results
@@ -434,7 +434,7 @@ class _FilePush:
         options, table = self.options, previewed.table
         if not options.reports:
             return None
-        if batch is not None or options.report == "all":
+        if batch is not None or options.report_rows == "all":
             path = options.output or report_path(table)
             write_report(path, table, results, options.words)
             return path

@@ -177,7 +177,7 @@ key, the network, a limit, or our own files.
 """
 
 
-def answer_of(error: ConnectorError) -> Answer:
+def answer_from_error(error: ConnectorError) -> Answer:
     """Convert the error of a write to an answer about its effect.
 
     The fate is unknown unless the error proves it.
@@ -225,7 +225,7 @@ DOUBTS: Mapping[str, str] = {
 """Message for an unconfirmed row, by code. `answered` is the answer, or `UNANSWERED`."""
 
 
-def last_answer(attempts: Iterable[Attempt]) -> str:
+def last_unconfirmed_answer(attempts: Iterable[Attempt]) -> str:
     """Return the answer to the last unconfirmed attempt, for `DOUBTS`."""
     answers = [each.answer for each in attempts if each.fate in (None, "lost")]
     return (answers[-1] if answers else None) or UNANSWERED
@@ -331,17 +331,17 @@ class PushRow:
         self,
         resource: Declaration,
         task: Task,
-        terms: PushPolicy,
+        policy: PushPolicy,
         marker: Mapping[str, str],
         status: RowStatus,
     ) -> None:
-        self.resource, self.task, self.terms, self.marker = resource, task, terms, marker
+        self.resource, self.task, self.policy, self.marker = resource, task, policy, marker
         self.state = status.state
         self.is_begun, self.is_in_doubt = status.is_begun, status.is_in_doubt
         self.is_altered, self.before = status.is_altered, status.before
         self.attempts = list(status.attempts)
         self.record_id = status.record_id or task.record_id
-        self.seen: FoundDetail | None = None
+        self.fresh_record: FoundDetail | None = None
         self._unsent = 0
 
     @property
@@ -359,7 +359,7 @@ class PushRow:
     def settled_at(self) -> datetime:
         """Time of our own clock after which no attempt can take effect any more."""
         last = max(each.intended_at for each in self.attempts)
-        return last + timedelta(seconds=self.terms.settle_seconds)
+        return last + timedelta(seconds=self.policy.settle_seconds)
 
     @property
     def is_open(self) -> bool:
@@ -368,38 +368,43 @@ class PushRow:
         return self.state in IN_DOUBT or (self.state == "planned" and is_half_done)
 
     @property
-    def can_repeat(self) -> bool:
+    def can_retry(self) -> bool:
         """Whether the row may be tried again in this run."""
         return self._unsent < UNSENT_MAX
 
-    def doubt_problem(self, code: str, ids: tuple[str, ...] = ()) -> tuple[Problem, ...]:
+    def unconfirmed_problems(self, code: str, ids: tuple[str, ...] = ()) -> tuple[Problem, ...]:
         """Return the problem of an unconfirmed row, with the records that may be its own."""
-        message = DOUBTS[code].format(answered=last_answer(self.attempts))
+        message = DOUBTS[code].format(answered=last_unconfirmed_answer(self.attempts))
         return (Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE),)
 
-    def move(self, move: Transition, record: Resource | None = None) -> PushSteps[None]:
+    def record_transition(
+        self, transition: Transition, record: Resource | None = None
+    ) -> PushSteps[None]:
         """Record a transition, with the record that the API returned."""
         if record is not None:
             updated_at = record.raw.get("updated_at")
-            move = replace(
-                move,
+            transition = replace(
+                transition,
                 record_id=record.id,
                 updated_at=updated_at if isinstance(updated_at, str) else None,
                 shown=record,
             )
-        self.state = next_state(self.state, move.event)
-        if move.fate is not None:
+        self.state = next_state(self.state, transition.event)
+        if transition.fate is not None:
             self.attempts[-1] = replace(
-                self.attempts[-1], fate=move.fate, reason=move.reason, answer=move.answer
+                self.attempts[-1],
+                fate=transition.fate,
+                reason=transition.reason,
+                answer=transition.answer,
             )
-        yield move
+        yield transition
 
-    def finish(self, move: Transition, record: Resource) -> PushSteps[None]:
+    def record_applied(self, transition: Transition, record: Resource) -> PushSteps[None]:
         """Record the end of the row: applied, or applied with other values."""
-        self.is_altered |= any(each.code == "values_differ" for each in move.problems)
+        self.is_altered |= any(each.code == "values_differ" for each in transition.problems)
         if self.is_altered:
-            move = replace(move, event="altered", code="values_differ")
-        yield from self.move(move, record)
+            transition = replace(transition, event="altered", code="values_differ")
+        yield from self.record_transition(transition, record)
 
     def send_attempt(
         self,
@@ -417,9 +422,11 @@ class PushRow:
         if isinstance(attempt, InvalidBody):
             problems = (invalid_body_problem(attempt.reason),)
             if self.is_begun:
-                yield from self.move(Transition("refused_afterwards", "unfit", problems))
+                yield from self.record_transition(
+                    Transition("refused_afterwards", "unfit", problems)
+                )
             else:
-                yield from self.move(Transition("refused_here", "unfit", problems))
+                yield from self.record_transition(Transition("refused_here", "unfit", problems))
             return None
         assert isinstance(attempt, Attempt)
         self.state = next_state(self.state, "intended")
@@ -429,7 +436,7 @@ class PushRow:
         if isinstance(answer, Unsent):
             self._unsent += 1
             fate: Fate = "limited" if answer.is_limited else "unsent"
-            yield from self.move(Transition("unsent", fate=fate, reason=answer.reason))
+            yield from self.record_transition(Transition("unsent", fate=fate, reason=answer.reason))
         elif isinstance(answer, Lost):
             yield from self.record_lost(answer)
         return answer
@@ -437,6 +444,6 @@ class PushRow:
     def record_lost(self, lost: Lost) -> PushSteps[None]:
         """Record that the fate of the open attempt is unknown."""
         self.is_in_doubt = True
-        yield from self.move(
+        yield from self.record_transition(
             Transition("lost", "in_doubt", fate="lost", reason=lost.reason, answer=lost.answer)
         )

@@ -18,7 +18,7 @@ from secrets import token_hex
 
 from connector.errors import Misused
 from connector.publishing.pseudonymize import TOKEN_CHARACTERS
-from connector.pushes.dry_run import PushFile, target_of
+from connector.pushes.dry_run import PushFile, push_target_of
 from connector.pushes.options import PushOptions
 from connector.settings.layers import PUSHES_FOLDER
 from connector.settings.model import Settings
@@ -85,24 +85,24 @@ def file_from_query(
     with open_query(Warehouse(settings.folder).published, query) as result:
         _check_columns(settings, asked, result.names)
         # A row of nulls would be a blank line, which a push leaves out.
-        rows = _without_hashes(settings, result.names, filter(any, result.rows(null)))
+        rows = _reject_hashes(settings, result.names, filter(any, result.rows(null)))
         first = next(rows, None)
         if first is None:
             return None
-        path = _write(settings, resource, chain([result.names, first], rows))
+        path = _write_csv(settings, resource, chain([result.names, first], rows))
     return replace(asked, path=path, delimiter="comma", header_row=1, remembers=False)
 
 
 # -- Checks ----------------------------------------------------------------------------------------
 
 
-def _check_columns(settings: Settings, asked: PushFile, names: Sequence[str]) -> None:
+def _check_columns(settings: Settings, push_file: PushFile, names: Sequence[str]) -> None:
     """Raise `Misused` for columns that are not fields."""
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     with WarehouseLookups(warehouse, comparison_text) as lookups:
-        target = target_of(asked, lookups)
-    unknown = map_headings(names, target, saved=asked.saved, ignored=asked.ignored).unmapped
+        target = push_target_of(push_file, lookups)
+    unknown = map_headings(names, target, saved=push_file.saved, ignored=push_file.ignored).unmapped
     if not unknown:
         return
     each = unknown[0]
@@ -116,7 +116,7 @@ def _check_columns(settings: Settings, asked: PushFile, names: Sequence[str]) ->
     )
 
 
-def _without_hashes(
+def _reject_hashes(
     settings: Settings, names: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> Iterator[Sequence[str]]:
     """Yield the rows. Raises `Misused` for a hash, which would replace the value in the API."""
@@ -136,11 +136,11 @@ def _without_hashes(
 # -- File ------------------------------------------------------------------------------------------
 
 
-def _write(settings: Settings, resource: str, rows: Iterable[Sequence[str]]) -> Path:
+def _write_csv(settings: Settings, resource: str, rows: Iterable[Sequence[str]]) -> Path:
     """Write the rows to a file that is named after its content."""
     folder = settings.folder / PUSHES_FOLDER
     make_folder(folder)
-    _remove_old(folder, timedelta(days=settings.import_keep_days.value))
+    _delete_old_files(folder, timedelta(days=settings.import_keep_days.value))
     draft = folder / f"{resource}-{token_hex(6)}.csv"
     with new_table(draft, "the result of a query") as file:
         write_rows(file, ",", rows)
@@ -149,7 +149,7 @@ def _write(settings: Settings, resource: str, rows: Iterable[Sequence[str]]) -> 
     return draft.replace(folder / f"{resource}-{digest[:12]}.csv")
 
 
-def _remove_old(folder: Path, keep: timedelta) -> None:
+def _delete_old_files(folder: Path, keep: timedelta) -> None:
     before = time.time() - keep.days * _DAY_SECONDS
     for path in folder.iterdir():
         with suppress(FileNotFoundError):

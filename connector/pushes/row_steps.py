@@ -36,7 +36,7 @@ from connector.pushes.create_lookup import (
     LookupResult,
     SoughtRecord,
     find_created_record,
-    find_existing,
+    find_existing_ids,
 )
 from connector.pushes.push_row import (
     ATTEMPTS_MAX,
@@ -68,7 +68,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 def create(row: PushRow) -> PushSteps[bool]:
     """Send the create, and record the answer. Returns whether to continue."""
-    if not row.is_in_doubt and not (yield from _is_new(row)):
+    if not row.is_in_doubt and not (yield from _check_is_new(row)):
         return False
     answer = yield from row.send_attempt("create", create_body(row))
     if isinstance(answer, Accepted):
@@ -93,8 +93,8 @@ def create(row: PushRow) -> PushSteps[bool]:
             if row.is_in_doubt:
                 # What refuses this one may be the record that the one before has made.
                 move = replace(move, event="refused_in_doubt", code="refused_in_doubt")
-            yield from row.move(move)
-    return row.can_repeat
+            yield from row.record_transition(move)
+    return row.can_retry
 
 
 def _reason_not_ours(row: PushRow, record: Resource) -> PushSteps[str | None]:
@@ -117,7 +117,7 @@ def _reason_not_ours(row: PushRow, record: Resource) -> PushSteps[str | None]:
     return None
 
 
-def _is_new(row: PushRow) -> PushSteps[bool]:
+def _check_is_new(row: PushRow) -> PushSteps[bool]:
     """Return True if the record of the row is not among the newest records.
 
     A row whose record exists ends here. If the newest records cannot be read, the row stays
@@ -125,13 +125,15 @@ def _is_new(row: PushRow) -> PushSteps[bool]:
     """
     if not row.task.identity:
         return True
-    there = yield from find_existing(row.resource, row.task.identity)
+    there = yield from find_existing_ids(row.resource, row.task.identity)
     if there is None:
         return False
     if there:
         problems = (already_there_problem(there),)
         id = there[0] if len(there) == 1 else None
-        yield from row.move(Transition("repeated", "already_there", problems, record_id=id))
+        yield from row.record_transition(
+            Transition("repeated", "already_there", problems, record_id=id)
+        )
     return not there
 
 
@@ -150,13 +152,13 @@ def look_up_create(row: PushRow) -> PushSteps[bool]:
         yield from _record_created(row, move, record)
     elif sighting.matches:
         ids = tuple(each.record.id for each in sighting.matches)
-        problems = row.doubt_problem("several_matches", ids)
-        yield from row.move(Transition("several", "several_matches", problems))
+        problems = row.unconfirmed_problems("several_matches", ids)
+        yield from row.record_transition(Transition("several", "several_matches", problems))
     else:
         if row.state == "unknown":
-            yield from row.move(Transition("absent", "in_doubt"))
-        if sighting.looked_at >= row.settled_at:
-            yield from row.move(_record_not_found(row, sighting))
+            yield from row.record_transition(Transition("absent", "in_doubt"))
+        if sighting.started_at >= row.settled_at:
+            yield from row.record_transition(_transition_if_not_found(row, sighting))
     return True
 
 
@@ -168,42 +170,44 @@ def create_body(row: PushRow) -> dict[str, Any]:
 def _record_created(row: PushRow, move: Transition, record: Resource) -> PushSteps[None]:
     """Record that the record exists: the row is done, or its update follows."""
     if not row.task.afterwards:
-        yield from row.finish(move, record)
+        yield from row.record_applied(move, record)
         return
     row.is_altered |= any(each.code == "values_differ" for each in move.problems)
     shown = dict(record.raw)
-    yield from row.move(replace(move, event="begun", before=shown), record)
+    yield from row.record_transition(replace(move, event="begun", before=shown), record)
     row.record_id, row.before = record.id, shown
     row.is_begun, row.is_in_doubt, row.attempts = True, False, []
     if all(name in shown for name in row.task.afterwards):
-        row.seen = FoundDetail(record, record.served_at or _NEVER)
+        row.fresh_record = FoundDetail(record, record.served_at or _NEVER)
 
 
-def _record_not_found(row: PushRow, sighting: LookupResult) -> Transition:
+def _transition_if_not_found(row: PushRow, sighting: LookupResult) -> Transition:
     """Return the transition of a row whose record was not found and can no longer appear."""
-    if sighting.alike:
-        return Transition("several", "look_alike", row.doubt_problem("look_alike", sighting.alike))
+    if sighting.similar_ids:
+        return Transition(
+            "several", "look_alike", row.unconfirmed_problems("look_alike", sighting.similar_ids)
+        )
     if row.attempts[-1].fate == "refused":
         # The problems that the API named stay.
         return Transition("kept", "refused_in_doubt")
     if not sighting.is_complete:
         code = "look_incomplete"
-    elif row.terms.unconfirmed == "hold":
+    elif row.policy.unconfirmed == "hold":
         code = "not_found"
     elif row.unknown_attempts >= ATTEMPTS_MAX:
         code = "attempts_spent"
     else:
         return Transition("retried")
-    return Transition("kept", code, row.doubt_problem(code))
+    return Transition("kept", code, row.unconfirmed_problems(code))
 
 
 def _duplicate_problems(row: PushRow, id: str) -> PushSteps[tuple[Problem, ...]]:
     """Return the problems of a repeated create: an earlier attempt may have created a duplicate."""
     sighting = yield from find_created_record(_sought_record(row))
     if sighting is None:
-        return row.doubt_problem("twins_unknown", (id,))
+        return row.unconfirmed_problems("twins_unknown", (id,))
     ids = tuple(each.record.id for each in sighting.matches if each.record.id != id)
-    return row.doubt_problem("created_twice", (id, *ids)) if ids else ()
+    return row.unconfirmed_problems("created_twice", (id, *ids)) if ids else ()
 
 
 def _sought_record(row: PushRow) -> SoughtRecord:
@@ -213,7 +217,7 @@ def _sought_record(row: PushRow) -> SoughtRecord:
         row.task.identity,
         row.marker,
         next(each for each in row.attempts if each.fate in (None, "lost")),
-        row.terms.lateness_seconds,
+        row.policy.lateness_seconds,
     )
 
 
@@ -226,47 +230,47 @@ def _sought_record(row: PushRow) -> SoughtRecord:
 
 def update(row: PushRow) -> PushSteps[bool]:
     """Compare, and send what is missing. Returns whether to continue."""
-    found, row.seen = row.seen, None
+    found, row.fresh_record = row.fresh_record, None
     outcome: Outcome = found or (yield ReadOne(row.id))
     if isinstance(outcome, UnreadableDetail):
         return False
     if isinstance(outcome, DeletionProof):
-        yield from row.move(_transition_if_gone(row))
+        yield from row.record_transition(_transition_if_deleted(row))
         return False
     record = outcome.record
     base = row.task.base if row.before is None else row.before
-    overwrite = row.terms.overwrite
+    overwrite = row.policy.overwrite
     left = plan_update(row.resource, _wanted_fields(row), base, record.raw, overwrite=overwrite)
     if left.conflicts:
         problems = conflict_problems(left.conflicts, _wanted_fields(row), base, record.raw)
         move = Transition("changed_elsewhere", "changed_elsewhere", problems, is_detail=True)
-        yield from row.move(move, record)
-    elif not left.body or (not left.is_shown and _has_shown(row)):
+        yield from row.record_transition(move, record)
+    elif not left.body or (not left.has_readable_field and _attempt_wrote_readable_field(row)):
         yield from _finish_unchanged(row, record)
     elif row.state == "planned":
         return (yield from _send_update(row, left.body, dict(record.raw)))
     elif row.unknown_attempts >= ATTEMPTS_MAX:
-        yield from row.move(
-            Transition("kept", "attempts_spent", row.doubt_problem("attempts_spent"))
+        yield from row.record_transition(
+            Transition("kept", "attempts_spent", row.unconfirmed_problems("attempts_spent"))
         )
     else:
-        yield from row.move(Transition("unapplied"))
-        row.is_in_doubt, row.seen = False, outcome
+        yield from row.record_transition(Transition("unapplied"))
+        row.is_in_doubt, row.fresh_record = False, outcome
     return True
 
 
-def record_gone(row: PushRow) -> Transition:
+def _transition_if_missing(row: PushRow) -> Transition:
     """Return the transition of a row whose record does not exist."""
     return Transition("missing", "record_gone", (gone_problem(row.id),))
 
 
-def _transition_if_gone(row: PushRow) -> Transition:
+def _transition_if_deleted(row: PushRow) -> Transition:
     if row.is_begun:
-        return replace(record_gone(row), event="refused_afterwards")
+        return replace(_transition_if_missing(row), event="refused_afterwards")
     return (
-        record_gone(row)
+        _transition_if_missing(row)
         if row.state == "planned"
-        else replace(record_gone(row), event="changed_elsewhere")
+        else replace(_transition_if_missing(row), event="changed_elsewhere")
     )
 
 
@@ -277,7 +281,9 @@ def _send_update(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) 
             return False
         case Accepted(record):
             problems = altered_problems(row.resource, _wanted_fields(row), record.raw)
-            yield from row.finish(Transition("accepted", "", problems, fate="accepted"), record)
+            yield from row.record_applied(
+                Transition("accepted", "", problems, fate="accepted"), record
+            )
         case Declined():
             problems = declined_problems(row.resource, answer, body)
             move = Transition(
@@ -285,29 +291,31 @@ def _send_update(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) 
             )
             if row.is_begun:
                 move = replace(move, event="refused_afterwards", code="afterwards_refused")
-            yield from row.move(replace(move, record_id=row.id))
-    return row.can_repeat
+            yield from row.record_transition(replace(move, record_id=row.id))
+    return row.can_retry
 
 
 def _wanted_fields(row: PushRow) -> Mapping[str, Any]:
     return row.task.afterwards if row.is_begun else row.task.fields
 
 
-def _has_shown(row: PushRow) -> bool:
+def _attempt_wrote_readable_field(row: PushRow) -> bool:
     """Whether the unconfirmed attempt wrote a field that answers show."""
     if row.state != "unknown" or row.before is None:
         return False
     whole = plan_update(row.resource, _wanted_fields(row), {}, row.before, overwrite=True)
-    return whole.is_shown
+    return whole.has_readable_field
 
 
 def _finish_unchanged(row: PushRow, record: Resource) -> PushSteps[None]:
     """End the row, since the record has all values: by an attempt, or from the beginning."""
     if row.is_begun or row.unknown_attempts:
         code = "found_after_doubt" if row.unknown_attempts else ""
-        yield from row.finish(Transition("found", code, is_detail=True), record)
+        yield from row.record_applied(Transition("found", code, is_detail=True), record)
     else:
-        yield from row.move(Transition("up_to_date", "up_to_date", is_detail=True), record)
+        yield from row.record_transition(
+            Transition("up_to_date", "up_to_date", is_detail=True), record
+        )
 
 
 # -- Push convert ----------------------------------------------------------------------------------
@@ -334,17 +342,19 @@ def convert(row: PushRow) -> PushSteps[bool]:
                 return False
             case Accepted():
                 # The further fields of this answer are not shown, so that nothing of it is landed.
-                yield from row.move(Transition("accepted", record_id=row.id, fate="accepted"))
+                yield from row.record_transition(
+                    Transition("accepted", record_id=row.id, fate="accepted")
+                )
             case Declined():
-                yield from row.move(_declined(row, answer))
-        return row.can_repeat
+                yield from row.record_transition(_transition_if_declined(row, answer))
+        return row.can_retry
     if row.is_in_doubt:
-        yield from row.move(_found(row))
+        yield from row.record_transition(_transition_if_converted(row))
     elif isinstance(outcome, DeletionProof):
-        yield from row.move(record_gone(row))
+        yield from row.record_transition(_transition_if_missing(row))
     else:
         move = Transition("up_to_date", "already_converted", is_detail=True)
-        yield from row.move(move, outcome.record)
+        yield from row.record_transition(move, outcome.record)
     return True
 
 
@@ -356,19 +366,21 @@ def check_conversion(row: PushRow) -> PushSteps[bool]:
     if isinstance(outcome, UnreadableDetail):
         return False
     if isinstance(outcome, DeletionProof) or _is_converted(outcome.record):
-        yield from row.move(_found(row))
+        yield from row.record_transition(_transition_if_converted(row))
     elif row.state == "unknown":
-        yield from row.move(Transition("absent", "in_doubt"))
+        yield from row.record_transition(Transition("absent", "in_doubt"))
     else:
-        yield from row.move(Transition("kept", "not_converted", row.doubt_problem("not_converted")))
+        yield from row.record_transition(
+            Transition("kept", "not_converted", row.unconfirmed_problems("not_converted"))
+        )
     return True
 
 
-def _found(row: PushRow) -> Transition:
+def _transition_if_converted(row: PushRow) -> Transition:
     return Transition("found", "found_after_doubt", record_id=row.id)
 
 
-def _declined(row: PushRow, answer: Declined) -> Transition:
+def _transition_if_declined(row: PushRow, answer: Declined) -> Transition:
     if row.is_in_doubt and (answer.is_validation or answer.is_missing):
         # The lead is not as it was: the attempt before this one has converted it.
         reason = answer.message
@@ -399,7 +411,7 @@ _CLEARS_UP: Mapping[Operation, _Act] = {
 def run_row(
     resource: Declaration,
     task: Task,
-    terms: PushPolicy,
+    policy: PushPolicy,
     marker: Mapping[str, str],
     status: RowStatus,
 ) -> PushSteps[bool]:
@@ -407,7 +419,7 @@ def run_row(
 
     Returns whether the row is open: its write may have been applied, or was applied in part.
     """
-    row = PushRow(resource, task, terms, marker, status)
+    row = PushRow(resource, task, policy, marker, status)
     is_going = True
     while is_going:
         operation: Operation = "update" if row.is_begun else task.operation
@@ -432,7 +444,7 @@ class UpdateComparison:
 
     body: Mapping[str, Any]
     conflicts: tuple[str, ...]
-    is_shown: bool
+    has_readable_field: bool
 
 
 def plan_update(
@@ -460,7 +472,9 @@ def plan_update(
         is_known = name in base
         if field.kind is Kind.VALUES:
             keys = differing_keys(wanted[name], now)
-            taken = [key for key in keys if is_known and differing_keys(_only(former, key), now)]
+            taken = [
+                key for key in keys if is_known and differing_keys(_content_value(former, key), now)
+            ]
             if keys:
                 body[name] = {**content_values(now), **wanted[name]}
             is_taken = bool(taken)
@@ -492,5 +506,5 @@ def altered_problems(
     )
 
 
-def _only(value: Any, key: str) -> Mapping[str, Any]:
+def _content_value(value: Any, key: str) -> Mapping[str, Any]:
     return {key: content_values(value).get(key)}

@@ -56,14 +56,14 @@ class SpillFile(Collection[T], Generic[T]):
         self._count += 1
         self._bytes += len(line) + 1
         if len(self._lines) >= _LINES_AT_ONCE:
-            self._write()
+            self._flush()
         return place
 
-    def value_at(self, place: int) -> T:
+    def value_at(self, position: int) -> T:
         """Return the value at that place."""
-        self._write()
+        self._flush()
         with naming_file_errors(self._folder):
-            self._file.seek(place)
+            self._file.seek(position)
             return self._unpack(self._file.readline().decode("ascii").rstrip("\n"))
 
     def __len__(self) -> int:
@@ -73,15 +73,15 @@ class SpillFile(Collection[T], Generic[T]):
         return any(each == value for each in self)
 
     def __iter__(self) -> Iterator[T]:
-        self._write()
+        self._flush()
         place, unpack = 0, self._unpack
-        while lines := self._read(place):
+        while lines := self._read_lines(place):
             # Another reading may move the file's position in the meantime.
             place += sum(map(len, lines))
             for line in lines:
                 yield unpack(line.decode("ascii"))
 
-    def _write(self) -> None:
+    def _flush(self) -> None:
         if not self._lines:
             return
         text, self._lines = "".join(f"{line}\n" for line in self._lines), []
@@ -89,9 +89,9 @@ class SpillFile(Collection[T], Generic[T]):
             self._file.seek(0, 2)
             self._file.write(text.encode("ascii"))
 
-    def _read(self, place: int) -> list[bytes]:
+    def _read_lines(self, position: int) -> list[bytes]:
         with naming_file_errors(self._folder):
-            self._file.seek(place)
+            self._file.seek(position)
             return list(self._file.readlines(_READ_BYTES))
 
 
@@ -121,7 +121,7 @@ class SpillMap(Collection[U], Generic[T, U]):
 _PLAIN_PARTS = 4
 
 
-def packed_result(result: RowResult) -> str:
+def result_to_json(result: RowResult) -> str:
     """Return the result as one line."""
     if not (result.problems or result.warnings or result.changes):
         # True for most rows; there may be a million of them.
@@ -134,7 +134,7 @@ def packed_result(result: RowResult) -> str:
     return json.dumps([result.number, *found])
 
 
-def unpacked_result(text: str) -> RowResult:
+def result_from_json(text: str) -> RowResult:
     """Return the result of a line."""
     found = json.loads(text)
     if len(found) == _PLAIN_PARTS:
@@ -152,31 +152,31 @@ def unpacked_result(text: str) -> RowResult:
     )
 
 
-def packed_pair(pair: tuple[SheetRow, RowResult]) -> str:
+def pair_to_json(pair: tuple[SheetRow, RowResult]) -> str:
     """Return a row and its result as one line."""
     row, result = pair
-    return json.dumps([packed_result(result), packed_row(row)])
+    return json.dumps([result_to_json(result), row_to_json(row)])
 
 
-def unpacked_pair(text: str) -> tuple[SheetRow, RowResult]:
+def pair_from_json(text: str) -> tuple[SheetRow, RowResult]:
     """Return the row and the result of a line."""
     result, row = json.loads(text)
-    return unpacked_row(row), unpacked_result(result)
+    return row_from_json(row), result_from_json(result)
 
 
-def packed_row(row: SheetRow) -> str:
+def row_to_json(row: SheetRow) -> str:
     """Return a row as one line."""
-    form = [list(map(_plain_cell, row.cells)), list(map(astuple, row.problems)), dict(row.flaws)]
+    form = [list(map(_cell_to_json, row.cells)), list(map(astuple, row.problems)), dict(row.flaws)]
     marks = (row.is_hidden, row.may_be_split, row.record)
     return json.dumps([row.number, row.missing, marks, *form])
 
 
-def unpacked_row(text: str) -> SheetRow:
+def row_from_json(text: str) -> SheetRow:
     """Return the row of a line."""
     number, missing, (is_hidden, may_be_split, record), cells, problems, flaws = json.loads(text)
     return SheetRow(
         number,
-        tuple(map(_cell, cells)),
+        tuple(map(_cell_from_json, cells)),
         tuple(Problem(*each) for each in problems),
         {int(index): (kind, what) for index, (kind, what) in flaws.items()},
         missing,
@@ -186,7 +186,7 @@ def unpacked_row(text: str) -> SheetRow:
     )
 
 
-def _plain_cell(cell: Cell) -> Any:
+def _cell_to_json(cell: Cell) -> Any:
     """Return the cell as a JSON value that keeps its type."""
     match cell:
         case datetime():
@@ -198,7 +198,7 @@ def _plain_cell(cell: Cell) -> Any:
         case Amount():
             return {"amount": [cell.value, cell.unit, cell.form, cell.shown]}
         case PartlyVisibleCell():
-            return {"partly": [_plain_cell(cell.value), cell.shown, cell.form]}
+            return {"partly": [_cell_to_json(cell.value), cell.shown, cell.form]}
     return cell
 
 
@@ -209,11 +209,11 @@ _TYPES: dict[str, Callable[[str], date | time]] = {
 }
 
 
-def _cell(plain: Any) -> Cell:
+def _cell_from_json(plain: Any) -> Cell:
     if not isinstance(plain, dict):
         cell: Cell = plain
         return cell
     ((kind, value),) = plain.items()
     if kind == "partly":
-        return PartlyVisibleCell(_cell(value[0]), *value[1:])  # type: ignore[arg-type]
+        return PartlyVisibleCell(_cell_from_json(value[0]), *value[1:])  # type: ignore[arg-type]
     return Amount(*value) if kind == "amount" else _TYPES[kind](value)

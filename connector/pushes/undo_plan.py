@@ -44,9 +44,9 @@ class WrittenRow:
     written: Mapping[str, Any]
     before: Mapping[str, Any] = field(default_factory=dict)
     updated_at: str | None = None
-    shown_as: Mapping[str, str] = field(default_factory=dict)
+    altered_values: Mapping[str, str] = field(default_factory=dict)
     sent_after: datetime | None = None
-    taken_back: tuple[tuple[str, str], ...] = ()
+    undone_updates: tuple[tuple[str, str], ...] = ()
 
     @property
     def resource(self) -> Declaration:
@@ -72,17 +72,17 @@ class UndoStep:
     deletes: bool = False
     body: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    is_any_back: bool = False
-    left: Mapping[str, Any] = field(default_factory=dict)
+    restores_any_field: bool = False
+    present_values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_redacted(self) -> bool:
         """Whether nothing can be restored, only because of an erasure."""
         codes = {each.code for each in self.problems}
-        return codes == {VALUE_ERASED} and not self.is_any_back
+        return codes == {VALUE_ERASED} and not self.restores_any_field
 
 
-def plan_undo(row: WrittenRow, now: Mapping[str, Any], *, is_timed: bool = True) -> UndoStep:
+def plan_undo(row: WrittenRow, now: Mapping[str, Any], *, has_server_time: bool = True) -> UndoStep:
     """Plan the undo of a row.
 
     A record that the row cannot have written to is not changed.
@@ -93,7 +93,7 @@ def plan_undo(row: WrittenRow, now: Mapping[str, Any], *, is_timed: bool = True)
         is_timed: Whether the API sends its time. Else the times of the journal may be those of our
             own clock.
     """
-    if (reason := _mismatch_reason(row, now, is_timed=is_timed)) is not None:
+    if (reason := _mismatch_reason(row, now, has_server_time=has_server_time)) is not None:
         return UndoStep(problems=(Problem("not_ours", reason, fix=_BY_HAND),))
     return (
         _plan_undo_of_create(row, now)
@@ -102,15 +102,17 @@ def plan_undo(row: WrittenRow, now: Mapping[str, Any], *, is_timed: bool = True)
     )
 
 
-def _mismatch_reason(row: WrittenRow, now: Mapping[str, Any], *, is_timed: bool) -> str | None:
+def _mismatch_reason(
+    row: WrittenRow, now: Mapping[str, Any], *, has_server_time: bool
+) -> str | None:
     """Return why the record is not the one that the row wrote to; None if it can be."""
     if now.get("id") != row.record_id or row.before.get("id", row.record_id) != row.record_id:
         return "the journal contains another record id than the changed record"
     if row.operation == "update":
         return None
-    slack = EARLIER_SECONDS if is_timed else LATENESS_UNTIMED_SECONDS
+    slack = EARLIER_SECONDS if has_server_time else LATENESS_UNTIMED_SECONDS
     assert row.sent_after is not None, "the row also sent a create"
-    if _is_older(row.resource, now, row.sent_after - timedelta(seconds=slack)):
+    if _was_created_before(row.resource, now, row.sent_after - timedelta(seconds=slack)):
         return "the record is older than this push, so the row did not create it"
     return None
 
@@ -122,7 +124,7 @@ def is_unchanged_by_others(row: WrittenRow, now: Mapping[str, Any]) -> bool:
     left = row.updated_at or (now.get("created_at") if row.operation == "create" else None)
     if left is None or moment is None:
         return row.operation == "create" and left is moment
-    ours, others = [left], list(row.taken_back)
+    ours, others = [left], list(row.undone_updates)
     while found := [each for each in others if any(is_same(stamp, at, each[0]) for at in ours)]:
         ours += [became for _, became in found]
         others = [each for each in others if each not in found]
@@ -182,7 +184,7 @@ def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
             back, taken = _plan_content_values(declared, written, former, present)
             problems += taken
             if back:
-                body[name] = {**_values(present), **back}
+                body[name] = {**_as_mapping(present), **back}
             is_any_back |= bool(back) or not taken
         elif is_redacted(written) or is_redacted(former):
             problems.append(_redacted_problem(name))
@@ -202,8 +204,8 @@ def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
     return UndoStep(
         body=body,
         problems=tuple(problems),
-        is_any_back=is_any_back or bool(body),
-        left={name: now.get(name) for name in body},
+        restores_any_field=is_any_back or bool(body),
+        present_values={name: now.get(name) for name in body},
     )
 
 
@@ -213,8 +215,8 @@ def _plan_content_values(
     """Return the content values to restore, and the problems of the others."""
     back: dict[str, Any] = {}
     taken: list[Problem] = []
-    for key, value in _values(written).items():
-        before = _values(former).get(key)
+    for key, value in _as_mapping(written).items():
+        before = _as_mapping(former).get(key)
         if is_redacted([key, value, before, present]):
             # Values are sent as a whole, and so a mark in another one would be sent as well.
             taken.append(_redacted_problem(f"{declared.name}.{key}"))
@@ -226,7 +228,9 @@ def _plan_content_values(
         else:
             name = f"{declared.name}.{key}"
             taken.append(
-                _changed_problem(name, value, _values(present).get(key), "so it is not restored")
+                _changed_problem(
+                    name, value, _as_mapping(present).get(key), "so it is not restored"
+                )
             )
     return back, taken
 
@@ -236,10 +240,10 @@ def _redacted_problem(name: str) -> Problem:
     return Problem(VALUE_ERASED, message, field=name, fix=_BY_HAND)
 
 
-def _changed_problem(name: str, written: Any, present: Any, so: str) -> Problem:
+def _changed_problem(name: str, written: Any, present: Any, consequence: str) -> Problem:
     return Problem(
         "changed_since",
-        f"{name} was changed after the push, {so}",
+        f"{name} was changed after the push, {consequence}",
         field=name,
         received=shorten(written),
         found=shorten(present),
@@ -249,11 +253,11 @@ def _changed_problem(name: str, written: Any, present: Any, so: str) -> Problem:
 
 def _is_as_shown(row: WrittenRow, name: str, present: Any) -> bool:
     """Whether the field is as the API returned it. A text that was cut cannot tell."""
-    shown = row.shown_as.get(name)
+    shown = row.altered_values.get(name)
     return shown is not None and len(shown) < SHOWN_CHARACTERS_MAX and shorten(present) == shown
 
 
-def _is_older(resource: Declaration, now: Mapping[str, Any], earliest: datetime) -> bool:
+def _was_created_before(resource: Declaration, now: Mapping[str, Any], earliest: datetime) -> bool:
     created_at, _ = resource.field("created_at").read(now.get("created_at"))
     return not isinstance(created_at, datetime) or created_at < earliest
 
@@ -264,5 +268,5 @@ def _is_accepted(declared: Field, value: Any) -> bool:
     return declared.update.accepted and (value is None or allowed is None or value in allowed)
 
 
-def _values(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}

@@ -128,7 +128,7 @@ class UndoReport:
     rows: tuple[UndoneRow, ...]
     requests: int
     seconds: float
-    unlanded: int = 0
+    answers_not_loaded: int = 0
     error: ConnectorError | None = None
     unpublished: ConnectorError | None = None
 
@@ -144,7 +144,7 @@ class UndoReport:
             return "stopped" if isinstance(self.error, Stopped) else "failed"
         if not self.is_applied:
             return "previewed"
-        return "done" if self._is_well else "partial"
+        return "done" if self._is_all_good else "partial"
 
     @property
     def exit_status(self) -> int:
@@ -153,10 +153,10 @@ class UndoReport:
             return self.error.exit_status
         if self.unpublished is not None:
             return 1
-        return 0 if self._is_well else 3
+        return 0 if self._is_all_good else 3
 
     @property
-    def _is_well(self) -> bool:
+    def _is_all_good(self) -> bool:
         return all(each.outcome in GOOD for each in self.rows)
 
     def as_json(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class UndoReport:
         }
 
 
-def undone_row(
+def make_undone_row(
     row: WrittenRow,
     outcome: UndoOutcome,
     problems: tuple[Problem, ...] = (),
@@ -196,7 +196,7 @@ def undone_row(
         problems = (Problem(reason, message, fix="Run the same command again."),)
     changes = {}
     if step is not None:
-        changes = {name: (step.left[name], then) for name, then in step.body.items()}
+        changes = {name: (step.present_values[name], then) for name, then in step.body.items()}
     return UndoneRow(row.key[1], row.operation, outcome, row.record_id, changes, problems)
 
 
@@ -234,7 +234,7 @@ def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
     records: dict[str, list[tuple[datetime, WrittenRow]]] = {}
     for row in journal.rows(batch):
         made = [each for each in attempts.get(row.number, ()) if each.fate in _SENT_FATES]
-        if (without := _unread_outcome(row, made)) is not None:
+        if (without := _outcome_without_read(row, made)) is not None:
             ended.append(without)
             continue
         pending = journal.row_with_task((batch, row.number))
@@ -243,7 +243,7 @@ def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
                 f"row {row.number} was written, and has no task or no record"
             )
         written = _written_row(row, pending.task, made, before.get((row.number, "first"), {}))
-        written = replace(written, taken_back=journal.undone_updates(written.record_id))
+        written = replace(written, undone_updates=journal.undone_updates(written.record_id))
         records.setdefault(written.record_id, []).append((made[-1].intended_at, written))
     groups = []
     for rows in records.values():
@@ -254,7 +254,7 @@ def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
     return UndoPlan(tuple(groups), tuple(ended))
 
 
-def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | None:
+def _outcome_without_read(row: RowRecord, attempts: list[AttemptRecord]) -> UndoneRow | None:
     """Return the outcome of a row whose record need not be read; None if it has to be read."""
     is_done = row.state in ("applied", "not_applied")
     is_half_done = row.state == "planned" and row.outcome != "not_sent"
@@ -264,7 +264,7 @@ def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | No
         outcome = "undone"
     elif row.state in IN_DOUBT or is_half_done:
         code = "not_settled"
-    elif not is_done and any(each.fate != "accepted" for each in made):
+    elif not is_done and any(each.fate != "accepted" for each in attempts):
         code = "never_known"
     elif row.state == "follows":
         code = "written_elsewhere"
@@ -272,7 +272,7 @@ def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | No
         code = "irreversible"
     elif is_done and row.operation == "create" and row.code == "declared":
         code = "declared"
-    elif is_done and made:
+    elif is_done and attempts:
         return None
     problems: tuple[Problem, ...] = ()
     if code:
@@ -287,7 +287,7 @@ def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | No
 
 
 def _written_row(
-    row: RowRecord, task: Task, made: list[AttemptRecord], before: Mapping[str, Any]
+    row: RowRecord, task: Task, attempts: list[AttemptRecord], before: Mapping[str, Any]
 ) -> WrittenRow:
     """Return the row's write, by the bodies that were sent."""
     assert task.operation != "convert", row.number
@@ -295,7 +295,7 @@ def _written_row(
     record_id = task.record_id or row.record_id
     assert record_id is not None, row.number
     written: dict[str, Any] = {}
-    for each in made:
+    for each in attempts:
         written |= json.loads(each.body or "{}")
     return WrittenRow(
         key=(row.batch, row.number),
@@ -304,10 +304,10 @@ def _written_row(
         written=written,
         before=before,
         updated_at=row.updated_at,
-        shown_as={
+        altered_values={
             each.field: each.found
             for each in row.problems
             if each.code == "values_differ" and each.field is not None and each.found is not None
         },
-        sent_after=min(e.sent_after for e in made) if task.operation == "create" else None,
+        sent_after=min(e.sent_after for e in attempts) if task.operation == "create" else None,
     )

@@ -26,12 +26,12 @@ def make_spender(
     reserve: int = 0,
     billing_day: int = 1,
     keeps_reserve: bool = True,
-    asks_anyway: bool = False,
+    ignores_quota: bool = False,
 ) -> RequestSpender:
     """Return a spender of requests for a run."""
     terms = Allowance(monthly, reserve, billing_day)
     return RequestSpender(
-        run_id, "pull", terms, keeps_reserve=keeps_reserve, ignores_quota=asks_anyway
+        run_id, "pull", terms, keeps_reserve=keeps_reserve, ignores_quota=ignores_quota
     )
 
 

@@ -234,7 +234,7 @@ def test_a_successful_response_reopens_an_exhausted_quota(
         meter = RequestBudget(ledger, make_spender(), now=clock)
         meter.quota_error(LIST, None)
         asyncio.run(meter.return_unused())
-        anyway = RequestBudget(ledger, make_spender("b", asks_anyway=True), now=clock)
+        anyway = RequestBudget(ledger, make_spender("b", ignores_quota=True), now=clock)
         spend_requests(anyway, LIST)
         anyway.record_response(status, clock.now)
         asyncio.run(anyway.return_unused())

@@ -20,7 +20,7 @@ from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
-from connector.pushes.batch import BatchReport, Decision, apply, resolve, settle
+from connector.pushes.batch import BatchReport, Decision, apply, look_up_unconfirmed_rows, resolve
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
@@ -121,7 +121,9 @@ class Pusher:
 
     def settle(self) -> str | None:
         """Check rows in doubt as a pull does."""
-        return asyncio.run(settle(self.settings, now=self.wall, connect=self._connect))
+        return asyncio.run(
+            look_up_unconfirmed_rows(self.settings, now=self.wall, connect=self._connect)
+        )
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:

@@ -51,7 +51,7 @@ def write_file(folder: Path, name: str, text: str) -> Path:
 def map_results(reports: list[PushReport]) -> dict[str, list[tuple[str, str | None]]]:
     """Return each row's outcome and code by file, in the order of the push."""
     return {
-        each.preview.asked.path.stem: [(row.outcome, row.code) for row in each.results]
+        each.preview.push_file.path.stem: [(row.outcome, row.code) for row in each.results]
         for each in reports
     }
 
@@ -164,7 +164,7 @@ def test_a_push_waits_for_a_running_pull_or_skips_its_own(
                 asyncio.get_running_loop().call_later(0.05, ledger.release_lease, "pull", "other")
 
             manner = PushRunOptions(applies=True, pulls=pulls, reports=False)
-            reports = asyncio.run(push(settings, [file], manner, waits=waits))
+            reports = asyncio.run(push(settings, [file], manner, on_wait=waits))
             assert ([] if pulls else ["pull"]) == [each.name for each in ledger.leases()]
 
     assert [("created", None)] * 2 == map_results(reports)["people"]

@@ -23,7 +23,7 @@ from connector.ledger.push_plan import RowQueue
 from connector.pushes import create_lookup
 from connector.pushes import row_steps as push_create
 from connector.pushes import row_steps as push_update
-from connector.pushes.push_row import Answer, Lost, PushRow, Unsent, answer_of
+from connector.pushes.push_row import Answer, Lost, PushRow, Unsent, answer_from_error
 from connector.pushes.row_steps import plan_update as compare_values
 from tests.simulation.ablation import changed
 from tests.simulation.push import pusher
@@ -33,10 +33,10 @@ def silence_is_taken_for_failure(patch: pytest.MonkeyPatch) -> None:
     """A request without an answer is sent again, as in most tools."""
 
     def told(error: ConnectorError) -> Answer:
-        answer = answer_of(error)
+        answer = answer_from_error(error)
         return Unsent(answer.reason) if isinstance(answer, Lost) else answer
 
-    patch.setattr(pusher, "answer_of", told)
+    patch.setattr(pusher, "answer_from_error", told)
 
 
 def absence_is_believed_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def what_was_cut_off_is_planned_again(patch: pytest.MonkeyPatch) -> None:
 
 def an_incomplete_look_is_believed(patch: pytest.MonkeyPatch) -> None:
     """A record counts as absent after a search that did not read the whole list."""
-    changed(patch, push_create, "_record_not_found", ("not sighting.is_complete", "False"))
+    changed(patch, push_create, "_transition_if_not_found", ("not sighting.is_complete", "False"))
 
 
 def other_rows_records_are_adopted(patch: pytest.MonkeyPatch) -> None:

@@ -150,7 +150,7 @@ def preview_text(path: Path, text: str) -> PreviewResult:
         columns = map_headings(table.headings, target)
         lost = LostColumns(table, columns)
         meanings = ColumnMeanings(table.rows, columns.columns)
-        rows = list(check(lost.pass_rows(), columns, target, DeclaredLanding(), meanings=meanings))
+        rows = list(check(lost.yield_rows(), columns, target, DeclaredLanding(), meanings=meanings))
     except SpreadsheetError as error:
         return PreviewResult(error=error.code)
     tasks = [(each, each.task.fields) for each in rows if each.task and each.outcome is None]

@@ -70,14 +70,14 @@ if TYPE_CHECKING:
     from connector.settings.model import Settings as Settings
     from connector.settings.model import configured_accounts as configured_accounts
     from connector.settings.model import load_settings as load_settings
-    from connector.settings.model import refuse_one_for_all as refuse_one_for_all
+    from connector.settings.model import refuse_shared_credentials as refuse_shared_credentials
     from connector.settings.values import OFF as OFF
     from connector.spreadsheet.mapping_file import load_map as load_map
     from connector.spreadsheet.problems import PROBLEMS as PROBLEMS
     from connector.warehouse.published_file import query as query
     from connector.warehouse.runs import ResourceRun as ResourceRun
     from connector.warehouse.schema import Column as Column
-    from connector.warehouse.schema import columns as columns
+    from connector.warehouse.schema import landing_columns as landing_columns
     from connector.warehouse.warehouse import Warehouse as Warehouse
 
 # The list above is the only one: the text of this file is read for it, since what a checker is

@@ -19,17 +19,19 @@ FILE_MODE = 0o600
 """Everything that the connector makes is its owner's alone, whatever the umask."""
 
 
-def create(path: Path) -> BinaryIO:
-    """A file to write that was not there: another's, or a link, is not followed."""
+def create_private_file(path: Path) -> BinaryIO:
+    """Create a file that only its owner can open, and return it open for writing.
+
+    Raises `FileExistsError` if the path exists, also as a link.
+    """
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb")
 
 
 @contextmanager
-def replacing(path: Path, mode: int = FILE_MODE) -> Iterator[IO[bytes]]:
-    """A file to write, which takes its name when all of it is on the disk.
+def write_atomically(path: Path, mode: int = FILE_MODE) -> Iterator[IO[bytes]]:
+    """Yield a temporary file that replaces `path` at the end of the block.
 
-    It lies in the same folder in the meantime, and is gone if anything fails: a reader of `path`
-    sees the earlier content, or all of the new one.
+    The content is on disk before the file is replaced. If the block fails, `path` is unchanged.
     """
     # Only its owner may open a file that is made so.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -50,7 +52,7 @@ def replacing(path: Path, mode: int = FILE_MODE) -> Iterator[IO[bytes]]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make new names in the folder last through a power cut."""
+    """Write the folder's entries to disk, so that new names survive a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -73,7 +75,7 @@ _FOR_ANALYSTS = "recruitment."
 
 @dataclass(frozen=True, slots=True)
 class WidePermissions:
-    """Something that others than its owner may open, and its mode."""
+    """File or folder that users other than its owner can open, and its mode."""
 
     path: Path
     mode: int
@@ -83,19 +85,19 @@ class WidePermissions:
 
     @property
     def action(self) -> str:
-        """Command that closes the permissions."""
+        """Sentence with the command that restricts access to the owner."""
         return f"Run chmod {'700' if self.path.is_dir() else '600'} on it, unless this is intended."
 
 
-def wide(folder: Path) -> Iterator[WidePermissions]:
-    """The account's folder and what lies in it, where others may open it.
+def find_wide_permissions(folder: Path) -> Iterator[WidePermissions]:
+    """Yield the account's folder and the files in it that other users can open.
 
-    The published file and the page are left out: they are for others. Where the folder itself is
-    closed no one gets at what is in it, and nothing else is looked at.
+    Files for analysts, such as the published file, are omitted. If only its owner can open the
+    folder, nothing is yielded, because its files are protected too.
     """
     if os.name != "posix":
         return
-    found = _wide(folder)
+    found = _wide_permissions_of(folder)
     if found is None:
         return
     yield found
@@ -104,11 +106,15 @@ def wide(folder: Path) -> Iterator[WidePermissions]:
     except OSError:
         return
     for name in names:
-        if not name.startswith(_FOR_ANALYSTS) and (each := _wide(folder / name)) is not None:
+        if (
+            not name.startswith(_FOR_ANALYSTS)
+            and (each := _wide_permissions_of(folder / name)) is not None
+        ):
             yield each
 
 
-def _wide(path: Path) -> WidePermissions | None:
+def _wide_permissions_of(path: Path) -> WidePermissions | None:
+    """Return the permissions of a path that other users can open; None if only its owner can."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:

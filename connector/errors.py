@@ -74,12 +74,12 @@ _ACCEPT = "run 'connector pull --accept-deletes'"
 
 
 class ConnectorError(Exception):
-    """Root of all errors. A class has a code, and actions by more specific codes.
+    """Base class of all errors. Subclasses derive `code` from their name unless they set it.
 
     Args:
         message: What failed, and where.
-        code: One of the class's `codes`; the class's own code if not given.
-        action: What to do, in place of the action of the code.
+        code: One of the class's `codes`, which also sets the action.
+        action: What the user should do; replaces the action of the code.
     """
 
     code: str = "failed"
@@ -126,12 +126,12 @@ class ConnectorError(Exception):
             self.action = action
 
     def as_json(self) -> dict[str, str]:
-        """Return the error as reports print it with `--json`."""
+        """Return the object that commands print with `--json`."""
         return {"code": self.code, "message": str(self), "action": self.action}
 
 
 def codes_of(base: type[ConnectorError]) -> Iterator[tuple[str, type[ConnectorError], str]]:
-    """Yield each code of an error class and its subclasses, with its class and action."""
+    """Yield each error code of a class and its subclasses, with its class and its action."""
     yield base.code, base, base.action
     for code, action in base.codes.items():
         yield code, base, action
@@ -140,14 +140,14 @@ def codes_of(base: type[ConnectorError]) -> Iterator[tuple[str, type[ConnectorEr
 
 
 class Misused(ConnectorError):
-    """The command or its settings are wrong; repeating the command does not help."""
+    """Error in the command or its settings. Running the command again does not help."""
 
     action = "Run the command with --help to see its options."
     exit_status = 2
 
 
 class SettingsError(Misused):
-    """A setting is missing, malformed or unsafe; the message says which."""
+    """A setting is missing, malformed or unsafe."""
 
     action = "Correct the named setting, then run 'connector doctor'."
     codes: ClassVar = {
@@ -158,7 +158,7 @@ class SettingsError(Misused):
 
 
 class UnusableId(Misused):
-    """An id that no path can contain; a value that could lead to another address is refused."""
+    """The id has characters that could change the address of a request, so it is not sent."""
 
     action = (
         "Copy the id from the platform or from the column 'id' of recruitment.duckdb. An id has"
@@ -168,16 +168,17 @@ class UnusableId(Misused):
 
 
 class UnknownName(Misused):
-    """An unknown name; the message lists the allowed names and the nearest one."""
+    """The name does not exist; the action lists the allowed names."""
 
     def __init__(self, what: str, received: str, allowed: Iterable[str]) -> None:
         self.what, self.received, self.allowed = what, received, tuple(allowed)
-        hint = _hint(map(repr, get_close_matches(received, self.allowed, n=1)))
+        hint = _suggestion(map(repr, get_close_matches(received, self.allowed, n=1)))
         action = f"Use one of: {', '.join(self.allowed)}."
         super().__init__(f"{received!r} is not a {what}.{hint}", action=action)
 
 
-def _hint(near: Iterable[str]) -> str:
+def _suggestion(near: Iterable[str]) -> str:
+    """Return " Did you mean …?" with these names; empty without names."""
     names = " or ".join(near)
     return f" Did you mean {names}?" if names else ""
 
@@ -204,7 +205,7 @@ class WarehouseError(ConnectorError):
 
 
 class NotAWarehouse(WarehouseError):
-    """The file is not a DuckDB database, or one that the connector did not make."""
+    """The file is not a DuckDB database, or the connector did not create it."""
 
     action = (
         "Restore a backup with 'connector restore FILE --replace'. Without a backup, move the file "
@@ -213,7 +214,7 @@ class NotAWarehouse(WarehouseError):
 
 
 class DamagedLog(WarehouseError):
-    """The log of the last commits cannot be read back; the file is whole."""
+    """DuckDB's log of the last commits cannot be read. The database file itself is not damaged."""
 
     action = (
         "Run 'connector doctor --repair'. It moves the log to another file, and the next pull "
@@ -228,7 +229,7 @@ _NEW_LEDGER = (
 
 
 class LedgerError(WarehouseError):
-    """The ledger is damaged, lost or of another folder; loaded records are not affected."""
+    """The ledger is damaged, lost, or of another folder. Loaded records are not affected."""
 
     code = "ledger_damaged"
     action = _NEW_LEDGER
@@ -249,32 +250,32 @@ class WarehouseBusy(WarehouseError):
     action = "Wait until the other process ends. To query data, open recruitment.duckdb instead."
 
 
-def naming(path: Path, error: OSError) -> WarehouseError:
-    """Return the error for a failed operation of the file system on `path`."""
+def file_error(path: Path, error: OSError) -> WarehouseError:
+    """Return the error for an `OSError` of `path`; a full disk has the code `disk_full`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
     return WarehouseError(f"{path} cannot be used: {error.strerror or error}")
 
 
 @contextmanager
-def naming_file_errors(path: Path) -> Iterator[None]:
-    """Raise `naming` of what the file system refuses to do with `path`."""
+def convert_file_errors(path: Path) -> Iterator[None]:
+    """Convert an `OSError` in the block to a `WarehouseError` with the path."""
     try:
         yield
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
 
 
 # -- Models ----------------------------------------------------------------------------------------
 class _Position(TypedDict, total=False):
-    """Place of an error in the models, as far as it is known."""
+    """File and line of an error in a model, if known."""
 
     path: Path | None
     line: int | None
 
 
 class ModelError(ConnectorError):
-    """A model, seed, test or audit cannot be used; `path` and `line` say where."""
+    """A model, seed, test or audit cannot be used. The message starts with `path` and `line`."""
 
     action = "Correct the named file, then run 'connector models list'."
     exit_status = 2
@@ -301,7 +302,7 @@ class ModelError(ConnectorError):
 
 
 class ReferenceUnknown(ModelError):
-    """A `ref()` or `source()` names nothing; the message has the nearest names."""
+    """A `ref()` or `source()` names a table that does not exist."""
 
     action = "Use an existing name: 'connector models list' shows them."
 
@@ -309,7 +310,7 @@ class ReferenceUnknown(ModelError):
         self, what: str, received: str, allowed: Sequence[str], **place: Unpack[_Position]
     ) -> None:
         self.what, self.received, self.allowed = what, received, tuple(allowed)
-        hint = _hint(get_close_matches(received, self.allowed, n=3))
+        hint = _suggestion(get_close_matches(received, self.allowed, n=3))
         super().__init__(f"there is no {what} {received!r}.{hint}", **place)
 
 
@@ -326,7 +327,7 @@ class ModelFailed(ModelError):
 
 
 class SpreadsheetError(ConnectorError):
-    """A spreadsheet cannot be read or written. Nothing of it was used."""
+    """A spreadsheet cannot be read or written; no row of it was used."""
 
     action = "Check that the file exists, and that this user can read it and write to its folder."
     exit_status = 2
@@ -347,16 +348,16 @@ class SpreadsheetError(ConnectorError):
 
 
 class DamagedSpreadsheet(SpreadsheetError):
-    """The file cannot be read to its end; the message says where."""
+    """The file ends early or has a damaged part."""
 
     action = "Correct the named cell or row, or open the file in its program and save it again."
 
 
 class EncodingUnknown(SpreadsheetError):
-    """The text's encoding is not certain, or is not the one that was said.
+    """The encoding of the text is uncertain, or the given encoding does not fit.
 
-    `offered` is the encoding that would fit, if any, and `samples` has cells as they would then
-    read, for the person whose file it is to judge; they are in no message.
+    `offered` is an encoding that fits, if any, and `samples` are cells decoded with it. The samples
+    are shown only on the import page, so that the user can confirm the encoding.
     """
 
     def __init__(
@@ -373,9 +374,9 @@ class EncodingUnknown(SpreadsheetError):
 
 
 class SheetUnknown(SpreadsheetError):
-    """Several sheets of the workbook have rows, or none has the given name.
+    """Several sheets of the workbook have rows, or no sheet has the given name.
 
-    `names` are the sheets that may be meant.
+    `names` are the sheets to choose from.
     """
 
     action = "Choose the sheet with --sheet."
@@ -394,7 +395,7 @@ class SpreadsheetChanged(SpreadsheetError):
 
 
 class ReportRefused(SpreadsheetError):
-    """A row of a report has no outcome, or two, by a mistake of ours."""
+    """Internal error: a row of a report has no outcome, or several outcomes."""
 
     action = (
         "Run 'connector resolve' to list rows whose result is unknown, and report this message."
@@ -404,7 +405,7 @@ class ReportRefused(SpreadsheetError):
 
 # -- Backups ---------------------------------------------------------------------------------------
 class BackupError(ConnectorError):
-    """A backup cannot be written, or cannot be restored here."""
+    """A backup cannot be written, or cannot be restored to this folder."""
 
     action = (
         "Check that the folder exists, and that this user can write to it. Nothing was changed."
@@ -418,7 +419,7 @@ class BackupError(ConnectorError):
 
 # -- Lakehouse -------------------------------------------------------------------------------------
 class LakehouseError(ConnectorError):
-    """The lakehouse cannot be used with these settings."""
+    """The lakehouse is not reachable, is busy, or does not match the settings."""
 
     action = (
         "Correct the lakehouse settings (docs/LAKEHOUSE.md), then run 'connector lakehouse "
@@ -442,7 +443,7 @@ class LakehouseError(ConnectorError):
 
 
 class NotDelivered(ConnectorError):
-    """An alert did not arrive; the message says where, and never at which address."""
+    """An alert could not be sent. The message does not contain the address."""
 
     code = "alert_not_delivered"
     action = (
@@ -453,12 +454,15 @@ class NotDelivered(ConnectorError):
 
 # -- Words -----------------------------------------------------------------------------------------
 def count_noun(number: int, noun: str, plural: str | None = None) -> str:
-    """Format a number with its noun, as in "1 record"; `plural` if it is not the noun with an s."""
+    """Format a number with its noun, for example "1 record".
+
+    `plural` is required if it is not the noun with an "s".
+    """
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def closed(text: str) -> str:
-    """Return the text with a full stop at its end, if it does not end a sentence yet."""
+def end_sentence(text: str) -> str:
+    """Add a full stop to a text that does not end with punctuation."""
     return text if text.endswith((".", "!", "?", ":", "…")) or not text else f"{text}."
 
 
@@ -467,7 +471,7 @@ _NAMED_MAX = 5
 
 
 class PublishingRefused(ConnectorError):
-    """Checks that block have failed, named in `failed`: the old file stays."""
+    """Blocking checks failed, so the earlier published file stays. `failed` are their names."""
 
     action = (
         "Correct the rows that the checks report, or the seeds, then run 'connector publish'. "
@@ -493,7 +497,7 @@ class NothingPublished(WarehouseError):
 
 
 class MartsMissing(WarehouseError):
-    """The published file has no marts: models are off, or the file goes without them."""
+    """The published file has no marts, because models are off or the settings exclude marts."""
 
     action = (
         "Set CONNECTOR_MODELS to on and remove marts from CONNECTOR_PUBLISH_WITHOUT, then run "

@@ -9,8 +9,8 @@ from typing import ClassVar, Required, TypedDict, Unpack
 from connector.errors import ConnectorError
 
 
-class _Said(TypedDict, total=False):
-    """The status of an answer, and the API's own words where it gave any."""
+class _ResponseDetails(TypedDict, total=False):
+    """Status of a response, and the error code and message in its body."""
 
     status: Required[int]
     api_code: str | None
@@ -18,12 +18,14 @@ class _Said(TypedDict, total=False):
 
 
 class Answered(ConnectorError):
-    """An error that the API answered with: its status and its own words (API 7).
+    """The API rejected the request or failed (API 7).
 
-    `answer` is the answer without the API's words, and `reason` with them.
+    `answer` is, for example, "answered 404"; `reason` also contains the API's message.
     """
 
-    def __init__(self, where: str, *, action: str | None = None, **said: Unpack[_Said]) -> None:
+    def __init__(
+        self, where: str, *, action: str | None = None, **said: Unpack[_ResponseDetails]
+    ) -> None:
         self.where, self.status = where, said["status"]
         self.api_code, self.api_message = said.get("api_code"), said.get("api_message")
         self.answer = f"answered {self.status}"
@@ -32,30 +34,32 @@ class Answered(ConnectorError):
 
 
 class Denied(Answered):
-    """The key does not allow this; repeating will not help."""
+    """The key does not allow the request. Repeating the request does not help."""
 
     action = "Ask the administrator of the workspace for access."
 
 
 class Unauthorized(Denied):
-    """401: the key is missing or not accepted (API 5.3)."""
+    """401: the key is missing or was rejected (API 5.3)."""
 
     action = "Check CONNECTOR_API_KEY. If in doubt, generate a new key in the platform's settings."
 
 
 class Forbidden(Denied):
-    """403: the key lacks the scope of this operation (API 5.4)."""
+    """403: the key does not have the scope of this operation (API 5.4)."""
 
     action = "Give the API key the scope that this operation requires."
 
-    def __init__(self, where: str, *, scope: str | None = None, **said: Unpack[_Said]) -> None:
+    def __init__(
+        self, where: str, *, scope: str | None = None, **said: Unpack[_ResponseDetails]
+    ) -> None:
         self.scope = scope
         named = f"Give the key the scope {scope!r}, or exclude this resource."
         super().__init__(where, action=named if scope else None, **said)
 
 
 class Refused(Answered):
-    """The request itself must change before a repeat can succeed."""
+    """The API rejected the content of the request. Repeating the request does not help."""
 
     action = "Change the request; repeating it gives the same answer."
 
@@ -65,9 +69,9 @@ class InvalidRequest(Refused):
 
 
 class NotFound(Refused):
-    """404: the record does not exist at `served_at`, if the body has the API's own error shape.
+    """404: the API has no such record at the server time `served_at`, if `is_api_error`.
 
-    A proxy's page for a wrong address is a 404 as well and proves nothing about a record.
+    Without the error format of the API, the 404 may come from a proxy and proves nothing.
     """
 
     action = "Check the id. If every request fails like this, check CONNECTOR_BASE_URL."
@@ -78,17 +82,17 @@ class NotFound(Refused):
         *,
         is_api_error: bool = False,
         served_at: datetime | None = None,
-        **said: Unpack[_Said],
+        **said: Unpack[_ResponseDetails],
     ) -> None:
         self.is_api_error, self.served_at = is_api_error, served_at
         super().__init__(where, **said)
 
 
 class ValidationFailed(Refused):
-    """422: `errors` maps field names to the API's own messages, as received (API 7.1)."""
+    """422: the API rejected fields. `errors` has its messages by field (API 7.1)."""
 
     def __init__(
-        self, where: str, *, errors: Mapping[str, tuple[str, ...]], **said: Unpack[_Said]
+        self, where: str, *, errors: Mapping[str, tuple[str, ...]], **said: Unpack[_ResponseDetails]
     ) -> None:
         self.errors = dict(errors)
         fields = ", ".join(self.errors) or "the API does not say which"
@@ -97,13 +101,13 @@ class ValidationFailed(Refused):
 
 
 class UnexpectedStatus(Refused):
-    """A status that the API does not document, with no known meaning."""
+    """The status is not documented by the API."""
 
     action = "Check CONNECTOR_BASE_URL. If it is correct, the API has changed: report the status."
 
 
 class TryAgain(ConnectorError):
-    """Nothing was applied; the same request may be repeated later."""
+    """Nothing was changed. The same request can be repeated later."""
 
     action = "Run the command again later. Loaded records are kept."
     codes: ClassVar = {
@@ -118,7 +122,7 @@ class TryAgain(ConnectorError):
 
 
 class RateLimited(TryAgain):
-    """429 after the bounded retries, or no room within `retry_seconds_max`."""
+    """429 after all retries, or the wait for the rate limit would be longer than allowed."""
 
     def __init__(self, where: str, *, reset_in_seconds: float | None, is_sent: bool = True) -> None:
         self.where, self.reset_in_seconds = where, reset_in_seconds
@@ -130,13 +134,13 @@ class RateLimited(TryAgain):
 
 
 class Unreachable(TryAgain):
-    """No connection could be made, so nothing was sent."""
+    """The connection failed, so nothing was sent."""
 
     action = "Check CONNECTOR_BASE_URL and the network, then run the command again."
 
 
 class NoAnswer(TryAgain):
-    """The answer to a read did not arrive whole within its deadline."""
+    """The complete response to a read did not arrive before the timeout."""
 
     def __init__(self, where: str, reason: str) -> None:
         self.answer = f"not answered: {reason}"
@@ -144,14 +148,14 @@ class NoAnswer(TryAgain):
 
 
 class ServerFailed(TryAgain, Answered):
-    """5xx to a read: the server failed and may recover (API 7)."""
+    """5xx for a read: the server failed (API 7)."""
 
 
 class NotTheApi(ConnectorError):
-    """The answer cannot come from this API, so it is ignored.
+    """The response is not from this API, so it is ignored.
 
-    `answer` is the answer in a few words, for example "answered with JSON that is not an object",
-    and `reason` says more where there is more.
+    `answer` describes the response, for example "answered with JSON that is not an object", and
+    `reason` adds details.
     """
 
     action = "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'."
@@ -170,7 +174,7 @@ class NotTheApi(ConnectorError):
 
 
 class Redirected(NotTheApi):
-    """3xx: redirects are never followed, so the key stays with its address."""
+    """3xx: redirects are not followed, because the key must not be sent to another address."""
 
     action = "If the target is correct, set CONNECTOR_BASE_URL to its part before '/api/v1'."
     codes: ClassVar = {
@@ -187,15 +191,15 @@ class Redirected(NotTheApi):
 
 
 class UnreadableAnswer(NotTheApi):
-    """The body is not JSON, or JSON of another shape than the API's."""
+    """The body is not JSON, or does not have the format of the API."""
 
 
 class AnswerTooLarge(NotTheApi):
-    """The body passed the cap in bytes and was not read further."""
+    """The body is larger than the limit, and the rest of it was not read."""
 
 
 class AnswerBroken(NotTheApi):
-    """The answer cannot be read, although this address has given readable answers before."""
+    """The response cannot be read, but earlier responses of this address could."""
 
     action = (
         "Run the command again later: earlier answers of this address were readable. If the error"
@@ -204,9 +208,9 @@ class AnswerBroken(NotTheApi):
 
 
 class InDoubt(ConnectorError):
-    """A write was sent and its fate is unknown; it is never repeated blindly.
+    """A write was sent and its result is unknown. The write must not be repeated without a check.
 
-    `answer` is the answer without the API's own words; None if no answer came.
+    `answer` describes the response without the API's message; None if no response arrived.
     """
 
     action = "Check if the record exists with these values before you send it again."
@@ -221,18 +225,18 @@ class InDoubt(ConnectorError):
 
 
 class Stopped(ConnectorError):
-    """A limit was reached; everything so far is kept and the next run continues."""
+    """A limit was reached. Loaded records are kept, and the next run continues."""
 
     action = "Run the same command again to continue."
     exit_status = 4
 
 
 class BudgetSpent(Stopped):
-    """The run's own limit of requests is spent."""
+    """The maximum number of requests of this run was reached."""
 
 
 class QuotaSpent(Stopped):
-    """The month's allowance is spent; `resets_at` is in ISO 8601, if known."""
+    """The monthly quota is used up; `resets_at` is in ISO 8601, if known."""
 
     def __init__(self, message: str, *, resets_at: str | None = None) -> None:
         self.resets_at = resets_at
@@ -243,7 +247,7 @@ class QuotaSpent(Stopped):
 
 
 class LeaseHeld(TryAgain):
-    """Another run of this kind is under way; this one sent nothing."""
+    """Another run of this kind is in progress, so this run sent nothing."""
 
     # No `Stopped`: a loop that repeats at the exit status 4 would not wait for anything.
 
@@ -251,4 +255,4 @@ class LeaseHeld(TryAgain):
 
 
 class LeaseLost(Stopped):
-    """The run was paused for so long that another run has started."""
+    """Another run took over, because this run was paused for too long."""

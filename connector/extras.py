@@ -22,7 +22,7 @@ def extra_missing(subject: str, extra: str, error: ImportError) -> ConnectorErro
 
 
 def install_extra(extra: str) -> str:
-    """Return the command that installs an extra: from the project's lock, or with its wheel."""
+    """Return the instruction that installs an extra: from the project's lock file, or the wheel."""
     lock = Path(__file__).parents[1] / "docs" / "service" / "requirements" / f"{extra}.txt"
     if lock.exists():
         return f"Run: pip install --require-hashes --no-deps -r {lock}"

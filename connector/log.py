@@ -36,27 +36,22 @@ UNSAFE = re.compile(
 """Characters that control a terminal, break a line, or reorder the text."""
 
 
-def neutralise(text: str, *, keeping: str = "") -> str:
-    r"""Escape the characters that control a terminal, break a line, or reorder the text.
+def escape_control_characters(text: str, *, except_for: str = "") -> str:
+    r"""Escape characters that control a terminal, break a line, or reorder text.
 
-    An escape becomes `\x1b` in letters, a line feed `\n`. All other characters stay, and so do
-    those of `keeping`.
+    For example, a line feed becomes `\n`. Characters in `except_for` are not escaped.
     """
-    return UNSAFE.sub(lambda c: c[0] if c[0] in keeping else _visible(c[0]), text)
+    return UNSAFE.sub(lambda c: c[0] if c[0] in except_for else ascii(c[0])[1:-1], text)
 
 
-def shortened(text: str) -> str:
-    """Return a name or an id from the API, printable and not too long."""
+def shorten_name(text: str) -> str:
+    """Return a name or id from the API, at most 60 characters long and with escapes."""
     is_long = len(text) > NAME_CHARACTERS_MAX
-    return neutralise(text[:NAME_CHARACTERS_MAX]) + "…" * is_long
+    return escape_control_characters(text[:NAME_CHARACTERS_MAX]) + "…" * is_long
 
 
-def _visible(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
-
-
-def forms(secret: str) -> tuple[str, ...]:
-    """Return the forms of the secret in texts, JSON, addresses and base64, the longest first."""
+def encoded_forms(secret: str) -> tuple[str, ...]:
+    """Return the secret as text and as encoded in JSON, URLs and base64, the longest first."""
     content = secret.encode()
     found = {
         secret,
@@ -69,29 +64,31 @@ def forms(secret: str) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda each: (-len(each), each)))
 
 
-def without(text: str, secrets: Iterable[str]) -> str:
-    """Replace each form of each secret by `MASK`."""
+def mask_secrets(text: str, secrets: Iterable[str]) -> str:
+    """Replace secrets, also in encoded forms, by `MASK`."""
     for secret in secrets:
         if len(secret) >= SECRET_CHARACTERS_MIN:
-            for each in forms(secret):
+            for each in encoded_forms(secret):
                 text = text.replace(each, MASK)
     return text
 
 
-def as_line(level: str, source: str, message: str, more: Mapping[str, Any], at: datetime) -> str:
-    """Return one line of the log as JSON in ASCII."""
+def json_log_line(
+    level: str, logger: str, message: str, fields: Mapping[str, Any], at: datetime
+) -> str:
+    """Return a log line as a JSON object in ASCII."""
     line = {
         "at": at.astimezone(UTC).isoformat(timespec="milliseconds"),
         "level": level,
-        "logger": source,
+        "logger": logger,
         "message": message,
-        **more,
+        **fields,
     }
     return json.dumps(line, ensure_ascii=True, default=str)
 
 
-class Masked(logging.Formatter):
-    """Formatter that masks secrets, also in tracebacks."""
+class MaskingFormatter(logging.Formatter):
+    """Log formatter that masks secrets, also in tracebacks."""
 
     def __init__(self, secrets: Iterable[str], form: Form = "text") -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -100,24 +97,24 @@ class Masked(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as text, or as one line of JSON."""
         if self._form == "text":
-            return without(super().format(record), self._secrets)
+            return mask_secrets(super().format(record), self._secrets)
         more = {"event": record.event} if hasattr(record, "event") else {}
         if record.exc_info:
-            more["traceback"] = without(self.formatException(record.exc_info), self._secrets)
-        message = without(record.getMessage(), self._secrets)
+            more["traceback"] = mask_secrets(self.formatException(record.exc_info), self._secrets)
+        message = mask_secrets(record.getMessage(), self._secrets)
         at = datetime.fromtimestamp(record.created, UTC)
-        return as_line(record.levelname.lower(), record.name, message, more, at)
+        return json_log_line(record.levelname.lower(), record.name, message, more, at)
 
 
 # -- Stamp -----------------------------------------------------------------------------------------
 # Times in the names of runs and files: in UTC, to the second, so that they can be sorted.
 
 
-def stamped(at: datetime) -> str:
-    """Format a time for a name, such as 20261122T000029Z."""
+def compact_timestamp(at: datetime) -> str:
+    """Format a time in UTC for names of files and runs, for example 20261122T000029Z."""
     return at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 def new_id(at: datetime) -> str:
-    """Return a unique name with the time, such as 20261122T000029Z-eac3b1."""
-    return f"{stamped(at)}-{secrets.token_hex(3)}"
+    """Return a unique id that starts with the time, for example 20261122T000029Z-eac3b1."""
+    return f"{compact_timestamp(at)}-{secrets.token_hex(3)}"

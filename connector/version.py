@@ -15,10 +15,10 @@ def program_version() -> str:
     return version("recruitment-connector")
 
 
-def commit(checkout: Path = _CHECKOUT) -> str | None:
-    """Commit of the checkout, with `-dirty` if files differ from it.
+def checkout_commit(checkout: Path = _CHECKOUT) -> str | None:
+    """Return the commit of a checkout, with `-dirty` if files were changed.
 
-    None for an installed package, and where git is missing.
+    Return None for an installed package, or if git fails.
     """
     if not (checkout / ".git").exists():
         return None
@@ -33,6 +33,6 @@ def commit(checkout: Path = _CHECKOUT) -> str | None:
 
 
 def full_version() -> str:
-    """Version with the commit, for example "0.1.0 (commit 4011042)"."""
-    found = commit()
+    """Version with the commit, if known, for example "0.1.0 (commit 4011042)"."""
+    found = checkout_commit()
     return program_version() if found is None else f"{program_version()} (commit {found})"

@@ -27,7 +27,7 @@ from connector import (
     configured_accounts,
     explain,
     load_settings,
-    refuse_one_for_all,
+    refuse_shared_credentials,
 )
 
 PARTITION_TAG = "dagster/partition"
@@ -75,7 +75,7 @@ class Account:
         """
         try:
             settings = load_settings({"account": name}, self.environ, self.folder)
-            return settings if name is None else refuse_one_for_all(settings)
+            return settings if name is None else refuse_shared_credentials(settings)
         except ConnectorError as error:
             raise to_failure(error) from None
 
@@ -147,7 +147,7 @@ class Accounts:
         )
         try:
             common = load_settings(
-                {}, account.environ_without_account, account.folder, heeds_all=False
+                {}, account.environ_without_account, account.folder, checks_all_accounts=False
             )
         except ConnectorError:
             common = cls.unconfigured().common

@@ -27,10 +27,10 @@ from connector import (
     TryAgain,
     Warehouse,
     can_retry,
-    columns,
     describe_row_difference,
     explain,
     explain_together,
+    landing_columns,
     look_up_unconfirmed_rows,
     pull,
 )
@@ -320,7 +320,7 @@ def _table_metadata(resource: Declaration) -> dict[str, object]:
     """Return the metadata of the table that is known without a pull."""
     return {
         "dagster/column_schema": dg.TableSchema(
-            [_table_column(each) for each in columns(resource)]
+            [_table_column(each) for each in landing_columns(resource)]
         ),
         "dagster/table_name": f"landing.{resource.name}",
         "scope": resource.read_scope(),

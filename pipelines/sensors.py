@@ -222,7 +222,7 @@ def check_all_alerts(account: Account, instance: dg.DagsterInstance, log: loggin
             continue
         if each.error is not None:
             failures.append(f"{name}: {explain(each.error)}")
-        if (settings := each.settings or each.for_alerts) is None:
+        if (settings := each.settings or each.settings_for_alerts) is None:
             continue
         try:
             result = check_alerts(settings, jobs=jobs, command_error=each.error)

@@ -53,14 +53,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def work_unit(nodeid: str) -> str:
-    """Return the file, or the folder with shared fixtures, whose tests one worker gets."""
+    """Return the group of tests that one worker runs: a file, or a folder with shared fixtures."""
     folder = SHARED_FIXTURES.match(nodeid)
     return folder[0] if folder else nodeid.split("::", 1)[0]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Let `--dist loadfile` give a folder with shared fixtures to one worker."""
+    """Assign whole work units to workers if `--dist loadfile` is given."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # noqa: PLC0415
@@ -100,11 +100,11 @@ gc.set_threshold(100_000, 20, 20)
 
 
 class WarehouseTemplate:
-    """A new work file, made once by the connector itself, that others begin as.
+    """An empty work file, made once by the connector. Tests begin with copies of it.
 
-    Making one takes half a second, of which nearly all goes into the comments of its columns; a
-    copy of its bytes is the same file, and `prepare` then finds everything in place. While `is_off`
-    every file is made the real way. Other processes always make theirs so.
+    Making a work file takes half a second, nearly all of it for the comments of its columns.
+    `prepare` then finds a complete file. While `is_off`, every file is made without the template;
+    other processes never use it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -114,17 +114,20 @@ class WarehouseTemplate:
         self.is_off = False
 
     def prepare(self, warehouse: Warehouse, identity: Identity | None = None) -> None:
-        """`Warehouse.prepare`, with a copy in place of a file that was never there."""
+        """Prepare the warehouse like `Warehouse.prepare`, starting from a copy if it has no files
+        yet.
+        """
         make_folder(warehouse.folder)
         if not self.is_off and not warehouse.published.exists():
             with convert_errors(warehouse.work):
-                self._begin(warehouse.work)
+                self._copy_to(warehouse.work)
         _prepare(warehouse, identity)
 
-    def _begin(self, work: Path) -> None:
+    def _copy_to(self, work: Path) -> None:
+        """Write the template to this path, unless a file exists there."""
         if work.exists():
             return
-        # Whole before it has its name, since two may begin the same file at once.
+        # Complete before it gets its name, since two processes may make the same file.
         handle, name = tempfile.mkstemp(dir=work.parent)
         with os.fdopen(handle, "wb") as copy:
             copy.write(self._bytes)
@@ -139,38 +142,41 @@ _connect = duckdb.connect
 def _connect_on_one_core(
     database: str = ":memory:", read_only: bool = False, config: dict[str, Any] | None = None
 ) -> duckdb.DuckDBPyConnection:
+    """Connect like `duckdb.connect`, with one thread unless `config` sets a number."""
     return _connect(database, read_only, {"threads": 1, **(config or {})})
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _duckdb_keeps_to_one_core() -> Iterator[None]:
+def _one_duckdb_thread() -> Iterator[None]:
+    """Limit DuckDB to one thread in all tests, since one test runs per core."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb, "connect", _connect_on_one_core)
         yield
 
 
 @pytest.fixture(scope="session")
-def _pattern(
-    tmp_path_factory: pytest.TempPathFactory, _duckdb_keeps_to_one_core: None
+def _warehouse_template(
+    tmp_path_factory: pytest.TempPathFactory, _one_duckdb_thread: None
 ) -> Iterator[WarehouseTemplate]:
+    """Replace `Warehouse.prepare` by the template's."""
     with pytest.MonkeyPatch.context() as patch:
-        pattern = WarehouseTemplate(tmp_path_factory.mktemp("pattern"))
+        template = WarehouseTemplate(tmp_path_factory.mktemp("template"))
 
         def prepare(warehouse: Warehouse, identity: Identity | None = None) -> None:
-            pattern.prepare(warehouse, identity)
+            template.prepare(warehouse, identity)
 
         patch.setattr(Warehouse, "prepare", prepare)
-        yield pattern
+        yield template
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _work_files_are_copies(_pattern: WarehouseTemplate) -> None:
-    """For all tests, but those that ask for `made_the_real_way`."""
+def _use_warehouse_template(_warehouse_template: WarehouseTemplate) -> None:
+    """Make all tests use the template, except those with `without_warehouse_template`."""
 
 
 @pytest.fixture
-def made_the_real_way(_pattern: WarehouseTemplate) -> Iterator[None]:
-    """For tests of how a work file is made: none of theirs begins as a copy."""
-    _pattern.is_off = True
+def without_warehouse_template(_warehouse_template: WarehouseTemplate) -> Iterator[None]:
+    """Make the test's work files without the template."""
+    _warehouse_template.is_off = True
     yield
-    _pattern.is_off = False
+    _warehouse_template.is_off = False

@@ -21,8 +21,8 @@ def test_drawn(number):
 """
 
 
-def report(file: Path, **environ: str) -> str:
-    """Report of a failing random test."""
+def run_random_test(file: Path, **environ: str) -> str:
+    """Run a test that prints random numbers and fails, and return pytest's output."""
     inherited = {name: value for name, value in os.environ.items() if name != "TEST_SEED"}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "tests.conftest", str(file)],
@@ -38,7 +38,7 @@ def report(file: Path, **environ: str) -> str:
 def test_a_seed_repeats_a_random_test_and_its_report_names_the_seed(tmp_path: Path) -> None:
     file = tmp_path / "test_drawn.py"
     file.write_text(RANDOM_TEST, encoding="utf-8")
-    fast, slow = report(file), report(file, TEST_SEED="7")
+    fast, slow = run_random_test(file), run_random_test(file, TEST_SEED="7")
 
     def drawn(printed: str) -> list[str]:
         return [line for line in printed.splitlines() if line.startswith("drew")]
@@ -47,4 +47,4 @@ def test_a_seed_repeats_a_random_test_and_its_report_names_the_seed(tmp_path: Pa
     assert drawn(fast) != drawn(slow)
     assert "TEST_SEED" not in fast
     assert "TEST_SEED=7 .venv/bin/python -m pytest" in slow
-    assert drawn(slow) == drawn(report(file, TEST_SEED="7"))
+    assert drawn(slow) == drawn(run_random_test(file, TEST_SEED="7"))

@@ -93,18 +93,18 @@ httpx loads its command. All of them work without these modules.
 
 
 class HiddenModules(MetaPathFinder):
-    """Import hook that hides the modules in `_HIDDEN`."""
+    """Import hook that hides slow modules that libraries import and no command needs."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> None:
-        """Raise `ModuleNotFoundError` for an unused module."""
+        """Raise `ModuleNotFoundError` for a hidden module; return None for other modules."""
         if fullname in _HIDDEN:
             raise ModuleNotFoundError(f"no command uses {fullname}", name=fullname)
 
 
 class _LazyGroup(click.Group):
-    """Group that imports a command when it is called."""
+    """Click group that imports a command's module when the command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
@@ -126,7 +126,7 @@ class _LazyGroup(click.Group):
         return found
 
     def invoke(self, ctx: click.Context) -> object:
-        """Call the command, and handle Ctrl-C during its import."""
+        """Call the command. After Ctrl-C, print one line and raise `SystemExit`."""
         without = HiddenModules()
         sys.meta_path.insert(0, without)
         try:

@@ -56,15 +56,21 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
     """
     terminal, status = session.terminal, 0
     do: Callable[[Settings], AlertCheck | list[SinkTest]] = (
-        _test_sinks if tests else _check_and_send if sends else _read_without_sending
+        _test_sinks
+        if tests
+        else _check_and_send
+        if sends
+        else lambda settings: current_alerts(settings, datetime.now(UTC))
     )
     checks, trials = list[AlertCheck](), list[SinkTest]()
     for account, done in session.for_each(do, is_for_all=is_for_all):
         if isinstance(done, ConnectorError):
             terminal.warn(f"{account.title}: {explain(done)}")
             status = max(status, done.exit_status)
-            if sends and account.for_alerts is not None:
-                checks.append(check_alerts(account.for_alerts, command_error=account.error))
+            if sends and account.settings_for_alerts is not None:
+                checks.append(
+                    check_alerts(account.settings_for_alerts, command_error=account.error)
+                )
         elif isinstance(done, list):
             trials += done
         elif isinstance(done, AlertCheck):
@@ -75,17 +81,16 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
     return max(status, 1 if any(each.failures for each in checks) else 0)
 
 
-def _read_without_sending(settings: Settings) -> AlertCheck:
-    return current_alerts(settings, datetime.now(UTC))
-
-
 def _check_and_send(settings: Settings) -> AlertCheck:
+    """Check and send the account's alerts. Raises `SettingsError` without a webhook or email."""
     _require_sink(settings)
     return check_alerts(settings)
 
 
 def _test_sinks(settings: Settings) -> list[SinkTest]:
-    """Send a test message to each sink of the account."""
+    """Send a test message to the webhook and by email. Raises `SettingsError` if neither is
+    configured.
+    """
     _require_sink(settings)
     tried = list[SinkTest]()
     for sink in configured_sinks(settings):
@@ -99,6 +104,7 @@ def _test_sinks(settings: Settings) -> list[SinkTest]:
 
 
 def _require_sink(settings: Settings) -> None:
+    """Raise `SettingsError` if no webhook or email is configured."""
     if not configured_sinks(settings):
         raise SettingsError(
             "no webhook or email is configured",
@@ -123,6 +129,10 @@ def _print_test_results(terminal: Terminal, trials: list[SinkTest]) -> int:
 
 
 def _print_alerts(terminal: Terminal, checks: list[AlertCheck], *, sends: bool) -> None:
+    """Print the alerts as a table, the actions, the failures and the number of open alerts.
+
+    With `sends`, the last line also contains the number of sent messages.
+    """
     terminal.print_object({"accounts": [each.as_json() for each in checks]})
     rows = [row for each in checks for row in _alert_rows(each)]
     if rows:
@@ -161,33 +171,33 @@ def _alert_rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
 # -- For other commands ----------------------------------------------------------------------------
 
 
-def alert_lines(what: AlertCheck) -> Iterator[str]:
+def alert_lines(check: AlertCheck) -> Iterator[str]:
     """Yield a line for each open alert; alerts with the same cause share a line."""
-    opened = (replace(each, change="opened", sent_at=None) for each in what.open)
-    for message, _ in due_messages(opened, what.account):
+    opened = (replace(each, change="opened", sent_at=None) for each in check.open)
+    for message, _ in due_messages(opened, check.account):
         about = f"{', '.join(message.about)}: " if message.about else ""
         text = f"{message.title}. {message.happened}".rstrip()
         yield f"Alert since {format_moment(message.since)}: {about}{text} [{message.code}]"
 
 
-def alerts_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:
-    """Return the alerts and the age of the data as JSON values."""
+def alerts_json(proof: Proof | None, check: AlertCheck) -> dict[str, object]:
+    """Return the JSON fields `alerts`, `alerts_waiting` and `silent` of `connector status`."""
     silent = {} if proof is None else {"silent": proof.sentence}
-    return {"alerts": what.open, "alerts_waiting": what.undelivered, **silent}
+    return {"alerts": check.open, "alerts_waiting": check.undelivered, **silent}
 
 
-def print_alert_warnings(terminal: Terminal, proof: Proof | None, what: AlertCheck) -> int:
-    """Warn about undelivered alerts and data that is too old, and return the exit status.
+def print_alert_warnings(terminal: Terminal, proof: Proof | None, check: AlertCheck) -> int:
+    """Warn about undelivered alerts and, with a maximum age, about old data. Return exit status.
 
-    With a maximum age, undelivered alerts make it 1 too: their absence would prove nothing.
+    The status is 1 if a maximum age is given, and the data is older or an alert was not delivered.
     """
-    for failure in what.failures:
+    for failure in check.failures:
         terminal.warn(f"{failure}. Run 'connector alerts --test' to see the error.")
     if proof is None:
         return 0
     if proof.sentence is not None:
         terminal.warn(f"{proof.sentence} Check that the schedule runs; then run 'connector pull'.")
-    return 1 if proof.sentence is not None or what.failures else 0
+    return 1 if proof.sentence is not None or check.failures else 0
 
 
 # -- Metrics ---------------------------------------------------------------------------------------

@@ -37,10 +37,9 @@ from connector.warehouse.published_file import QueryResult, query
 from connector.warehouse.runs import Publication, ResourceRun, read_own_publication
 from connector.warehouse.warehouse import Warehouse
 
-# -- Demo ------------------------------------------------------------------------------------------
+# -- Sandbox ---------------------------------------------------------------------------------------
 # Run as a module, this file serves the sandbox. It serves until its standard input ends, so that it
 # never outlives the process that started it.
-
 
 COUNTS = {
     "jobs": 100,
@@ -76,7 +75,7 @@ _STOP_SECONDS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Question of a recruiter, and its SQL for the published file."""
+    """Question that the demo answers, and its SQL query on the published file."""
 
     title: str
     sql: str
@@ -121,7 +120,9 @@ def create_demo_folder(folder: Path) -> None:
     try:
         if (folder / MARKER).is_file() and not folder.is_symlink():
             shutil.rmtree(folder)
-        if folder.is_symlink() or (folder.exists() and not _is_empty(folder)):
+        if folder.is_symlink() or (
+            folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+        ):
             raise SettingsError(
                 f"{folder} already exists and was not created by 'connector demo'",
                 action="Move the folder away, or choose another one with --data-dir.",
@@ -136,9 +137,9 @@ def create_demo_folder(folder: Path) -> None:
 
 
 def write_seeds(folder: Path) -> None:
-    """Name the agency's consultants and its leads' states, as a person would in seeds.
+    """Write seed files with names of the sample consultants and outcomes of lead statuses.
 
-    The API has no names for them. Raises `SettingsError`.
+    The API has no such names. Raises `SettingsError` if a file cannot be written.
     """
     people = zip(USERS, _PEOPLE, strict=True)
     statuses = zip(LEAD_STATUSES, _LEAD_STATUSES, strict=True)
@@ -157,12 +158,8 @@ def write_seeds(folder: Path) -> None:
         ) from error
 
 
-def _is_empty(folder: Path) -> bool:
-    return folder.is_dir() and next(folder.iterdir(), None) is None
-
-
 def sandbox_environment(base_url: str, folder: Path) -> Mapping[str, str]:
-    """Return the environment variables for the sandbox and the folder."""
+    """Return the environment variables that connect the connector to the sandbox and the folder."""
     return {
         ENVIRONMENT["base_url"]: base_url,
         ENVIRONMENT["api_key"]: KEY_DEFAULT,
@@ -213,15 +210,13 @@ if __name__ == "__main__":
 
 
 # -- Demo ------------------------------------------------------------------------------------------
-#
-
 
 FOLDER_DEFAULT = Path("demo-data")
 
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """Result of the demo."""
+    """Run, tables, answers and report of the demo."""
 
     folder: Path
     run_id: str
@@ -238,7 +233,7 @@ class DemoResult:
 
     @property
     def dagster_home(self) -> Path:
-        """Path of `DAGSTER_HOME`."""
+        """Folder for the environment variable `DAGSTER_HOME`."""
         return self.folder.absolute() / DAGSTER_FOLDER
 
 
@@ -276,9 +271,9 @@ def demo(session: Session, *, data_dir: Path, keep: bool) -> int:
     terminal.say("Starting the sandbox and Dagster (takes a few seconds).")
     with run_sandbox() as base_url:
         variables = sandbox_environment(base_url, data_dir)
-        shown = _run_demo(terminal, variables, data_dir)
-        terminal.print_object(_as_json(shown, base_url))
-        _print_result(terminal, shown, variables if keep else {})
+        result = _run_demo(terminal, variables, data_dir)
+        terminal.print_object(_as_json(result, base_url))
+        _print_result(terminal, result, variables if keep else {})
         if keep:
             _wait_for_interrupt(terminal, base_url)
     return 0
@@ -305,7 +300,7 @@ def _run_demo(terminal: Terminal, variables: Mapping[str, str], folder: Path) ->
     report: Path | None = folder / REPORT_FILE
     try:
         write_report(published, folder / REPORT_FILE, written_at=datetime.now(UTC))
-    except ConnectorError as error:  # what draws is an extra, and the demonstration goes without
+    except ConnectorError as error:  # the package that draws charts is optional
         terminal.warn(f"{error}. {error.action}")
         report = None
     seconds = time.monotonic() - began
@@ -313,31 +308,31 @@ def _run_demo(terminal: Terminal, variables: Mapping[str, str], folder: Path) ->
     return DemoResult(folder, executed.run_id, seconds, resources, answers, publication, report)
 
 
-def _print_result(terminal: Terminal, shown: DemoResult, sandbox: Mapping[str, str]) -> None:
+def _print_result(terminal: Terminal, result: DemoResult, sandbox: Mapping[str, str]) -> None:
     """Print the loaded tables, the questions with answers, and the next steps."""
-    rows = [[getattr(each, name) for name in COLUMNS] for each in shown.resources]
+    rows = [[getattr(each, name) for name in COLUMNS] for each in result.resources]
     terminal.print_table(HEADINGS, rows)
-    live = sum(each.live for each in shown.resources)
-    requests = sum(each.requests for each in shown.resources)
+    live = sum(each.live for each in result.resources)
+    requests = sum(each.requests for each in result.resources)
     terminal.print_line(
         f"{count_noun(live, 'record')} loaded and published with "
-        f"{count_noun(requests, 'request')} in {shown.seconds:.0f} s: {shown.published}"
+        f"{count_noun(requests, 'request')} in {result.seconds:.0f} s: {result.published}"
     )
-    row = shown.publication
+    row = result.publication
     terminal.print_line(
         f"{count_noun(row.models, 'model')} built, {count_noun(row.checks, 'check')} run, "
         f"{count_noun(len(row.failed_checks), 'warning')}."
     )
-    for question, answer in shown.answers:
+    for question, answer in result.answers:
         terminal.print_line()
         terminal.print_line(question.title)
         for line in question.sql.splitlines():
             terminal.print_line(f"  {line}")
         terminal.print_table(answer.columns, answer.rows)
     terminal.print_line()
-    if shown.report is not None:
-        terminal.print_line(f"Report for a director (open it in a browser): {shown.report}")
-    for heading, commands in _next_commands(shown, sandbox):
+    if result.report is not None:
+        terminal.print_line(f"Report for a director (open it in a browser): {result.report}")
+    for heading, commands in _next_commands(result, sandbox):
         terminal.print_line()
         terminal.print_line(heading)
         for command in commands:
@@ -345,12 +340,12 @@ def _print_result(terminal: Terminal, shown: DemoResult, sandbox: Mapping[str, s
 
 
 def _next_commands(
-    shown: DemoResult, sandbox: Mapping[str, str]
+    result: DemoResult, sandbox: Mapping[str, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the next steps: a heading, and commands to type."""
     sql = "from marts.sum_coverage"
-    ask = f"import duckdb; duckdb.connect('{shown.published}', read_only=True).sql('{sql}').show()"
-    variables = {**sandbox, "DAGSTER_HOME": str(shown.dagster_home)}
+    ask = f"import duckdb; duckdb.connect('{result.published}', read_only=True).sql('{sql}').show()"
+    variables = {**sandbox, "DAGSTER_HOME": str(result.dagster_home)}
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
     # Outside the project's folder, Dagster needs the module to load.
     module = "" if Path("workspace.yaml").is_file() else " -m pipelines.definitions"
@@ -383,7 +378,7 @@ def _program_path(name: str) -> str:
 
 
 def _wait_for_interrupt(terminal: Terminal, base_url: str) -> None:
-    """Wait for Ctrl-C."""
+    """Print the sandbox's address, and wait for Ctrl-C."""
     message = (
         f"The sandbox is running at {base_url} with the API key {KEY_DEFAULT}. Press Ctrl-C "
         "to stop it."
@@ -395,23 +390,23 @@ def _wait_for_interrupt(terminal: Terminal, base_url: str) -> None:
         terminal.say("The sandbox is stopped.")
 
 
-def _as_json(shown: DemoResult, base_url: str) -> dict[str, Any]:
+def _as_json(result: DemoResult, base_url: str) -> dict[str, Any]:
     return {
-        "folder": str(shown.folder),
-        "published": str(shown.published),
-        "report": shown.report,
+        "folder": str(result.folder),
+        "published": str(result.published),
+        "report": result.report,
         "sandbox": base_url,
-        "dagster": {"home": str(shown.dagster_home), "run_id": shown.run_id},
-        "seconds": round(shown.seconds, 3),
-        "models": shown.publication.models,
-        "checks": shown.publication.checks,
-        "warnings": list(shown.publication.failed_checks),
+        "dagster": {"home": str(result.dagster_home), "run_id": result.run_id},
+        "seconds": round(result.seconds, 3),
+        "models": result.publication.models,
+        "checks": result.publication.checks,
+        "warnings": list(result.publication.failed_checks),
         "resources": {
             each.resource: {name: getattr(each, name) for name in COLUMNS[1:]}
-            for each in shown.resources
+            for each in result.resources
         },
         "answers": [
             {"title": question.title, "sql": question.sql, **asdict(answer)}
-            for question, answer in shown.answers
+            for question, answer in result.answers
         ],
     }

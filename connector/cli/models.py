@@ -24,7 +24,7 @@ from connector.publishing.project import BuiltModel, CheckResult
 from connector.publishing.pseudonymize import UndeclaredColumn, find_undeclared
 from connector.publishing.publication import PublishResult, load_account_project
 from connector.publishing.publication import publish as run_publish
-from connector.publishing.seeds import SeedCopy, UnmappedValues, find_unmapped, write_seed_copies
+from connector.publishing.seeds import SeedCopy, find_unmapped, write_seed_copies
 from connector.publishing.starter import WrittenFiles, write_dbt_project, write_own_models
 from connector.report.page import REPORT_FILE, as_json, write_report
 from connector.report.period import PERIOD_DEFAULT
@@ -119,11 +119,13 @@ def _print_build_results(terminal: Terminal, progress: RunProgress) -> None:
 
 
 def _model_row(model: BuiltModel) -> tuple[object, ...]:
+    """Return the values of the columns `BUILT`."""
     seconds = f"{model.seconds:.2f}"
     return model.name, model.schema, model.kind, model.rows, seconds, model.is_copied
 
 
 def _warn_undeclared(terminal: Terminal, missing: Sequence[UndeclaredColumn]) -> None:
+    """Warn about each column of your own models that no schema.yml declares."""
     for each in missing:
         terminal.warn(each.sentence)
 
@@ -285,12 +287,15 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
     terminal.print_table(("seed", "missing value"), rows)
     for each in written:
         _print_seed_file(terminal, each)
-    if not writes:
-        _print_unwritten(terminal, found)
+    if not writes and rows:
+        terminal.say("Run the command with --write to add a row for each value to the seed files.")
+    elif not writes:
+        terminal.say("No value is missing in the seed files.")
     return 0
 
 
 def _print_seed_file(terminal: Terminal, written: SeedCopy) -> None:
+    """Print the number of rows added to the file, and warn about values that were left out."""
     rows = count_noun(len(written.appended), "row")
     verb = f"has {rows} more for you to fill in"
     if written.is_new:
@@ -304,13 +309,6 @@ def _print_seed_file(terminal: Terminal, written: SeedCopy) -> None:
             f"{written.path} does not contain {values} that a spreadsheet program could run as a "
             f"formula. Add correct values with a text editor."
         )
-
-
-def _print_unwritten(terminal: Terminal, found: Sequence[UnmappedValues]) -> None:
-    if any(each.values for each in found):
-        terminal.say("Run the command with --write to add a row for each value to the seed files.")
-    else:
-        terminal.say("No value is missing in the seed files.")
 
 
 # -- Own models ------------------------------------------------------------------------------------
@@ -352,6 +350,7 @@ def write_dbt(session: Session, *, folder: Path) -> int:
 
 
 def _print_written_files(terminal: Terminal, written: WrittenFiles) -> None:
+    """Print the files that were written, and existing files that were kept."""
     terminal.print_object(
         {"folder": written.folder, "written": written.written, "kept": written.kept}
     )
@@ -434,7 +433,7 @@ def publish(
         settings = replace(settings, publish_personal=Setting(personal, "--personal"))
     if without:
         rule = RULES["publish_without"]
-        names = RawValue("publish_without", ",".join(without), "--without", rule).read()
+        names = RawValue("publish_without", ",".join(without), "--without", rule).parse()
         settings = replace(settings, publish_without=Setting(names, "--without"))
     # Raises before anything is built if values are to be hashed and no key is set.
     settings.hash_key()
@@ -462,7 +461,7 @@ def publish(
 
 
 def _check_workbook_options(path: Path | None, tables: tuple[str, ...]) -> None:
-    """Raise `Misused` before anything is published for options that do not fit."""
+    """Raise `Misused` if --xlsx and --table do not belong together or the path is not usable."""
     if (path is None) != (not tables):
         raise Misused(
             "--xlsx and --table must be given together",
@@ -478,6 +477,7 @@ def _check_workbook_options(path: Path | None, tables: tuple[str, ...]) -> None:
 def _write_workbook(
     file: Path, path: Path, tables: tuple[str, ...], terminal: Terminal
 ) -> tuple[Sheet, ...]:
+    """Export the tables to an .xlsx file, and warn about texts that were shortened."""
     from connector.publishing.excel import write_workbook  # noqa: PLC0415 # its import is slow
 
     sheets = write_workbook(file, path, tables)
@@ -491,6 +491,7 @@ def _write_workbook(
 
 
 def _publication_sentence(done: PublishResult, exported: ExportResult | None) -> str:
+    """Return a sentence with the published file, its size and age, and exported tables."""
     row = done.publication
     moment = "" if row.true_of is None else f", data as of {format_moment(row.true_of)}"
     size = f"{(row.bytes or 0) / _MEGABYTE:,.1f} MB in {row.seconds or 0:,.1f} s"

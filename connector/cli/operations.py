@@ -269,6 +269,7 @@ def restore(
 
 
 def _print_restored(terminal: Terminal, done: RestoreResult) -> None:
+    """Print the number of restored files, lost data and the next steps."""
     ledger = "the existing ledger was kept" if done.keeps_ledger else "the ledger was restored"
     made_at = format_moment(done.manifest.made_at)
     terminal.print_line(

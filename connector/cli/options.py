@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any] | click.Command)
 
 
 def comma_separated(text: str) -> tuple[str, ...]:
-    """Split names at commas and strip blanks: the type of an option."""
+    """Split text at commas and strip blanks; empty parts are left out. Used as an option type."""
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
@@ -47,7 +47,7 @@ ignore_quota = click.option(
 
 
 def apply_option(about: str) -> Callable[[F], F]:
-    """Return the flag `--apply` of a command that previews by default."""
+    """Return the option `--apply` with this help text, for a command that previews by default."""
     return click.option("--apply", "applies", is_flag=True, help=about)
 
 

@@ -116,7 +116,7 @@ def page(
 def _check_access(
     host: str, address: str | None, passwords: Path | None, proxy: str | None, header: str | None
 ) -> None:
-    """Refuse to serve a page without a login on a public address."""
+    """Raise `Misused` if a public address has no login, or options do not belong together."""
     if (proxy is None) != (header is None):
         raise Misused(
             "--proxy and --proxy-header must be given together", action="Give both, or neither."
@@ -141,6 +141,7 @@ def _check_access(
 
 
 def _open_listener(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on the address. Raises `ConnectorError` if that fails."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     # Lets the page start again on the same port immediately.
@@ -159,6 +160,7 @@ def _open_listener(host: str, port: int) -> socket.socket:
 
 
 def _user_name() -> str:
+    """Return the login name of the user who runs the command."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -166,6 +168,7 @@ def _user_name() -> str:
 
 
 def _add_page_user(session: Session, passwords: Path | None, name: str) -> int:
+    """Ask for a password, and add the user to the password file. Raises `Misused`."""
     if passwords is None:
         raise Misused("no password file is given", action="Add --passwords FILE.")
     password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)

@@ -21,11 +21,11 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_cost
-from connector.errors import ConnectorError, Misused, closed, count_noun
+from connector.errors import ConnectorError, Misused, count_noun, end_sentence
 from connector.errors_api import Stopped
 from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.quota import MonthUse
-from connector.log import shortened
+from connector.log import shorten_name
 from connector.operations.findings import ALERTS
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
@@ -44,7 +44,12 @@ from connector.pulls.outcome import (
 )
 from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull as run_pull
-from connector.settings.model import ENVIRONMENT, ConfiguredAccount, Settings, refuse_one_for_all
+from connector.settings.model import (
+    ENVIRONMENT,
+    ConfiguredAccount,
+    Settings,
+    refuse_shared_credentials,
+)
 from connector.warehouse.landing import SUPPRESSED
 from connector.warehouse.warehouse import Warehouse
 
@@ -134,10 +139,10 @@ def pull(
                 action="Choose one account with --account.",
             )
         given = {"--max-requests": budget, "--reverify": pull_options["verification_requests"]}
-        words = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
-        words += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * ignores_quota
-        words += ["--quiet"] * session.terminal.is_quiet
-        return _pull_all(session, words, parallel)
+        arguments = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
+        arguments += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * ignores_quota
+        arguments += ["--quiet"] * session.terminal.is_quiet
+        return _pull_all(session, arguments, parallel)
     return _pull_and_print(
         session,
         resources,
@@ -174,7 +179,7 @@ def sweep(
 def _pull_and_print(
     session: Session, resources: tuple[str, ...], *, command: str = "pull", **run_options: Any
 ) -> int:
-    """Pull with these options, print the result, and return the exit status."""
+    """Pull, print the result, resolve unconfirmed rows of pushes, and return the exit status."""
     settings = session.load()
     with session.terminal.progress(command) as meter:
         watch = RunProgress(meter)
@@ -189,10 +194,11 @@ def _pull_and_print(
         budget = run_options.get("budget")
         left = None if budget is None else budget - report.requests
         if left != 0 and has_rows_to_look_up(settings.folder):
-            from connector.pushes.batch import look_up_unconfirmed_rows  # noqa: PLC0415 # only after a push
+            # Only after a push.
+            from connector.pushes.batch import look_up_unconfirmed_rows  # noqa: PLC0415
 
-            if settled := asyncio.run(look_up_unconfirmed_rows(settings, budget=left)):
-                session.terminal.say(closed(settled))
+            if result := asyncio.run(look_up_unconfirmed_rows(settings, budget=left)):
+                session.terminal.say(end_sentence(result))
     return report.exit_status
 
 
@@ -295,7 +301,7 @@ def _closing_sentence(report: PullReport) -> str:
 
 
 def _backlog(report: PullReport) -> Backlog | None:
-    """Return the backlog of a stopped pull; None if all records are read."""
+    """Return the records that a stopped pull has not read yet; None if all are read."""
     begun = [each for each in report.resources.values() if each.outcome != "not_started"]
     return Backlog.of_resources(
         [UnreadCounts(e.pending, e.live, e.bookmark_after is not None) for e in begun if e.pending],
@@ -306,6 +312,7 @@ def _backlog(report: PullReport) -> Backlog | None:
 
 
 def _describe_quota_share(requests: int, month: MonthUse | None) -> str:
+    """Return for example "1.5% of the month's quota"; empty if the quota is unknown."""
     limit = month.limit if month is not None else None
     return f"{requests / limit:.1%} of the month's quota" if limit else ""
 
@@ -317,20 +324,23 @@ ACCOUNT_COLUMNS = (
 )
 
 
-def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
+def _pull_all(session: Session, arguments: Sequence[str], parallel: int) -> int:
     """Pull every account in a separate process, and return the highest exit status.
 
-    A crash or an endless wait of one account does not affect the others.
+    A crash or an endless wait of one account does not affect the others. `arguments` are options of
+    `connector pull`.
     """
     accounts = sorted(session.accounts(is_for_all=True), key=_least_recent_verification)
     for each in accounts:
         if each.settings is not None:
-            refuse_one_for_all(each.settings)
+            refuse_shared_credentials(each.settings)
     running: set[subprocess.Popen[str]] = set()
     pulls: dict[str, dict[str, Any]] = {}
     progress = session.terminal.progress("pull", len(accounts))
     with progress as meter, ThreadPoolExecutor(parallel) as pool:
-        waiting = {pool.submit(_pull_in_process, each, words, running): each for each in accounts}
+        waiting = {
+            pool.submit(_pull_in_process, each, arguments, running): each for each in accounts
+        }
         try:
             for done in as_completed(waiting):
                 title = waiting[done].title
@@ -357,24 +367,28 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
 
 
 def _least_recent_verification(account: ConfiguredAccount) -> datetime:
-    """Return the time of the last verification; the earliest time if there was no pull."""
+    """Return the time up to which all resources are verified; the earliest time if unknown."""
     moments: list[datetime] = []
     # The account's own pull reports the error.
     with suppress(ConnectorError):
-        warehouse = Warehouse(account.required().folder)
+        warehouse = Warehouse(account.require_settings().folder)
         states = warehouse.status() if warehouse.exists else ()
         moments = [each.proven_at for each in states if each.proven_at is not None]
     return min(moments, default=datetime.min.replace(tzinfo=UTC))
 
 
 def _pull_in_process(
-    account: ConfiguredAccount, words: Sequence[str], running: set[subprocess.Popen[str]]
+    account: ConfiguredAccount, arguments: Sequence[str], running: set[subprocess.Popen[str]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Pull one account in a process; return its report, exit status and messages."""
+    """Run `connector pull --json` for one account.
+
+    Returns its JSON object with `exit_status`, and its lines on standard error. `running` contains
+    the process until it ends.
+    """
     chosen = [] if account.name is None else ["--account", account.name]
     environ = {n: value for n, value in os.environ.items() if n != ENVIRONMENT["account"]}
     program = (sys.executable, "-c", "from connector.cli import main; main()")
-    command = (*program, "pull", "--json", *chosen, *words)
+    command = (*program, "pull", "--json", *chosen, *arguments)
     with subprocess.Popen(  # noqa: S603 # our own program, with options that were parsed
         command, stdout=PIPE, stderr=PIPE, text=True, env=environ
     ) as process:
@@ -388,7 +402,7 @@ def _pull_in_process(
 
 
 def _account_row(title: str, pull: Mapping[str, Any]) -> list[Any]:
-    """Return the row of an account."""
+    """Return the values of `ACCOUNT_COLUMNS` from the JSON object of a pull."""
     resources = pull.get("resources", {}).values()
     sums = [sum(each[name] for each in resources) for name in ("new", "changed", "deleted")]
     outcome = pull.get("outcome") or pull["error"]["code"]
@@ -406,6 +420,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 def _parse_interval(text: str) -> timedelta:
+    """Parse for example 30m, 1h or 1d. Raises `click.BadParameter`."""
     found = re.fullmatch(r"([1-9][0-9]{0,3})([mhd])", text)
     if found is None:
         raise click.BadParameter(f"{text!r} is not a duration, for example 30m, 1h or 1d.")
@@ -440,6 +455,7 @@ def plan(session: Session, *, resources: tuple[str, ...], every: timedelta | Non
 
 
 def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
+    """Print the estimate by resource, the total cost and the cost of a schedule."""
     terminal.print_object(report.as_json())
     rows = [
         [name, *(getattr(each, column) for column in PLAN_COLUMNS[1:])]
@@ -471,6 +487,7 @@ def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
 
 
 def _describe_requests(requests: int, month: MonthUse | None) -> str:
+    """Return for example "about 120 requests, 1.5% of the month's quota"."""
     share = _describe_quota_share(requests, month)
     return f"about {count_noun(requests, 'request')}{f', {share}' if share else ''}"
 
@@ -512,6 +529,7 @@ def verify(session: Session, *, resources: tuple[str, ...], budget: int | None) 
 
 
 def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
+    """Print the number of differences by resource, the first of each kind, and the result."""
     terminal.print_object(report.as_json())
     rows = [
         (name, each.is_equal, each.compared, *(len(getattr(each, n)) for n in VERIFY_COLUMNS[3:]))
@@ -532,20 +550,19 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
         )
 
 
-def _difference_lines(each: StreamComparison) -> Iterator[str]:
+def _difference_lines(comparison: StreamComparison) -> Iterator[str]:
     """Yield sentences on the first differing records of each kind."""
-    for kind, ids in (("missing", each.missing), ("extra", each.extra)):
+    for kind, ids in (("missing", comparison.missing), ("extra", comparison.extra)):
         if ids:
             more = len(ids) - DIFFERENCES_SHOWN_MAX
             shown = ", ".join(ids[:DIFFERENCES_SHOWN_MAX])
             yield f"{kind} in the local copy: {shown}{f' and {more:,} more' if more > 0 else ''}"
-    for id, names in list(each.stale.items())[:DIFFERENCES_SHOWN_MAX]:
+    for id, names in list(comparison.stale.items())[:DIFFERENCES_SHOWN_MAX]:
         yield f"{id} differs in {', '.join(names)}"
-    if len(each.stale) > DIFFERENCES_SHOWN_MAX:
-        yield f"and {len(each.stale) - DIFFERENCES_SHOWN_MAX:,} more records that differ"
-    for id, reason in list(each.unread.items())[:DIFFERENCES_SHOWN_MAX]:
-        yield f"{shortened(id)} could not be read: {reason}"
-    if len(each.unread) > DIFFERENCES_SHOWN_MAX:
-        yield (
-            f"and {len(each.unread) - DIFFERENCES_SHOWN_MAX:,} more records that could not be read"
-        )
+    if len(comparison.stale) > DIFFERENCES_SHOWN_MAX:
+        yield f"and {len(comparison.stale) - DIFFERENCES_SHOWN_MAX:,} more records that differ"
+    for id, reason in list(comparison.unread.items())[:DIFFERENCES_SHOWN_MAX]:
+        yield f"{shorten_name(id)} could not be read: {reason}"
+    if len(comparison.unread) > DIFFERENCES_SHOWN_MAX:
+        more = len(comparison.unread) - DIFFERENCES_SHOWN_MAX
+        yield f"and {more:,} more records that could not be read"

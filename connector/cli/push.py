@@ -14,7 +14,7 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
-from connector.errors import EncodingUnknown, Misused, closed, count_noun
+from connector.errors import EncodingUnknown, Misused, count_noun, end_sentence
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import ADD_COLUMNS, Preview, PushFile
 from connector.pushes.dry_run import create_template as write_template
@@ -61,7 +61,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
-    """Return options of a push as `OPTIONS` declares them; `more` replaces settings of click."""
+    """Return a decorator that adds options of `OPTIONS`; `more` overrides arguments of click."""
     defaults = {each.name: each.default for each in fields(PushOptions)}
 
     def decorate(command: F) -> F:
@@ -217,7 +217,7 @@ def push(
 def _parse_file_arguments(
     files: tuple[str, ...], push_options: PushOptions, *, clears_nulls: bool
 ) -> list[PushFile]:
-    """Return the files of RESOURCE FILE pairs."""
+    """Parse RESOURCE FILE pairs. Raises `Misused` for an odd number of arguments."""
     if clears_nulls:
         raise Misused(
             "--clear-nulls needs --query",
@@ -235,9 +235,9 @@ def _parse_file_arguments(
 def _save_mappings(
     wanted: Path | None, reports: Sequence[PushReport], *, has_map: bool
 ) -> dict[Path, Path]:
-    """Write the column mapping of each file, and return the paths by file.
+    """Save the column mapping of each file, and return the path of the mapping by data file.
 
-    Writes next to the file unless a mapping was given. An existing mapping is kept.
+    Saves it next to the file unless the user gave a mapping. An existing mapping is kept.
     """
     if wanted is not None and len(reports) > 1:
         raise Misused(
@@ -255,7 +255,7 @@ def _save_mappings(
 
 
 def _print_column_notes(terminal: Terminal, report: PushReport) -> None:
-    """Say how the file was read: what was taken for what, and what fills nothing."""
+    """Print recognised columns, and warn about columns that are missing or not imported."""
     preview, columns = report.preview, report.preview.columns
     for notice in preview.notices:
         terminal.say(notice)
@@ -282,7 +282,7 @@ def _print_column_notes(terminal: Terminal, report: PushReport) -> None:
 
 
 def _print_report(terminal: Terminal, report: PushReport) -> None:
-    """The counts as a table, the first changes and problems, and a closing sentence."""
+    """Print the rows by outcome, the first changes and problems, and closing sentences."""
     print_counts(terminal, report.counts)
     if report.batch is None:
         _print_changes(terminal, report.preview)
@@ -340,11 +340,11 @@ def _print_groups(
         problem = group.problem
         where = f"{problem.column}, " if problem.column else ""
         for line in group.lines:
-            terminal.say(f"  {where}{closed(line)}")
+            terminal.say(f"  {where}{end_sentence(line)}")
         if problem.allowed:
             terminal.say(f"    Allowed: {problem.allowed}.")
         hints = (group.fix, _HINTS.get(problem.code))
-        if advice := " ".join(closed(each) for each in hints if each):
+        if advice := " ".join(end_sentence(each) for each in hints if each):
             terminal.say(f"    {advice}")
     if len(shown) > SHOWN_MAX:
         more = count_noun(len(shown) - SHOWN_MAX, "more kind")
@@ -371,6 +371,7 @@ _HINTS: Mapping[str, str] = {
 
 
 def _closing_lines(report: PushReport) -> Iterator[str]:
+    """Yield the report's path, the outcome of the push and the next step."""
     batch = report.batch
     if report.file is not None:
         yield f"Report: {report.file}"
@@ -399,6 +400,7 @@ def _closing_lines(report: PushReport) -> Iterator[str]:
 
 
 def _preview_sentence(preview: Preview) -> str:
+    """Return the number of rows that are ready, their cost and the next step."""
     if not preview.rows_to_send:
         return "No row is ready to be sent."
     cost = f"about {count_noun(preview.requests, 'request')}"

@@ -1,7 +1,7 @@
 """`connector sandbox`: serve a local copy of the API until it is stopped.
 
-Parses, starts, prints the one line that says it listens, and waits. What is served is the
-sandbox's own affair (`connector.sandbox`).
+Parses the options, starts the server, prints its address and waits. The package `connector.sandbox`
+answers the requests.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
-from typing import NoReturn
 
 import click
 
@@ -51,7 +50,7 @@ def parse_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 
 def _add_count_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add an option with the number of records for each resource."""
+    """Add the option `--RESOURCE N` for each resource: the number of its sample records."""
     for name in reversed(tuple(CATALOG)):
         option = click.option(
             f"--{name.replace('_', '-')}",
@@ -64,6 +63,7 @@ def _add_count_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _behaviour_help() -> str:
+    """Return the help text that lists each behaviour with its values."""
     listed = "\n\n".join(
         f"  {each.name} = {' | '.join(each.values)}\n  {each.about}" for each in BEHAVIOURS.values()
     )
@@ -71,7 +71,7 @@ def _behaviour_help() -> str:
 
 
 def _serve_until_signal(sandbox: Sandbox) -> None:
-    """Serve until SIGINT or SIGTERM; SIGUSR1 applies the delayed writes."""
+    """Serve until SIGINT or SIGTERM. SIGUSR1 makes writes visible that a behaviour delays."""
     stop = Event()
 
     def release(*_: object) -> None:
@@ -85,11 +85,6 @@ def _serve_until_signal(sandbox: Sandbox) -> None:
         click.echo(f"ready {sandbox.base_url}")
         sys.stdout.flush()
         stop.wait()
-
-
-def _report_failure(error: ConnectorError) -> NoReturn:
-    click.echo(f"Error: {error}\n{error.action}", err=True)
-    raise SystemExit(error.exit_status)
 
 
 @click.command(
@@ -190,7 +185,8 @@ def sandbox(
             click.echo(f"{data} already has records and is used as it is", err=True)
         _serve_until_signal(served)
     except ConnectorError as error:
-        _report_failure(error)
+        click.echo(f"Error: {error}\n{error.action}", err=True)
+        raise SystemExit(error.exit_status) from None
 
 
 def _record_counts(given: Mapping[str, int | None]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from connector.atomic_files import replacing
+from connector.atomic_files import write_atomically
 from connector.cli.session import Command, Session
 from connector.errors import ConnectorError
 from connector.operations.service_files import FILE_MODE, InstallPlaces
@@ -72,7 +72,7 @@ def service_files(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            with replacing(folder / name, FILE_MODE) as file:
+            with write_atomically(folder / name, FILE_MODE) as file:
                 file.write(text.encode())
             written.append(folder / name)
     except OSError as error:
@@ -86,6 +86,6 @@ def service_files(
 
 
 def _program_folder() -> Path:
-    """Folder of the programs as the caller named it, so that a symbolic link to it is kept."""
+    """Return the folder of `connector` as the user called it, which may be a symbolic link."""
     called = Path(sys.argv[0]).absolute()
     return called.parent if called.name == "connector" else Path(sys.prefix) / "bin"

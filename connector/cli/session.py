@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from connector.atomic_files import wide
+from connector.atomic_files import find_wide_permissions
 from connector.cli.stopping import describe_interrupt
 from connector.cli.terminal import ProgressMeter, Terminal
 from connector.errors import ConnectorError, Misused, count_noun
-from connector.log import Masked
+from connector.log import MaskingFormatter
 from connector.settings.model import (
     ConfiguredAccount,
     Settings,
@@ -60,13 +60,13 @@ class Session:
     def for_each(
         self, do: Callable[[Settings], T], *, is_for_all: bool
     ) -> Iterator[tuple[ConfiguredAccount, T | ConnectorError]]:
-        """Call `do` for the chosen account or for all, and yield each result.
+        """Call `do` for the chosen account or for all accounts, and yield account and result.
 
-        With `is_for_all` the error of an account is yielded instead of raised.
+        With `is_for_all` the error of an account is its result, instead of being raised.
         """
         for each in self.accounts(is_for_all=is_for_all):
             try:
-                yield each, do(each.required())
+                yield each, do(each.require_settings())
             except ConnectorError as error:
                 if not is_for_all:
                     raise
@@ -153,7 +153,7 @@ class Command(click.Command):
 def _run_and_report(
     terminal: Terminal, call: Callable[[], int], if_interrupted: str
 ) -> tuple[int, bool]:
-    """Return the exit status of the call, and whether it was interrupted."""
+    """Call the command and print its error. Return the exit status, and True after Ctrl-C."""
     try:
         return call(), False
     except ConnectorError as error:
@@ -180,17 +180,20 @@ def _run_and_report(
 def _load_settings(
     terminal: Terminal, account: str | None, is_debug: bool, *, creates: bool
 ) -> Settings:
-    """Read the settings, print their warnings, and show the log if requested."""
+    """Load the settings and print their warnings. With `is_debug`, print the log from now on.
+
+    With `creates`, the folder of an account that is not configured may be new.
+    """
     settings = require_account(load_settings({"account": account}), creates=creates)
-    terminal.form, terminal.name_places = settings.log.value, settings.name_places
+    terminal.form, terminal.name_places = settings.log.value, settings.replace_variables_by_origins
     terminal.fields["account"] = settings.account.value
     for warning in settings.warnings:
         terminal.warn(warning)
-    for open_to_others in islice(wide(settings.folder), 1):
+    for open_to_others in islice(find_wide_permissions(settings.folder), 1):
         terminal.warn(f"{open_to_others}. {open_to_others.action} 'connector doctor' shows all.")
     if is_debug:
         show_log(terminal, *settings.secrets())
-        for name, value, origin in settings.rows():
+        for name, value, origin in settings.display_rows():
             _LOGGER.debug(
                 f"setting {name} is {value!r}, from {origin}", extra={"event": "setting_read"}
             )
@@ -221,7 +224,7 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
 
 
 def error_location(error: Exception) -> str:
-    """Return the class, file and line of an error, but not its text, which may hold secrets."""
+    """Return the class, file and line of an error, but not its text, which may contain secrets."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -232,7 +235,7 @@ def error_location(error: Exception) -> str:
 
 
 class _TerminalHandler(logging.Handler):
-    """Log handler that prints on the terminal, which removes control characters."""
+    """Log handler that prints each record on the terminal."""
 
     def __init__(self, terminal: Terminal) -> None:
         super().__init__()
@@ -249,7 +252,7 @@ def show_log(terminal: Terminal, *secrets: str) -> None:
     Logs of libraries are not shown: they contain URLs with search terms.
     """
     handler = _TerminalHandler(terminal)
-    handler.setFormatter(Masked(secrets, terminal.form))
+    handler.setFormatter(MaskingFormatter(secrets, terminal.form))
     logger = logging.getLogger("connector")
     logger.handlers = [handler]
     logger.setLevel(logging.DEBUG)
@@ -260,7 +263,7 @@ def show_log(terminal: Terminal, *secrets: str) -> None:
 
 
 class RunProgress:
-    """Shows the progress of a run, and keeps its finished resources, models and checks."""
+    """Progress bar of a run. It also collects the completed resources, models and checks."""
 
     def __init__(self, meter: ProgressMeter) -> None:
         self._meter = meter
@@ -308,11 +311,11 @@ class RunProgress:
         self._meter.update(f"build {name}")
 
     def on_model_end(self, model: BuiltModel) -> None:
-        """Count the model."""
+        """Advance the bar, and add the model to `models`."""
         self._meter.update(steps=1)
         self.models.append(model)
 
     def on_check_end(self, check: CheckResult) -> None:
-        """Count the check."""
+        """Advance the bar, and add the check to `checks`."""
         self._meter.update(f"check {check.name}", steps=1)
         self.checks.append(check)

@@ -25,16 +25,16 @@ from connector.pulls.outcome import explain, explain_together
 from connector.pulls.workspace import check_files
 from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import ConfiguredAccount, Settings
-from connector.settings.values import Age, read_age
+from connector.settings.values import Age, parse_age
 from connector.warehouse.runs import (
+    LakehouseAttempt,
     Publication,
     Run,
-    SharedPublication,
+    last_lakehouse_attempt,
     last_publications,
     last_runs,
-    last_sharing_attempt,
-    not_started,
     read_own_publication,
+    resources_not_started,
 )
 from connector.warehouse.state import ResourceState
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
@@ -64,10 +64,9 @@ class AccountStatus:
     Args:
         published_at: Time of the published file; None if nothing is published.
         published: Description in the published file; None if it has none.
-        publications: Latest attempts to publish.
-        shared: Latest attempt to publish to the lakehouse.
-        standing: Requests and leases; None if no request was ever counted.
-        watched: Alerts.
+        publications: Latest attempts to publish, newest first.
+        lakehouse_publication: Latest attempt to publish to the lakehouse.
+        ledger_status: Requests and leases; None if no request was ever counted.
         not_started: Resources that the last run did not reach.
     """
 
@@ -77,7 +76,7 @@ class AccountStatus:
     published_at: datetime | None
     published: Publication | None
     publications: tuple[Publication, ...]
-    lakehouse_publication: SharedPublication | None
+    lakehouse_publication: LakehouseAttempt | None
     ledger_status: LedgerStatus | None
     alerts: AlertCheck
     now: datetime
@@ -85,7 +84,7 @@ class AccountStatus:
 
     @classmethod
     def read(cls, settings: Settings, warehouse: Warehouse, now: datetime) -> AccountStatus:
-        """Read the status from the account's files. Raises `WarehouseError`."""
+        """Read the account's files. Raises `WarehouseError`."""
         # Raises if another program made the file, and changes nothing if it is up to date.
         with warehouse.keep_open():
             warehouse.prepare()
@@ -93,8 +92,8 @@ class AccountStatus:
             runs = warehouse.read(last_runs, RUNS_SHOWN)
             publications = warehouse.read(last_publications, PUBLICATIONS_SHOWN)
             has_lakehouse = settings.lakehouse.value is not None
-            shared = warehouse.read(last_sharing_attempt) if has_lakehouse else None
-            unreached = warehouse.read(not_started)
+            shared = warehouse.read(last_lakehouse_attempt) if has_lakehouse else None
+            unreached = warehouse.read(resources_not_started)
         return cls(
             warehouse,
             resources,
@@ -130,7 +129,9 @@ class AccountStatus:
         return tuple(each for each in leases if not each.can_be_taken(self.now))
 
     def outcome_of(self, run: Run) -> str:
-        """Return the run's outcome; a run without a process was interrupted."""
+        """Return the run's outcome, "running", or "interrupted" if it has no outcome and no
+        process.
+        """
         is_under_way = run.run_id in {each.owner.run_id for each in self.running_leases}
         return run.outcome or ("running" if is_under_way else "interrupted")
 
@@ -147,7 +148,9 @@ class AccountStatus:
 
     @property
     def _requests_per_minute(self) -> float | None:
-        """Requests a minute: of the current run, the last run, or the API's limit."""
+        """Measured rate of the current or the latest long run, else the API's limit; None if
+        unknown.
+        """
         rates = [
             (each.requests, (self.now - each.since).total_seconds()) for each in self.running_leases
         ]
@@ -159,8 +162,9 @@ class AccountStatus:
 
 
 def _parse_age(text: str) -> Age:
+    """Parse for example 26h, 90min or 2d. Raises `click.BadParameter`."""
     try:
-        return read_age(text)
+        return parse_age(text)
     except ValueError as error:
         raise click.BadParameter(f"{text!r} is not {error}") from None
 
@@ -221,12 +225,13 @@ def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bo
 
 
 def _ledger_status(settings: Settings, now: datetime) -> LedgerStatus | None:
+    """Return the requests of the month and the leases; None without a ledger."""
     with Ledger(settings.folder) as ledger:
         return ledger.status(allowance_of(settings), now) if ledger.exists else None
 
 
 def _first_step(settings: Settings) -> str:
-    """Return the first step if nothing was loaded yet."""
+    """Return a sentence with the command that loads the first records."""
     name = settings.account.value
     command = "connector pull" if name is None else f"connector pull --account {name}"
     try:
@@ -240,7 +245,7 @@ def _first_step(settings: Settings) -> str:
 
 
 def _published_at(warehouse: Warehouse) -> datetime | None:
-    """Return the time of the published file; None if nothing is published."""
+    """Return the modification time of the published file; None if there is none."""
     try:
         return datetime.fromtimestamp(warehouse.published.stat().st_mtime, UTC)
     except FileNotFoundError:
@@ -251,6 +256,7 @@ def _published_at(warehouse: Warehouse) -> datetime | None:
 
 
 def _print_status(terminal: Terminal, found: AccountStatus) -> None:
+    """Print the resources, the last runs, the publications, the quota, alerts and next steps."""
     rows = [_resource_row(each, found) for each in found.resources]
     terminal.print_table(RESOURCE_COLUMNS, rows)
     troubled = [
@@ -274,6 +280,7 @@ def _print_status(terminal: Terminal, found: AccountStatus) -> None:
 
 
 def _resource_row(each: ResourceState, found: AccountStatus) -> Sequence[object]:
+    """Return the values of `RESOURCE_COLUMNS`."""
     proven_at, oldest, last, now = each.proven_at, each.oldest_read_at, each.last, found.now
     outcome = None if last is None else last.outcome
     return (
@@ -287,6 +294,7 @@ def _resource_row(each: ResourceState, found: AccountStatus) -> Sequence[object]
 
 
 def _run_row(run: Run, outcome: str) -> Sequence[object]:
+    """Return the values of `RUN_COLUMNS`."""
     seconds = None if run.seconds is None else f"{run.seconds:.1f}"
     started = format_moment(run.started_at)
     return (run.run_id, run.command, started, outcome, seconds, run.requests, run.rate_limited)
@@ -330,7 +338,7 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
 
 
 def _describe_published(row: Publication | None) -> str:
-    """Return sentences on the published file."""
+    """Return the end of a sentence on the published file: age of its data, models and checks."""
     if row is None or row.true_of is None:
         return ""
     text = f", data as of {format_moment(row.true_of)}"
@@ -353,7 +361,7 @@ def _describe_seeds(row: Publication, folder: Path) -> str:
 
 
 def _quota_lines(found: AccountStatus) -> Iterator[str]:
-    """Yield lines on running processes and on the month's requests."""
+    """Yield sentences on running processes and on the month's requests."""
     standing = found.ledger_status
     if standing is None:
         return
@@ -384,7 +392,7 @@ def _quota_lines(found: AccountStatus) -> Iterator[str]:
 
 
 def _first_load_lines(resources: Sequence[ResourceState]) -> Iterator[str]:
-    """Yield a line on the progress of each first load."""
+    """Yield a sentence on the progress of each resource that is loaded for the first time."""
     for each in resources:
         if each.proven_at is not None or not (each.live or each.is_listing):
             continue
@@ -479,7 +487,7 @@ def _ledger_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class AccountSummary:
-    """Verification, last run, requests and alerts of one account."""
+    """Last verification, last run, requests and alerts of one account."""
 
     proof: Proof
     last: Run | None
@@ -488,7 +496,7 @@ class AccountSummary:
 
     @classmethod
     def read(cls, settings: Settings, now: datetime, max_age: Age | None) -> AccountSummary:
-        """Read the line of an account. Raises `ConnectorError` if a file cannot be read."""
+        """Read the account's files. Raises `ConnectorError`."""
         warehouse = Warehouse(settings.folder)
         health = warehouse.health() if warehouse.exists else None
         proven_at = {} if health is None else health.proven_at
@@ -500,7 +508,7 @@ class AccountSummary:
         )
 
     def values(self) -> dict[str, Any]:
-        """Return the values by the names of `--json`; unknown values are None."""
+        """Return the values by the names in `ACCOUNT_VALUES`; unknown values are None."""
         last, month = self.last, None if self.ledger_status is None else self.ledger_status.month
         values = (
             self.proof.oldest,
@@ -514,7 +522,7 @@ class AccountSummary:
 
 
 def _print_summaries(session: Session, max_age: Age | None) -> int:
-    """Print all lines and their problems, and return the highest exit status."""
+    """Print one line per account and its problems, and return the highest exit status."""
     terminal, now, exit_status = session.terminal, datetime.now(UTC), 0
     found = list(
         session.for_each(lambda each: AccountSummary.read(each, now, max_age), is_for_all=True)
@@ -539,6 +547,7 @@ def _print_summaries(session: Session, max_age: Age | None) -> int:
 
 
 def _account_cells(line: AccountSummary | ConnectorError) -> Sequence[object]:
+    """Return the values of `ACCOUNT_COLUMNS` after the account's name."""
     if isinstance(line, ConnectorError):
         return (None, None, f"error: {line.code}", None, None, None, None)
     values = line.values()
@@ -558,7 +567,7 @@ def _account_json(line: AccountSummary | ConnectorError) -> dict[str, object]:
 
 
 def _print_health(session: Session, max_age: Age | None, *, is_for_all: bool) -> int:
-    """Print one line for each account, and return 1 if one has problems."""
+    """Print "OK" or the problems of each account. Return 1 if an account has problems, else 0."""
     terminal, now = session.terminal, datetime.now(UTC)
     accounts = session.accounts(is_for_all=is_for_all)
     found = [(each, tuple(_problems(each, now, max_age))) for each in accounts]
@@ -571,11 +580,11 @@ def _print_health(session: Session, max_age: Age | None, *, is_for_all: bool) ->
 
 
 def _problems(account: ConfiguredAccount, now: datetime, max_age: Age | None) -> Iterator[str]:
-    """Yield the problems of an account, each as sentences."""
+    """Yield sentences on damaged files, missing receipts, old data and undelivered alerts."""
     try:
-        line = AccountSummary.read(account.required(), now, max_age)
-        check_files(account.required())
-        missing = _missing_receipts(account.required())
+        line = AccountSummary.read(account.require_settings(), now, max_age)
+        check_files(account.require_settings())
+        missing = _missing_receipts(account.require_settings())
     except ConnectorError as error:
         yield explain(error)
         return
@@ -586,7 +595,7 @@ def _problems(account: ConfiguredAccount, now: datetime, max_age: Age | None) ->
 
 
 def _missing_receipts(settings: Settings) -> list[MissingReceipt]:
-    """Return the receipts that are missing. Raises `WarehouseError` if the key is lost."""
+    """Return erasures whose receipt is missing. Raises `WarehouseError` if the key is lost."""
     with Ledger(settings.folder) as ledger:
         if not ledger.exists:
             return []

@@ -20,7 +20,9 @@ _received: list[signal.Signals] = []
 
 @contextmanager
 def interrupt_on_signals() -> Iterator[None]:
-    """Raise `KeyboardInterrupt` for the signals; ignored signals (nohup) stay ignored."""
+    """Raise `KeyboardInterrupt` for SIGTERM and SIGHUP until the block ends, unless they are
+    ignored.
+    """
     _received.clear()
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -45,13 +47,14 @@ def interrupt_on_signals() -> Iterator[None]:
 
 
 def describe_interrupt() -> tuple[str, int]:
-    """Return a sentence on the interruption, and the exit status."""
+    """Return a sentence on the signal, and the exit status: 130 for Ctrl-C, 4 for other signals."""
     if _received:
         return f"Stopped by {_received[0].name}.", Stopped.exit_status
     return "Interrupted.", INTERRUPTED
 
 
 def _handle_signal(number: int, frame: FrameType | None) -> None:
+    """Remember the signal and call the handler of Ctrl-C."""
     _received.append(signal.Signals(number))
     handler = signal.getsignal(signal.SIGINT)
     # asyncio's own handler cancels the run, so that records that were read are kept. A

@@ -13,9 +13,9 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from connector.errors import ConnectorError, closed
+from connector.errors import ConnectorError, end_sentence
 from connector.errors_api import Stopped
-from connector.log import UNSAFE, Form, as_line, neutralise
+from connector.log import UNSAFE, Form, escape_control_characters, json_log_line
 
 if TYPE_CHECKING:
     # rich is imported where it is used, because most calls print plain text.
@@ -38,15 +38,19 @@ _WIDTH = 100
 
 
 def to_json(value: object, *, is_ascii: bool = False) -> str:
-    """Return JSON with control characters escaped and times in ISO 8601.
+    """Return the value as indented JSON.
 
-    With `is_ascii` all characters beyond ASCII are escaped too.
+    Dates become ISO 8601, dataclasses become objects, and other types become text. Control
+    characters are escaped; with `is_ascii` all characters beyond ASCII are escaped too.
     """
     text = json.dumps(value, ensure_ascii=is_ascii, indent=2, default=_json_default)
     return UNSAFE.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
 
 
 def _json_default(value: Any) -> object:
+    """Convert a value that JSON lacks: a date to ISO 8601, a dataclass to an object, others to
+    text.
+    """
     if isinstance(value, date):
         return value.isoformat()
     if is_dataclass(value):
@@ -55,24 +59,26 @@ def _json_default(value: Any) -> object:
 
 
 class ProgressMeter:
-    """Progress bar of one command; without `progress` it shows nothing."""
+    """Progress bar of one command. Shows nothing if `progress` is None."""
 
     def __init__(self, progress: Progress | None, doing: str, total: int | None) -> None:
         self._progress = progress
         if progress is not None:
-            self._task = progress.add_task(neutralise(doing), total=total)
+            self._task = progress.add_task(escape_control_characters(doing), total=total)
 
     def begin(self, doing: str, total: int | None = None) -> None:
-        """Start a phase with the bar at 0."""
+        """Restart the bar at 0 for the next phase, with this description and number of steps."""
         if self._progress is not None:
-            self._progress.reset(self._task, total=total, description=neutralise(doing))
+            self._progress.reset(
+                self._task, total=total, description=escape_control_characters(doing)
+            )
 
     def update(
         self, doing: str | None = None, *, total: int | None = None, steps: int | None = None
     ) -> None:
-        """Show the current step and the total number of steps, and advance by `steps`."""
+        """Change the description or the total number of steps, and advance by `steps`."""
         if self._progress is not None:
-            description = None if doing is None else neutralise(doing)
+            description = None if doing is None else escape_control_characters(doing)
             self._progress.update(self._task, description=description, total=total, advance=steps)
 
 
@@ -118,6 +124,7 @@ class Terminal:
         return self._create_console(self._out).width
 
     def _create_console(self, stream: TextIO, width: int | None = None) -> Console:
+        """Return a rich console; `width` in characters. Default: the terminal's width."""
         from rich.console import Console  # noqa: PLC0415
 
         return Console(
@@ -146,7 +153,7 @@ class Terminal:
         """
         if self.is_json or self.is_quiet:
             return
-        cells = [[neutralise(_cell_text(value)) for value in row] for row in rows]
+        cells = [[escape_control_characters(_cell_text(value)) for value in row] for row in rows]
         if self._has_rich_tables:
             self._draw_table(columns, cells)
         else:
@@ -180,41 +187,43 @@ class Terminal:
     def print_line(self, text: str = "") -> None:
         """Print one line of data on standard output; with `is_json` print nothing."""
         if not (self.is_json or self.is_quiet):
-            self._write(self._out, f"{neutralise(text)}\n")
+            self._write(self._out, f"{escape_control_characters(text)}\n")
 
     # -- Standard error ----------------------------------------------------------------------------
 
     def say(self, text: str, **more: object) -> None:
-        """Print one line on standard error; `more` are fields of it in the JSON form."""
+        """Print one line on standard error, unless `is_quiet`. `more` are additional fields of a
+        JSON line.
+        """
         text = self.name_places(text)
         if self.is_quiet:
             return
         if self.form == "json":
             self._write_json_line("info", text, **more)
         else:
-            self._write(self._err, f"{neutralise(text)}\n")
+            self._write(self._err, f"{escape_control_characters(text)}\n")
 
     def warn(self, text: str, **more: object) -> None:
-        """Print one line of warning on standard error, with a full stop at its end."""
-        text = closed(self.name_places(text))
+        """Print a warning on standard error. `more` are additional fields of a JSON line."""
+        text = end_sentence(self.name_places(text))
         if self.form == "json":
             self._write_json_line("warning", text, **more)
         else:
             self._write_styled_line("Warning:", "yellow", text)
 
     def print_child_line(self, account: str, line: str) -> None:
-        """Print a line that the process of an account printed on standard error."""
+        """Print a line from standard error of an account's process, with the account's name."""
         if self.form != "json":
-            self._write(self._err, f"{account}: {neutralise(line)}\n")
+            self._write(self._err, f"{account}: {escape_control_characters(line)}\n")
         elif line.startswith("{"):
-            self._write(self._err, f"{neutralise(line)}\n")
+            self._write(self._err, f"{escape_control_characters(line)}\n")
         else:
             self._write_json_line("error", line, account=account)
 
     def print_log_record(self, text: str) -> None:
-        """Print a formatted log record."""
+        """Print a formatted log record on standard error."""
         for line in (text,) if self.form == "json" else text.splitlines():
-            self._write(self._err, f"{neutralise(line)}\n")
+            self._write(self._err, f"{escape_control_characters(line)}\n")
 
     def print_failure(self, error: ConnectorError) -> int:
         """Print the error and its action, and return its exit status.
@@ -230,7 +239,7 @@ class Terminal:
             self._write_json_line("error", str(error), **values)
         else:
             self._write_styled_line("Error:", "red", f"{error} [{error.code}]")
-            self._write(self._err, f"  {neutralise(action)}\n")
+            self._write(self._err, f"  {escape_control_characters(action)}\n")
         return error.exit_status
 
     def print_errors(
@@ -240,9 +249,9 @@ class Terminal:
         unpublished: ConnectorError | None = None,
         unshared: ConnectorError | None = None,
     ) -> None:
-        """Print the error that ended a command, and why its data is not published or shared.
+        """Print the error that ended a command, and errors of publishing.
 
-        With `is_json` the report's object contains the error, so no second object is printed.
+        With `is_json` the report's object contains these errors, so no second object is printed.
         """
         self.failure = error
         if isinstance(error, Stopped):
@@ -277,16 +286,18 @@ class Terminal:
             yield ProgressMeter(bars, doing, total)
 
     def _write_json_line(self, level: str, text: str, **more: object) -> None:
-        line = as_line(level, "connector.cli", text, self.fields | more, datetime.now(UTC))
+        """Write a log line as JSON on standard error, with the account, the run and `more`."""
+        line = json_log_line(level, "connector.cli", text, self.fields | more, datetime.now(UTC))
         self._write(self._err, f"{line}\n")
 
-    def _write_styled_line(self, mark: str, style: str, text: str) -> None:
+    def _write_styled_line(self, prefix: str, style: str, text: str) -> None:
+        """Write "PREFIX TEXT" on standard error, with a coloured prefix on a terminal."""
         if not self.has_watcher:
-            self._write(self._err, f"{mark} {neutralise(text)}\n")
+            self._write(self._err, f"{prefix} {escape_control_characters(text)}\n")
             return
         from rich.text import Text  # noqa: PLC0415
 
-        line = Text.assemble((mark, style), " ", neutralise(text))
+        line = Text.assemble((prefix, style), " ", escape_control_characters(text))
         self._create_console(self._err).print(line, soft_wrap=True)
 
     @staticmethod
@@ -302,6 +313,7 @@ def _explain_error(error: ConnectorError) -> str:
 
 
 def _is_interactive(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Return True if rich can draw tables and bars: a Unicode terminal with control sequences."""
     # rich needs a terminal with control sequences and Unicode.
     return stream.isatty() and _is_unicode(stream) and environ.get("TERM") != "dumb"
 
@@ -312,6 +324,7 @@ def _is_unicode(stream: TextIO) -> bool:
 
 
 def _cell_text(value: object) -> str:
+    """Return the text of a table cell: "-" if empty, "yes" or "no" for booleans."""
     if value is None or value == "":
         return _EMPTY
     if isinstance(value, bool):
@@ -319,11 +332,11 @@ def _cell_text(value: object) -> str:
     return str(value)
 
 
-def _split_columns(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Yield the numbers of the columns of each part; the first column is in every part."""
+def _split_columns(widths: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Yield the column numbers of each table that fits in the width; column 0 is in every table."""
     part = [0]
     for number in range(1, len(widths)):
-        if len(part) > 1 and sum(widths[each] + 1 for each in (*part, number)) > room:
+        if len(part) > 1 and sum(widths[each] + 1 for each in (*part, number)) > width:
             yield part
             part = [0]
         part.append(number)
@@ -331,11 +344,12 @@ def _split_columns(widths: Sequence[int], room: int) -> Iterator[list[int]]:
 
 
 def _is_number(cell: str) -> bool:
+    """Return True if the cell is empty or contains only digits, commas and a decimal point."""
     return not cell or cell.replace(",", "").replace(".", "", 1).isdigit()
 
 
 def shorten(value: object, letters_max: int) -> str:
-    """Return a value as text of at most `letters_max` characters."""
+    """Return a value as text of at most `letters_max` characters; None is "(empty)"."""
     text = "(empty)" if value is None else str(value)
     return text if len(text) <= letters_max else text[: letters_max - 1] + "…"
 
@@ -349,9 +363,9 @@ def describe_cost(requests: int, seconds: float) -> str:
     return f"{count_noun(requests, 'request')} in {seconds:,.1f} s"
 
 
-def describe_age(time: timedelta) -> str:
+def describe_age(age: timedelta) -> str:
     """Return a length of time in its largest unit, as in "3 h"."""
-    seconds = max(0.0, time.total_seconds())
+    seconds = max(0.0, age.total_seconds())
     for unit_seconds, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= unit_seconds:
             return f"{seconds / unit_seconds:.0f} {unit}"
@@ -359,7 +373,7 @@ def describe_age(time: timedelta) -> str:
 
 
 class UnreadCounts(NamedTuple):
-    """Records of a resource that wait to be read, and all its records."""
+    """Number of a resource's pending and live records, and True if its first load is complete."""
 
     pending: int
     live: int
@@ -393,7 +407,7 @@ class Backlog:
         is_known: bool,
         per_minute: float | None = None,
     ) -> Backlog | None:
-        """Return the backlog of several resources; None if no resource waits."""
+        """Estimate the requests for these resources; None if the collection is empty."""
         if not waiting:
             return None
         requests = sum(

@@ -12,7 +12,7 @@ from connector.cli import options
 from connector.cli.push import CHANGE_MARGIN, OUTCOMES, print_counts
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
-from connector.errors import Misused, closed, count_noun
+from connector.errors import Misused, count_noun, end_sentence
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
 from connector.pushes.batch import BatchReport, Decision, DeclaredRecord
@@ -68,7 +68,7 @@ def undo(session: Session, *, batch: str, **given: Any) -> int:
 
 
 def _print_undone(terminal: Terminal, report: UndoReport) -> None:
-    """Print the counts, the first rows and a closing sentence."""
+    """Print the number of rows by outcome, the first changes, problems and a closing sentence."""
     print_counts(terminal, report.counts)
     well = [each for each in report.rows if each.outcome in GOOD and each.outcome != "nothing"]
     troubled = [each for each in report.rows if each.outcome not in GOOD]
@@ -102,7 +102,7 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
 
 
 def _undone_table_rows(row: UndoneRow, width: int) -> Iterator[dict[str, object]]:
-    """Yield a line for each field of a row, or one line if it has no fields."""
+    """Yield a table row for each field of a pushed row, or one if the row has no fields."""
     head = [row.number, row.operation, OUTCOMES.get(row.outcome, row.outcome)]
     values: list[list[object]] = [
         [shorten(name, 20), shorten(now, width), shorten(then, width)]
@@ -237,12 +237,13 @@ def _print_unconfirmed(terminal: Terminal, settings: Settings) -> int:
     terminal.print_table(IN_DOUBT_HEADINGS, rows)
     for each in held:
         for problem in each.problems:
-            terminal.say(f"{each.batch}, row {each.number}: {closed(problem.message)}")
+            terminal.say(f"{each.batch}, row {each.number}: {end_sentence(problem.message)}")
     terminal.say(f"{count_noun(len(held), 'row')} unconfirmed.")
     return 3 if held else 0
 
 
 def _print_resolved(terminal: Terminal, report: BatchReport, numbers: Collection[int]) -> None:
+    """Print the outcome of each of these rows."""
     settled = [each for each in report.rows if each.number in numbers]
     outcomes = {str(each.number): each.outcome for each in settled}
     terminal.print_object({**report.as_json(), "settled": outcomes})

@@ -38,7 +38,7 @@ _PHONE = re.compile(r"[\d\s()+./-]+")
 
 
 def misfit_of_id(id: str, record: Mapping[str, Any]) -> str | None:
-    """Return why the record cannot answer a request for that id, None if it fits."""
+    """Return why the record cannot answer a request for this id; None if its id is the same."""
     return None if record["id"] == id else "a record with another id"
 
 
@@ -48,10 +48,10 @@ def create_mismatch(
     record: Mapping[str, Any],
     sent_at: datetime | None,
 ) -> str | None:
-    """Return why the record cannot be the one that a create made, None if it fits.
+    """Return why the record cannot be the result of this create; None if it can be.
 
-    `sent_at` is the server's time when the request left, None if the server shows no time. The
-    result contains no value.
+    `sent_at` is the server's time when the request was sent, None if unknown. The returned text
+    contains no values.
     """
     created_at, _ = resource.field("created_at").read(record.get("created_at"))
     if not isinstance(created_at, datetime):
@@ -65,11 +65,11 @@ def create_mismatch(
 def contradicting_fields(
     resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Return the names of sent fields that show that the record is another one.
+    """Return the names of fields whose value proves that `shown` is not the record that was sent.
 
-    A value of another form does not: an empty value, a choice (as a status), a long text, a text
-    that was cut off, a rounded number, a telephone number with or without its country. A natural
-    key may differ in letter case and punctuation only.
+    The same value in another form proves nothing: an empty value, a status, a long or shortened
+    text, a rounded number, a telephone number with or without its country. A natural key may only
+    differ in letter case and punctuation.
     """
     keys = resource.natural_keys
     key = next((each for each in keys if all(sent.get(name) for name in each)), ())
@@ -81,6 +81,7 @@ def contradicting_fields(
 
 
 def _contradicts(field: Field, sent: Any, shown: Any, *, is_key: bool) -> bool:
+    """Return True if the two values cannot be forms of the same value."""
     is_judged = field.kind not in (Kind.BOOL, Kind.PARTS, Kind.VALUES) and not field.values
     if not is_judged or sent in (None, "") or shown in (None, ""):
         return False
@@ -96,17 +97,19 @@ def _contradicts(field: Field, sent: Any, shown: Any, *, is_key: bool) -> bool:
 
 
 def _letters_and_digits(text: str) -> str:
-    """Return the letters and digits of the text, without regard to case and coding."""
+    """Return the letters and digits of the text, in lower case and normalised Unicode (NFKC)."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     return "".join(each for each in plain if each.isalnum())
 
 
 def _is_truncated(one: str, other: str) -> bool:
+    """Return True if one text is the beginning of the other and long enough to prove it."""
     shorter, longer = sorted((one, other), key=len)
     return len(shorter) >= CUT_CHARACTERS_MIN and longer.startswith(shorter)
 
 
 def _is_nearly_equal(sent: Any, shown: Any) -> bool:
+    """Return True if both are numbers that differ by less than 1."""
     try:
         return abs(float(sent) - float(shown)) < 1
     except (TypeError, ValueError, OverflowError):
@@ -114,7 +117,7 @@ def _is_nearly_equal(sent: Any, shown: Any) -> bool:
 
 
 def _is_same_phone(sent: str, shown: str) -> bool:
-    """Return True if both are forms of one telephone number, with and without its country."""
+    """Return True if both are the same telephone number, with or without its country."""
     if not (_PHONE.fullmatch(sent) and _PHONE.fullmatch(shown)):
         return False
     shorter, longer = sorted(

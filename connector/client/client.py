@@ -59,8 +59,8 @@ from connector.errors_api import (
     Unreachable,
     UnreadableAnswer,
 )
-from connector.settings.credentials import read_key
-from connector.settings.values import read_address
+from connector.settings.credentials import parse_key
+from connector.settings.values import parse_address
 
 # -- Endpoint -------------------------------------------------------------------------------------
 # Operations of a resource: list, get, create, update, delete, convert.
@@ -79,17 +79,19 @@ class Sender(Protocol):
     """Sends requests and returns successful answers."""
 
     async def send(self, request: Request) -> Response:
-        """Send one request; every failure is raised."""
+        """Send one request and return its successful answer. Raises an error for every other
+        answer.
+        """
 
     async def read(self, request: Request, reader: Callable[[Request, Response], T]) -> T:
-        """Send a read and return what `reader` makes of its answer; repeat an unreadable one."""
+        """Send a read and return the result of `reader`. Repeats an unreadable read."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult(Generic[R_co]):
-    """Answer to a create, update or convert: the record echoed, and the message.
+    """Record in the answer to a create, update or convert, and the API's message.
 
-    An echo can show fewer fields than a detail (API 4.7); convert adds other fields (API 4.6).
+    The record can have fewer fields than a detail (API 4.7); convert adds other fields (API 4.6).
     """
 
     record: R_co
@@ -140,6 +142,7 @@ class RecordEndpoint(Generic[R]):
         return await self._sender.read(request, self._parse_page)
 
     def _parse_page(self, request: Request, answer: Response) -> Page[R]:
+        """Return the page of a list answer. Raises the error of a failed answer."""
         listed = read_list(request, answer)
         moment = served_at(answer)
         return Page(
@@ -183,6 +186,7 @@ class RecordEndpoint(Generic[R]):
         return await self._sender.read(request, self._parse_detail)
 
     def _parse_detail(self, request: Request, answer: Response) -> R:
+        """Return the record of a detail answer. Raises the error of a failed answer."""
         return self._record(read_record(request, answer), served_at=served_at(answer))
 
     async def create(self, fields: Mapping[str, Any]) -> WriteResult[R]:
@@ -196,7 +200,7 @@ class RecordEndpoint(Generic[R]):
         )
 
     async def delete(self, id: str) -> str | None:
-        """Delete the record; the API's message, if it gave one (API 4.8)."""
+        """Delete the record, and return the API's message, if any (API 4.8)."""
         request = build_delete_request(self._resource, id, self._parent)
         return read_deleted(request, await self._sender.send(request))
 
@@ -205,6 +209,7 @@ class RecordEndpoint(Generic[R]):
         return await self._send_write(build_convert_request(self._resource, id))
 
     async def _send_write(self, request: Request) -> WriteResult[R]:
+        """Send a create, update or convert, and return the record that the API echoed."""
         answer = await self._sender.send(request)
         raw, message = read_written(request, answer)
         return WriteResult(self._record(raw, served_at=served_at(answer)), message)
@@ -294,16 +299,18 @@ class Limits:
 
 
 class RequestMeter(Protocol):
-    """Counts the month's requests, each before it leaves."""
+    """Counts the month's requests, each before it is sent."""
 
     async def count_attempt(self, request: Request) -> None:
-        """Count an attempt, which leaves once this returns; if it raises, nothing is sent."""
+        """Count one attempt before it is sent. An error raised here stops the request."""
 
     def record_response(self, status: int, served_at: datetime | None) -> None:
-        """Note an answer; `served_at` is the server's clock, None if it gave no time."""
+        """Record an answer; `served_at` is the server's time, None if the answer has none."""
 
     def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
-        """Return the error for a spent monthly quota, which resets at a Unix time."""
+        """Return the error for a used-up monthly quota; `resets_at` is a Unix time, None if
+        unknown.
+        """
 
 
 class NullRequestMeter:
@@ -323,7 +330,7 @@ class NullRequestMeter:
 
 @dataclass(slots=True)
 class _Attempts:
-    """Number of attempts at one request so far, and start of the first one."""
+    """Number of attempts at one request so far, and clock time of the first one."""
 
     count: int = 0
     begun_at: float = 0.0
@@ -430,9 +437,9 @@ class Client:
         return await self._send_with_retries(request, lambda _, answer: answer)
 
     async def read(self, request: Request, reader: Callable[[Request, Response], T]) -> T:
-        """Send a read and return what `reader` makes of its answer.
+        """Send a read and return `reader(request, answer)`.
 
-        An answer that `reader` finds unreadable is requested again, as after a 502.
+        If `reader` raises `UnreadableAnswer`, the request is repeated, as after a 502.
         """
         assert request.is_read, request
         return await self._send_with_retries(request, reader)
@@ -440,6 +447,7 @@ class Client:
     async def _send_with_retries(
         self, request: Request, reader: Callable[[Request, Response], T]
     ) -> T:
+        """Send the request and return the result of `reader`. Raises the last attempt's error."""
         attempts = _Attempts()
         while True:
             try:
@@ -473,6 +481,9 @@ class Client:
         return max(backoff, requested or 0.0)
 
     async def _send_attempt(self, request: Request, attempts: _Attempts) -> Response:
+        """Send the request once, as soon as the limits permit. Raises the error of an unsuccessful
+        answer.
+        """
         async with self._slots:
             ticket = await self._wait_for_permission(request, attempts)
             answer: Response | None = None
@@ -509,7 +520,9 @@ class Client:
         return replace(answer, seconds=self._clock() - sent_at)
 
     def _return_ticket(self, ticket: Ticket, answer: Response | None, has_left: bool) -> None:
-        """Give the ticket back to the rate limiter, with the figures of the answer."""
+        """End the ticket with the answer's rate headers; `has_left` is True if the server may have
+        counted it.
+        """
         now = self._clock()
         if answer is None:
             fate = self.limiter.record_lost if has_left else self.limiter.record_unsent
@@ -546,7 +559,7 @@ class Client:
                     await self._wait_for_response(seconds, reason)
 
     async def _wait_for_response(self, seconds: float | None, reason: str) -> None:
-        """Wait for so long, or until an answer: then the limiter may permit more."""
+        """Wait this many seconds, or until any request is answered; None: only for an answer."""
         if not self._waiting:
             self._waiting_since = self._clock()
         self._waiting += 1
@@ -575,14 +588,16 @@ def _format_unix_time(moment: float | None) -> str | None:
 
 
 def _validate_address(base_url: str) -> str:
+    """Return the normalised address. Raises `SettingsError`."""
     try:
-        return read_address(base_url)
+        return parse_address(base_url)
     except ValueError as error:
         raise SettingsError(f"the base address must be {error}") from None
 
 
 def _validate_key(secret: SecretStr) -> SecretStr:
+    """Return the key. Raises `SettingsError` if it is not valid in a header."""
     try:
-        return SecretStr(read_key(secret.get_secret_value()))
+        return SecretStr(parse_key(secret.get_secret_value()))
     except ValueError as error:
         raise SettingsError(f"the API key {error}") from None

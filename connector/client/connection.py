@@ -33,7 +33,7 @@ from connector.errors_api import (
     Unreachable,
     UnreadableAnswer,
 )
-from connector.log import MASK, forms
+from connector.log import MASK, encoded_forms
 
 # -- Transport ------------------------------------------------------------------------------------
 # Transport over aiohttp, for a third of the processor time of httpx, with the errors of httpx.
@@ -56,7 +56,7 @@ _HEADERS_MAX = 1_000
 
 
 class SendState:
-    """Departure of a request: before it has begun, nothing was sent for certain."""
+    """`has_begun` is False as long as certainly no part of the request was sent."""
 
     has_begun: bool = False
 
@@ -80,11 +80,11 @@ class Transport:
         *,
         headers: Mapping[str, str],
         body: bytes | None,
-        departure: SendState,
+        send_state: SendState,
     ) -> StreamedResponse:
         """Send one request, and return the answer before its body is read.
 
-        Marks `departure` when the first byte may leave.
+        Sets `send_state.has_begun` when the first byte may have been sent.
         """
         if self._session is None:
             self._session = self._create_session()
@@ -97,7 +97,7 @@ class Transport:
                 allow_redirects=False,
                 # What is not encrypted never goes through a proxy, which would see the key.
                 proxy=self._proxy if url.startswith("https:") else None,
-                trace_request_ctx=departure,
+                trace_request_ctx=send_state,
             )
         return StreamedResponse(response)
 
@@ -107,7 +107,7 @@ class Transport:
             await self._session.close()
 
     def _create_session(self) -> aiohttp.ClientSession:
-        """Return a session of the running event loop."""
+        """Return a session for the running event loop."""
         tracing = aiohttp.TraceConfig()
         tracing.on_request_headers_sent.append(_mark_sent)
         return aiohttp.ClientSession(
@@ -160,20 +160,21 @@ async def _mark_sent(
     context: SimpleNamespace,
     sent: aiohttp.TraceRequestHeadersSentParams,
 ) -> None:
+    """Set `has_begun` of the request's `SendState`."""
     context.trace_request_ctx.has_begun = True
 
 
 async def _send_once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Send the request; by itself aiohttp would send some twice, and count one."""
+    """Send the request exactly once. Without this middleware, aiohttp repeats some requests."""
     with _convert_errors():
         return await handler(request)
 
 
 @contextmanager
 def _convert_errors() -> Iterator[None]:
-    """Raise the errors of aiohttp as those of httpx that say the same."""
+    """Raise errors of aiohttp as the corresponding errors of httpx."""
     try:
         yield
     except (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError) as error:
@@ -237,22 +238,22 @@ class HttpSession:
         self._transport = Transport(count=count, trust=_create_ssl_context(ca_file), proxy=proxy)
 
     async def aclose(self) -> None:
-        """Close them. They cannot be used again."""
+        """Close the connections. A closed session cannot be used again."""
         self._is_closed = True
         await self._transport.aclose()
 
     async def exchange(self, request: Request) -> Response:
         """Send the request once and return the answer, with any status.
 
-        Raises `Unreachable` or `Misused` where nothing was sent. Where no whole answer came, a read
-        raises `NoAnswer` or `NotTheApi`, and a write `InDoubt`.
+        Raises `Unreachable` or `Misused` if nothing was sent. If no complete answer came, a read
+        raises `NoAnswer` or `NotTheApi`, and a write raises `InDoubt`.
         """
         if self._is_closed:
             raise Misused(f"{request.method_and_path} was not sent: the client is closed")
-        departure = SendState()
+        send_state = SendState()
         try:
             async with asyncio.timeout(self._deadline_seconds):
-                return await self._send_and_read(request, departure)
+                return await self._send_and_read(request, send_state)
         except httpx.LocalProtocolError as error:
             raise Misused(
                 f"{request.method_and_path} cannot be sent: {self._describe_error(error, '')}"
@@ -262,7 +263,7 @@ class HttpSession:
             reason = f"the proxy refused: {self._describe_error(error, '')}"
             raise self._unreachable_error(reason) from None
         except (httpx.HTTPError, TimeoutError) as error:
-            if not departure.has_begun:
+            if not send_state.has_begun:
                 raise self._unreachable_error(
                     self._describe_error(error, "no connection")
                 ) from None
@@ -274,8 +275,8 @@ class HttpSession:
                 raise
             raise doubt_error(request, error) from None
 
-    async def _send_and_read(self, request: Request, departure: SendState) -> Response:
-        """Send, and read the answer no further than the cap."""
+    async def _send_and_read(self, request: Request, send_state: SendState) -> Response:
+        """Send the request and read the answer. Raises `AnswerTooLarge` beyond the limits."""
         # The characters of a path need no escapes (see `build_list_request`).
         query = f"?{urlencode(request.query)}" if request.query else ""
         response = await self._transport.send(
@@ -283,7 +284,7 @@ class HttpSession:
             f"{self._address}{request.path}{query}",
             headers=_HEADERS | self._bearer.header(),
             body=request.body,
-            departure=departure,
+            send_state=send_state,
         )
         try:
             if response.header_count > HEADERS_MAX:
@@ -300,6 +301,7 @@ class HttpSession:
     async def _read_body(
         self, request: Request, encoding: str, parts: AsyncIterator[bytes]
     ) -> bytes:
+        """Read and decompress the body. Raises `AnswerTooLarge` and `UnreadableAnswer`."""
         try:
             body = BodyDecoder(encoding, self._body_bytes_max)
             async for part in parts:
@@ -323,20 +325,21 @@ class HttpSession:
         )
 
     def _describe_error(self, error: Exception, missing: str) -> str:
-        """Describe the error in a few words: what was missing in time, its text, or its name."""
+        """Return the error in a few words; `missing` names what timed out."""
         if isinstance(error, TimeoutError | httpx.TimeoutException):
             return f"{missing} in time, of {self._deadline_seconds:g} s"
         return self._bearer.mask(str(error)) or type(error).__name__
 
 
 def _lost_answer_error(request: Request, reason: str) -> ConnectorError:
+    """Return `NoAnswer` for a read, `InDoubt` for a write."""
     if request.is_read:
         return NoAnswer(request.method_and_path, reason)
     return InDoubt(request.method_and_path, reason)
 
 
 class _Bearer:
-    """Authorization header with the API key (API 5.1). No error or log contains it."""
+    """API key as an Authorization header (API 5.1). No error or log contains the key."""
 
     def __init__(self, key: SecretStr) -> None:
         self._key = key
@@ -346,13 +349,13 @@ class _Bearer:
         return {"Authorization": f"Bearer {self._key.get_secret_value()}"}
 
     def mask(self, text: str) -> str:
-        """Remove the key from the text in all of its forms."""
-        for form in forms(self._key.get_secret_value()):
+        """Replace the key in the text, in each of its encoded encoded_forms."""
+        for form in encoded_forms(self._key.get_secret_value()):
             text = text.replace(form, MASK)
         return text
 
     def without_key(self, answer: Response) -> Response:
-        """Return the answer without the key: an error may quote it, and errors are shown."""
+        """Return the answer with the key masked if it is an error, because errors are printed."""
         if 200 <= answer.status < 300:
             return answer
         headers = {name: self.mask(value) for name, value in answer.headers.items()}
@@ -365,7 +368,10 @@ class _Bearer:
 
 
 def _create_ssl_context(ca_file: Path | None) -> ssl.SSLContext:
-    """Return a context that trusts the usual certificate authorities, and the file's."""
+    """Return a context that trusts the default certificate authorities and those in the file.
+
+    Raises `SettingsError` if the file cannot be read.
+    """
     if ca_file is None:
         return _default_ssl_context()
     context = httpx.create_ssl_context(trust_env=False)
@@ -378,5 +384,5 @@ def _create_ssl_context(ca_file: Path | None) -> ssl.SSLContext:
 
 @cache
 def _default_ssl_context() -> ssl.SSLContext:
-    """Usual certificate authorities, read once because reading them is slow."""
+    """Return a context with the default certificate authorities; cached because loading is slow."""
     return httpx.create_ssl_context(trust_env=False)

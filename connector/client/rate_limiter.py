@@ -70,7 +70,7 @@ OWN_SECONDS = 180.0
 
 @dataclass(frozen=True, slots=True)
 class RateHeaders:
-    """The figures of one response (API 8.3); each is None if missing or unreadable.
+    """Rate limit headers of one answer (API 8.3); each is None if missing or invalid.
 
     `reset` and `retry_after` are as sent: a Unix timestamp, or seconds from now.
     """
@@ -83,7 +83,7 @@ class RateHeaders:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Permission for one request, to be given back when the request has ended."""
+    """Permission to send one request. The caller reports its end to the rate limiter."""
 
     sent_at: float
 
@@ -109,9 +109,9 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class QuotaExhausted:
-    """The month is exhausted until `resets_at`, in Unix time, if that is known.
+    """The monthly quota is used up until `resets_at`, a Unix time; None if that is unknown.
 
-    Once that time has passed, `acquire` lets a probe through again; without it, never.
+    After that time, `acquire` permits one request again; without it, never.
     """
 
     resets_at: float | None
@@ -119,10 +119,11 @@ class QuotaExhausted:
 
 @dataclass(slots=True)
 class Window:
-    """Window that began at `opened_at`, as far as its responses have shown it.
+    """Window that began at `opened_at`, and the figures that responses reported for it.
 
-    Until a response has (`is_known`), `remaining` is what the window before left: a reset only
-    adds. `is_late` says that a figure does not include the request it answers, as on some servers.
+    Until a response reported a figure (`is_known`), `remaining` is the rest of the window before,
+    because a reset only increases it. `is_late` is True if the server's figures do not include the
+    request that they answer.
     """
 
     opened_at: float
@@ -137,7 +138,9 @@ class Window:
     def update(
         self, remaining: int, limit: int | None, ends_at: float, reset: float | None
     ) -> None:
-        """Learn the figures of a response; `reset` identifies the server's window, if it can."""
+        """Apply the figures of a response; `reset` identifies the server's window, None if it
+        cannot.
+        """
         remaining = max(0, remaining)
         if self.remaining is None or not self.is_known:
             self.is_known, self.is_late = True, remaining == limit
@@ -153,10 +156,10 @@ class Window:
 
 
 class Backoff:
-    """Backoff of all requests after a 429 (API 7.2, 8.4).
+    """Wait of all requests after a 429 (API 7.2, 8.4).
 
-    No request leaves before `ends_at`. After it one request may be in flight, and with each
-    response one more. If only 429s come for a whole window, the month is spent (API 8.2).
+    No request is sent before `ends_at`. Then one request may be in flight, and one more with each
+    response. If only 429s come for a whole window, the monthly quota is used up (API 8.2).
     """
 
     def __init__(self) -> None:
@@ -169,11 +172,11 @@ class Backoff:
         self._refusals = 0
 
     def is_full(self, in_flight: int) -> bool:
-        """Return True if a recent 429 allows no more than these in flight."""
+        """Return True if, after a recent 429, this number of requests in flight is the maximum."""
         return self.in_flight_max < RAMP_MAX and in_flight >= self.in_flight_max
 
     def stop_for_month(self, ends_at: float, month_resets_at: float | None) -> None:
-        """Send no request until `ends_at`, because the month is used up.
+        """Send no request until `ends_at`, because the monthly quota is used up.
 
         `month_resets_at` is the time of the reset, if the API returned it.
         """
@@ -181,16 +184,16 @@ class Backoff:
         self.is_month_spent, self.month_resets_at = True, month_resets_at
 
     def clear_month(self) -> None:
-        """Forget the spent month, which is over."""
+        """Permit requests again after the quota was used up."""
         self.is_month_spent, self.month_resets_at = False, None
         self._first_at, self._refusals = None, 0
 
     def record_refusal(
         self, now: float, sent_at: float, seconds: float | None, freed_seconds: float, jitter: float
     ) -> None:
-        """Note a 429 whose reset is `seconds` away; None if it has none.
+        """Record a 429 whose reset is `seconds` away; None if it has none.
 
-        In `freed_seconds` the oldest of our requests leaves the last minute.
+        In `freed_seconds` the oldest of our requests will be more than a minute old.
         """
         self.in_flight_max = 1
         # Requests that were under way together are refused together, which is one refusal.
@@ -213,23 +216,24 @@ class Backoff:
         self.ends_at = max(self.ends_at, now + wait + jitter * JITTER_SECONDS_MAX)
 
     def record_success(self, sent_at: float) -> None:
-        """Note that a request which left at `sent_at` was answered, and not with a 429."""
+        """Record an answer other than 429 to a request that was sent at `sent_at`."""
         if sent_at >= self._last_at and not self.is_month_spent:
             self._first_at, self._refusals = None, 0
             self.in_flight_max = min(self.in_flight_max + 1, RAMP_MAX)
 
 
-def _backoff_seconds(times: int) -> float:
-    return min(BACKOFF_SECONDS_MIN * 2.0 ** min(times, 2), WINDOW_SECONDS)
+def _backoff_seconds(earlier_refusals: int) -> float:
+    """Return the wait in seconds after this number of earlier 429s without a reset."""
+    return min(BACKOFF_SECONDS_MIN * 2.0 ** min(earlier_refusals, 2), WINDOW_SECONDS)
 
 
 class RateLimiter:
     """Rate limiter of one API key, shared by all requests of a process.
 
-    Each ticket is given back exactly once: to `record_response`, `record_refusal`, `record_lost` or
-    `record_unsent`; a cancelled
-    request is `lost`. `reserve` requests of each window are left for other users of the key; the
-    probe ignores that.
+    The end of each ticket is reported exactly once: to `record_response`, `record_refusal`,
+    `record_lost` (also a cancelled request) or `record_unsent`. Times are seconds of a monotonic
+    clock. `reserve` requests of each window are left for other users of the key, except by the
+    probe.
     """
 
     def __init__(self, *, reserve: int = 0) -> None:
@@ -253,7 +257,7 @@ class RateLimiter:
 
     @property
     def remaining(self) -> int | None:
-        """Lowest `Remaining` of the current window; None before the first."""
+        """Lowest `Remaining` of the current window; None before the first response."""
         return self._window.remaining
 
     def resets_in(self, now: float) -> float | None:
@@ -262,7 +266,7 @@ class RateLimiter:
         return max(0.0, ends_at - now) if math.isfinite(ends_at) else None
 
     def acquire(self, now: float) -> Go | Wait | QuotaExhausted:
-        """Return whether one more request may leave now. `Go` counts it as sent."""
+        """Permit one more request now, or return the wait. `Go` counts it as in flight."""
         if self._backoff.is_month_spent:
             if now < self._backoff.ends_at:
                 return QuotaExhausted(self._backoff.month_resets_at)
@@ -278,7 +282,7 @@ class RateLimiter:
     def record_response(
         self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None
     ) -> None:
-        """Note a response other than a 429; `server_now` is its `Date` as a Unix time."""
+        """Record an answer other than a 429; `server_now` is its `Date` as a Unix time."""
         sent_at = self._record_end(now, ticket)
         self._backoff.record_success(sent_at)
         window = self._window
@@ -300,7 +304,7 @@ class RateLimiter:
     def record_refusal(
         self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None, jitter: float
     ) -> None:
-        """Note a 429; `jitter` is a random number in [0, 1)."""
+        """Record a 429; `jitter` is a random number in [0, 1)."""
         assert 0 <= jitter < 1, jitter
         sent_at = self._release_ticket(now, ticket)
         window, backoff = self._window, self._backoff
@@ -330,16 +334,16 @@ class RateLimiter:
         window.ends_at = backoff.ends_at
 
     def record_lost(self, now: float, ticket: Ticket) -> None:
-        """Note a request without a response, which the server may have counted."""
+        """Record the end of a request without a response, which the server may have counted."""
         self._record_end(now, ticket)
         self._uncounted.append(now)
 
     def record_unsent(self, now: float, ticket: Ticket) -> None:
-        """Note a request that never left, so that the server did not count it."""
+        """Record that a request was not sent, so that the server did not count it."""
         self._release_ticket(now, ticket)
 
     def _record_end(self, now: float, ticket: Ticket) -> float:
-        """End a request that the server may have counted."""
+        """Record the end of a request that the server may have counted; return when it was sent."""
         self._own.append(now)
         if self._own[0] < now - 2 * OWN_SECONDS:
             # Many are removed together, so that it costs little on average.
@@ -347,7 +351,7 @@ class RateLimiter:
         return self._release_ticket(now, ticket)
 
     def _release_ticket(self, now: float, ticket: Ticket) -> float:
-        """Count the request as ended and return when it left."""
+        """Subtract the request from those in flight, and return the time when it was sent."""
         sent_at = ticket.sent_at
         assert sent_at <= now, f"sent at {sent_at}, after {now}"
         assert self._in_flight > 0, "more requests ended than were sent"
@@ -357,11 +361,11 @@ class RateLimiter:
         return sent_at
 
     def _first_index_of_minute(self, now: float) -> int:
-        """Index of the first own request that ended in the minute before `now`."""
+        """Return the index in `_own` of the first request that ended in the minute before `now`."""
         return bisect_right(self._own, now - WINDOW_SECONDS - SLACK_SECONDS)
 
     def _freed_at(self, now: float, count: int = 1) -> float:
-        """Time when `count` own requests leave the last minute; `-inf` without any."""
+        """Return the time when `count` own requests are older than a minute; `-inf` without any."""
         first = self._first_index_of_minute(now)
         if count < 1 or first == len(self._own):
             return -math.inf
@@ -369,7 +373,7 @@ class RateLimiter:
         return self._own[last] + WINDOW_SECONDS + SLACK_SECONDS
 
     def _detect_other_clients(self, now: float, sent_at: float, remaining: int) -> None:
-        """Notice another client: more is used than ours of a whole minute explain."""
+        """Assume another client for some minutes if the server counted more requests than ours."""
         self._first_response_at = min(self._first_response_at, now)
         # A process before this one may have sent requests of the first minute.
         if self._limit is None or sent_at < self._first_response_at + WINDOW_SECONDS:
@@ -380,30 +384,30 @@ class RateLimiter:
             self._shared_until = now + SHARED_SECONDS
 
     def _left_by_headers(self) -> int | None:
-        """Return the lowest figure, less the requests that it may not include."""
+        """Return the lowest `Remaining`, less requests that it may not include; None if unknown."""
         if self._window.remaining is None:
             return None
         uncounted = len(self._uncounted) + self._in_flight + self._window.is_late
         return self._window.remaining - uncounted
 
     def _left_by_own_count(self, now: float) -> int | None:
-        """Return the limit less our last minute; None if unknown, or if others use the key."""
+        """Return the limit less our requests of the last minute; None if others may use the key."""
         is_unsure = now < self._first_response_at + WINDOW_SECONDS or now < self._shared_until
         return None if self._limit is None or is_unsure else self._own_room(now, self._limit)
 
     def _own_room(self, now: float, limit: int) -> int:
-        """Return the limit less our last minute."""
+        """Return the limit less our requests of the last minute and those in flight."""
         ours = len(self._own) - self._first_index_of_minute(now)
         return limit - ours - self._in_flight
 
     def _own_room_at(self, now: float) -> float:
-        """Time when our own last minute has room for one more; `inf` if that is unknown."""
+        """Return the time when our own count permits one more request; `inf` if unknown."""
         if self._limit is None:
             return math.inf
         return self._freed_at(now, 1 + self._reserve - self._own_room(now, self._limit))
 
     def _required_wait(self, now: float) -> Wait | None:
-        """Return the wait before the next request, or None if it may be sent now."""
+        """Return the wait before the next request; None if it may be sent now."""
         if now < self._backoff.ends_at:
             return _create_wait(self._backoff.ends_at - now, "backoff")
         free = [
@@ -418,34 +422,37 @@ class RateLimiter:
         return Wait(None, "ramp") if self._backoff.is_full(self._in_flight) else None
 
     def _wait_for_end(self, now: float) -> Wait:
-        """Wait until the window's end, or until our own last minute has room."""
+        """Return the wait until the window ends, or until our own count permits a request."""
         room_at = math.inf if self._left_by_own_count(now) is None else self._own_room_at(now)
         return _create_wait(min(self._window.ends_at, room_at) - now, "window")
 
     def _wait_for_probe(self, now: float) -> Wait | None:
-        """Wait before a probe, which may leave although nothing is known to be left."""
-        if self._window.responses_without_figures >= PROBES_WITHOUT_FIGURES_MAX:
-            room_at = self._own_room_at(now)
-            return _create_wait(room_at - now, "window") if now < room_at < math.inf else None
-        if self._window.is_probe_out:
-            return Wait(None, "probe")
-        if (self._left_by_headers() or 0) < 0:
+        """Return the wait before a probe, a request without known figures; None: send it now."""
+        if self._window.responses_without_figures < PROBES_WITHOUT_FIGURES_MAX:
+            if self._window.is_probe_out:
+                return Wait(None, "probe")
+            if (self._left_by_headers() or 0) >= 0:
+                return None
             # Requests of the window before may have used what the reset added.
             if self._in_flight > 0:
                 return Wait(None, "probe")
-            room_at = self._own_room_at(now)
-            return _create_wait(room_at - now, "window") if now < room_at < math.inf else None
-        return None
+        room_at = self._own_room_at(now)
+        return _create_wait(room_at - now, "window") if now < room_at < math.inf else None
 
 
 def _create_wait(seconds: float, reason: str) -> Wait:
+    """Return the wait in seconds, limited to the allowed range."""
     return Wait(min(max(seconds, WAIT_SECONDS_MIN), RESET_SECONDS_MAX), reason)
 
 
 def seconds_until(
     moment: float | None, round_trip_seconds: float, server_now: float | None
 ) -> float | None:
-    """Return the seconds from a response to a time in it; None if that is not credible."""
+    """Return the seconds from a response to a time in its headers; None if that is not credible.
+
+    `moment` is a Unix time or seconds from now; a response may be older than its `Date` by its
+    round trip.
+    """
     if moment is None or not math.isfinite(moment):
         return None
     origin = 0.0 if moment < TIMESTAMP_MIN else server_now
@@ -460,7 +467,9 @@ def seconds_until(
 def _end_of_window(
     now: float, sent_at: float, rate: RateHeaders, server_now: float | None
 ) -> tuple[float, float | None]:
-    """Latest end of the window by a response, and the `Reset` if it identifies the window."""
+    """Return the latest end of the window by a response, and its `Reset` if it identifies the
+    window.
+    """
     seconds = seconds_until(rate.reset, now - sent_at, server_now)
     is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
     if seconds is None:

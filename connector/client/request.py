@@ -32,10 +32,10 @@ _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, ready to be sent; `resource` and `operation` say what it is for.
+    """One request, ready to be sent; `scope` is the scope that the API key needs.
 
-    `record_id` is the id of the requested record, None for a list and a create.
-    Its repr shows neither the query nor the body: both can hold personal data.
+    `record_id` is the id of the requested record, None for a list and a create. The repr contains
+    neither the query nor the body, because both can contain personal data.
     """
 
     resource: str
@@ -49,12 +49,12 @@ class Request:
 
     @property
     def method_and_path(self) -> str:
-        """The request as errors name it: without its query, which can hold personal data."""
+        """Method and path for error messages, without the query, which can be personal."""
         return f"{self.method} {self.path}"
 
     @property
     def is_read(self) -> bool:
-        """Whether it changes nothing, so that it may be repeated."""
+        """True if the request changes nothing, so that it can be repeated."""
         return self.method == "GET"
 
 
@@ -69,10 +69,10 @@ def build_list_request(
     search: str | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> Request:
-    """Request for a page of a list (API 4.1); `per_page` is 1 to 100.
+    """Return the request for a page of a list (API 4.1); `per_page` is 1 to 100.
 
-    Raises `UnknownName` for a sort, an order or a filter that the list does not take, and
-    `Misused` for a value that cannot be one.
+    Raises `UnknownName` for a sort, an order or a filter that the list does not have, and `Misused`
+    for an invalid value.
     """
     if page < 1:
         raise Misused(f"page is {page}", action="Use a page from 1.")
@@ -100,14 +100,14 @@ def build_list_request(
 
 
 def build_get_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
-    """Request for a record's detail."""
+    """Return the request for a record's detail."""
     return _build_request(resource, "get", parent, id=id)
 
 
 def build_create_request(
     resource: Declaration, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
-    """Request to create. Raises `UnknownName` for a field that a create does not take."""
+    """Return a create request. Raises `UnknownName` for a field that a create does not accept."""
     _check_field_names(resource, "create", fields)
     return _build_request(resource, "create", parent, body=encode_body(fields))
 
@@ -115,24 +115,25 @@ def build_create_request(
 def build_update_request(
     resource: Declaration, id: str, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
-    """Request to update the given fields alone. Raises as `build_create_request`."""
+    """Return a request that updates only these fields. Raises as `build_create_request`."""
     _check_field_names(resource, "update", fields)
     return _build_request(resource, "update", parent, id=id, body=encode_body(fields))
 
 
 def build_delete_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
-    """Request to delete a record."""
+    """Return the request to delete a record."""
     return _build_request(resource, "delete", parent, id=id)
 
 
 def build_convert_request(resource: Declaration, id: str) -> Request:
-    """Request to convert a lead (API 4.6); it has no body."""
+    """Return the request to convert a lead (API 4.6); it has no body."""
     return _build_request(resource, "convert", None, id=id)
 
 
 def _check_field_names(
     resource: Declaration, operation: Literal["create", "update"], fields: Mapping[str, Any]
 ) -> None:
+    """Raise `UnknownName` for a field that the operation does not accept."""
     taken = {field.name for field, _ in resource.body_fields(operation)}
     for name in fields:
         if taken and name not in taken:
@@ -148,6 +149,7 @@ def _build_request(
     query: Mapping[str, str] | None = None,
     body: bytes | None = None,
 ) -> Request:
+    """Return a request of the declared operation. Raises `UnknownName` and `UnusableId`."""
     if operation not in resource.operations:
         raise UnknownName(
             f"possible operation of {resource.name}", operation, sorted(resource.operations)
@@ -166,15 +168,15 @@ def _build_request(
 
 
 def check_ids(resource: Declaration, ids: Iterable[str]) -> None:
-    """Raise `UnusableId` for an id of the resource that no path can contain."""
+    """Raise `UnusableId` if an id contains characters that are not allowed in a path."""
     for each in ids:
         _path_segment(each, f"id of a {resource.singular}")
 
 
 def _path_segment(value: object, what: str) -> str:
-    """Segment of a path. Refuses one that could lead to another address.
+    """Return the value if it is safe in a path. Raises `UnusableId`; `what` names the value.
 
-    The error does not show the value: a person may have put an email in the place of an id.
+    The error does not contain the value, because the user may have entered an email address.
     """
     if not value:
         fault = "is missing"
@@ -193,7 +195,9 @@ def _path_segment(value: object, what: str) -> str:
 def _require_allowed(
     resource: Declaration, parameter: str, value: str, allowed: tuple[str, ...]
 ) -> str:
-    """Return the value if it is allowed; without allowed values the parameter is unknown."""
+    """Return the value if it is allowed. Raises `UnknownName`, also if the list has no such
+    parameter.
+    """
     if not allowed:
         raise UnknownName(f"parameter of {resource.name}", parameter, ("page", "per_page"))
     if value not in allowed:
@@ -202,7 +206,9 @@ def _require_allowed(
 
 
 def _filter_value(resource: Declaration, filter: Filter, value: object) -> str:
-    """Return a filter's value for the query. Refuses an empty value, which would filter nothing."""
+    """Return a filter's value as text. Raises `Misused` for an empty value, which would filter
+    nothing.
+    """
     if isinstance(value, date) and not isinstance(value, datetime):
         value = value.isoformat()
     if not isinstance(value, str) or not value:
@@ -224,10 +230,10 @@ class Observer:
         """Called before each attempt; an error raised here stops it."""
 
     def on_response(self, request: Request, status: int | None, seconds: float) -> None:
-        """Called after each attempt with its status, or with None if no answer came."""
+        """Called after each attempt with the status, None if no answer came, and its duration."""
 
     def on_wait_start(self, seconds: float, why: str) -> None:
-        """Called before a request waits to be sent or repeated."""
+        """Called before a request waits; `why` is "retry" or the reason of the rate limiter."""
 
     def on_wait_end(self, seconds: float, why: str) -> None:
-        """Called when the wait of one or more requests is over."""
+        """Called with the duration when no request waits any more."""

@@ -16,17 +16,17 @@ from typing import Any
 from connector.catalog.field import MARK, is_redacted
 from connector.client.rate_limiter import RateHeaders
 from connector.errors import Misused
-from connector.log import shortened
+from connector.log import shorten_name
 
 _NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Answer: status, headers under names in lower case, and the whole body.
+    """Answer: status, headers by names in lower case, and the complete body.
 
-    `seconds` is the round trip of the attempt that got it. Its repr shows the status alone: a body
-    can hold personal data.
+    `seconds` is the duration of the attempt. The repr contains only the status, because a body can
+    contain personal data.
     """
 
     status: int
@@ -36,7 +36,7 @@ class Response:
 
 
 def rate_headers(answer: Response) -> RateHeaders:
-    """Rate limit headers (API 8.3); a part that is missing or garbage is None."""
+    """Return the rate limit headers (API 8.3); a missing or invalid header is None."""
     return RateHeaders(
         limit=parse_count(answer.headers.get("x-ratelimit-limit")),
         remaining=parse_count(answer.headers.get("x-ratelimit-remaining")),
@@ -46,7 +46,7 @@ def rate_headers(answer: Response) -> RateHeaders:
 
 
 def retry_after(answer: Response) -> float | None:
-    """`Retry-After`, in seconds or as a Unix time; None if missing or garbage."""
+    """Return `Retry-After` in seconds or as a Unix time; None if missing or invalid."""
     seconds, moment = (
         _parse_number(answer.headers.get("retry-after")),
         _parse_header_time(answer, "retry-after"),
@@ -60,12 +60,13 @@ def served_at(answer: Response) -> datetime | None:
 
 
 def _parse_header_time(answer: Response, header: str) -> datetime | None:
+    """Return the time in a header; None if it is missing or invalid."""
     return _parse_http_date(answer.headers.get(header, ""))
 
 
 @lru_cache(maxsize=8)
 def _parse_http_date(text: str) -> datetime | None:
-    """Return the timestamp of a header; cached because answers of one second share it."""
+    """Parse a date in HTTP format; None if invalid. Cached: answers of one second share it."""
     try:
         moment = parsedate_to_datetime(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -78,7 +79,7 @@ COUNT_MAX = 10**15
 
 
 def parse_count(value: Any) -> int | None:
-    """Count: a whole number from 0, in JSON or as text; None for anything else."""
+    """Parse a whole number from 0 to `COUNT_MAX`, a JSON number or text; None for anything else."""
     number = _parse_number(value)
     if number is None or not 0 <= number <= COUNT_MAX:
         return None
@@ -86,6 +87,7 @@ def parse_count(value: Any) -> int | None:
 
 
 def _parse_number(value: Any) -> float | None:
+    """Parse a finite number, a JSON number or text; None for anything else."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -108,10 +110,11 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 def encode_body(fields: Mapping[str, Any]) -> bytes:
-    """JSON body, with dates and datetimes as the API writes them (API, conventions).
+    """Return the fields as JSON, with dates and datetimes in the API's format (API, conventions).
 
     Raises `Misused` for a value that JSON does not have, for a datetime without a time zone, and
-    for a value that an erasure has redacted. The error names the type or the field, and no value.
+    for a value that an erasure has redacted. The error contains the type or the field, but no
+    value.
     """
     try:
         text = json.dumps(dict(fields), default=_date_as_json, ensure_ascii=False, allow_nan=False)
@@ -132,7 +135,7 @@ def encode_body(fields: Mapping[str, Any]) -> bytes:
 
 
 def _refuse_redacted(fields: Mapping[str, Any], text: str) -> None:
-    """Refuse a body whose JSON text contains the mark of an erasure."""
+    """Raise `Misused` if the JSON text contains the mark of an erasure."""
     if not is_redacted(text):
         return
     names = [name for name, value in fields.items() if is_redacted({name: value})]
@@ -143,6 +146,7 @@ def _refuse_redacted(fields: Mapping[str, Any], text: str) -> None:
 
 
 def _date_as_json(value: object) -> str:
+    """Return a date or a datetime in the API's format. Raises `TypeError` for other values."""
     if isinstance(value, datetime):
         if value.utcoffset() is None:
             raise TypeError("a datetime without a time zone")
@@ -153,10 +157,10 @@ def _date_as_json(value: object) -> str:
 
 
 def parse_json(body: bytes) -> Any:
-    """Body as JSON. Where an object repeats a key, the last value counts.
+    """Parse the body of an answer. If an object repeats a key, the last value is used.
 
-    Raises `ValueError`, whose text says what is wrong: it is not JSON, is nested too deeply, or has
-    a number that no column can hold; the text names the field of the number, and its record.
+    Raises `ValueError` if the body is not JSON, is nested too deeply, or has a number that no
+    column can store. The text of the error names the field and the record.
     """
     if body.lstrip()[:1] == b"<":
         raise ValueError("a page of HTML or XML instead of JSON")
@@ -203,28 +207,30 @@ class _UnusableNumber:
 
 
 def _mark_unusable(text: str, unusable: list[_UnusableNumber]) -> Any:
-    unusable.append(_UnusableNumber(shortened(text)))
+    """Add the number to the list, and return an object that replaces it in the document."""
+    unusable.append(_UnusableNumber(shorten_name(text)))
     return unusable[-1]
 
 
 def _parse_float(text: str, unusable: list[_UnusableNumber]) -> Any:
+    """Parse a number; if it is not finite, add it to the list as `_mark_unusable` does."""
     number = float(text)
     return number if math.isfinite(number) else _mark_unusable(text, unusable)
 
 
 def _describe_unusable(number: _UnusableNumber, document: Any) -> str:
-    """Return the number with the field and the record in which the document has it."""
+    """Return the number, its field and its record's id, searched in the document."""
     level: list[tuple[Any, str | None, Any]] = [(document, None, None)]
     while level:
         below: list[tuple[Any, str | None, Any]] = []
         for value, name, id in level:
             if value is number:
                 in_field = "" if name is None else f" in {name!r}"
-                of_record = f" of the record {shortened(id)}" if isinstance(id, str) else ""
+                of_record = f" of the record {shorten_name(id)}" if isinstance(id, str) else ""
                 return f"the number {number.text}{in_field}{of_record}, which no column can hold"
             if isinstance(value, dict):
                 inner = value.get("id", id)
-                below += ((each, shortened(key), inner) for key, each in value.items())
+                below += ((each, shorten_name(key), inner) for key, each in value.items())
             elif isinstance(value, list):
                 below += ((each, name, id) for each in value)
         level = below
@@ -233,10 +239,10 @@ def _describe_unusable(number: _UnusableNumber, document: Any) -> str:
 
 
 class BodyDecoder:
-    """Body unpacked as it arrives; at most `bytes_max` are in memory.
+    """Decompresses a body part by part; at most `bytes_max` are in memory.
 
-    `encoding` is the answer's `Content-Encoding`. Raises `ValueError` for any but gzip, the only
-    one that requests accept.
+    `encoding` is the answer's `Content-Encoding`. Raises `ValueError` for any compression but gzip,
+    the only one that requests accept.
     """
 
     def __init__(self, encoding: str, bytes_max: int) -> None:
@@ -248,7 +254,9 @@ class BodyDecoder:
         self._size = 0
 
     def add(self, part: bytes) -> None:
-        """Add a part. Raises `OverflowError` beyond the cap, `ValueError` for bad gzip."""
+        """Add a part. Raises `OverflowError` beyond `bytes_max`, and `ValueError` for damaged gzip
+        data.
+        """
         if self._packed is not None:
             try:
                 # One byte more than may be held is enough to know: a bomb is never unpacked.
@@ -261,7 +269,7 @@ class BodyDecoder:
         self._parts.append(part)
 
     def finish(self) -> bytes:
-        """Return the body. Raises `ValueError` if a gzip ended too early."""
+        """Return the complete body. Raises `ValueError` if the gzip data is incomplete."""
         if self._packed is not None and self._parts and not self._packed.eof:
             raise ValueError("incomplete gzip data")
         return b"".join(self._parts)

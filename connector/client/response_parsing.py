@@ -36,7 +36,7 @@ from connector.errors_api import (
     UnreadableAnswer,
     ValidationFailed,
 )
-from connector.log import neutralise
+from connector.log import escape_control_characters
 
 WORDS_CHARACTERS_MAX = 500
 """Characters that are kept of one message of the API."""
@@ -57,12 +57,12 @@ _EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
 def response_error(
     request: Request, answer: Response, *, base_url: str = "", reset_in_seconds: float | None = None
 ) -> ConnectorError:
-    """Error of an answer that is not a success (API 7).
+    """Return the error for an answer that is not a success (API 7).
 
-    `base_url` is the address of the account: a redirect is compared with it.
+    A redirect is compared with `base_url`, the address of the account.
 
     For a write, only a 429, or a documented refusal with the API's own JSON body (API 7), proves
-    that nothing was applied. After any other answer its fate is unknown: `InDoubt`.
+    that nothing was applied. For any other answer, the error is `InDoubt`.
     """
     if answer.status == 429:
         return RateLimited(request.method_and_path, reset_in_seconds=reset_in_seconds)
@@ -74,22 +74,23 @@ def response_error(
 
 
 def doubt_error(request: Request, error: Answered | NotTheApi) -> InDoubt:
-    """Error of a write whose fate is unknown after this answer, which is the reason."""
+    """Return the error for a write that may or may not have been applied; `error` is the reason."""
     return InDoubt(request.method_and_path, error.reason, error.answer)
 
 
 def message_text(value: Any) -> str:
-    """Return a message of the API as text in any form; a very long one is cut.
+    """Return a message of the API, a text or other JSON, as text of at most 500 characters.
 
-    Control characters are made visible, since it goes to terminals, logs, reports and Dagster.
+    Control characters are made visible, because the text is printed, logged and shown in Dagster.
     """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return neutralise(text[:WORDS_CHARACTERS_MAX])
+    return escape_control_characters(text[:WORDS_CHARACTERS_MAX])
 
 
 def _status_error(
     request: Request, answer: Response, error_body: Mapping[str, Any], base_url: str
 ) -> Answered | NotTheApi:
+    """Return the error for the answer's status and the texts of the API's error body."""
     where, status = request.method_and_path, answer.status
     if 300 <= status < 400:
         target, here = _redirect_target(answer), base_url + request.path
@@ -120,7 +121,7 @@ def _status_error(
 
 
 def _api_error_body(answer: Response) -> dict[str, Any] | None:
-    """Body of the API's own errors (API 7); None if the answer is not the API's."""
+    """Return the JSON object of an error answer (API 7); None if the body is no JSON object."""
     try:
         error_body = parse_json(answer.body)
     except ValueError:
@@ -129,12 +130,12 @@ def _api_error_body(answer: Response) -> dict[str, Any] | None:
 
 
 def _mask_emails(value: Any) -> str | None:
-    """Return a text of the API without the email addresses that it may quote."""
+    """Return a text of the API without email addresses; None if the value is no text."""
     return _EMAIL.sub("(an email)", message_text(value)) if isinstance(value, str) else None
 
 
 def _messages_by_field(errors: Any) -> dict[str, tuple[str, ...]]:
-    """Return the messages by field as the API sent them (API 7.1); other forms are kept."""
+    """Return the messages by field (API 7.1); messages of no field have the key `OF_NO_FIELD`."""
     by_field = errors if isinstance(errors, dict) else {OF_NO_FIELD: errors}
     return {
         message_text(name): tuple(
@@ -146,7 +147,7 @@ def _messages_by_field(errors: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _redirect_target(answer: Response) -> str:
-    """Target of a redirect, without user name, password, query and fragment."""
+    """Return the target of a redirect, without user name, password, query and fragment."""
     try:
         location = urlsplit(answer.headers.get("location", ""))
     except ValueError:
@@ -162,7 +163,7 @@ def _redirect_target(answer: Response) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListResponse:
-    """A list's items as received, and its pagination (API 4.1)."""
+    """Items of a list as received, and its pagination (API 4.1)."""
 
     items: tuple[dict[str, Any], ...] = field(repr=False)
     page: int
@@ -174,8 +175,8 @@ class ListResponse:
 def read_list(request: Request, answer: Response) -> ListResponse:
     """Return the items and pagination of a list. Raises the error of a failed answer.
 
-    Behaviour past the last page is "not shown" (API 4.1); a server that serves its last page once
-    more gives an empty page here, since those items are not this page's.
+    The API does not document pages after the last (API 4.1). If a server repeats its last page
+    there, the result has no items, because they belong to another page.
     """
     document = _parse_success(request, answer, expected=(200,))
     items, pagination = document.get("data"), document.get("pagination")
@@ -212,7 +213,7 @@ def read_list(request: Request, answer: Response) -> ListResponse:
 def read_record(request: Request, answer: Response) -> dict[str, Any]:
     """Return the record in `data` of a detail. Raises the error of a failed answer.
 
-    A record of another id than the requested one is unreadable.
+    Raises `UnreadableAnswer` if the record's id is not the requested one.
     """
     return _extract_record(request, answer, _parse_success(request, answer, expected=(200,)))
 
@@ -220,8 +221,8 @@ def read_record(request: Request, answer: Response) -> dict[str, Any]:
 def read_written(request: Request, answer: Response) -> tuple[dict[str, Any], str | None]:
     """Return the record and the message of a create, update or convert.
 
-    A success that cannot be read, or whose record does not fit the request
-    (`client/answer_fit.py`), raises `InDoubt`: the write may have happened.
+    Raises `InDoubt` for a success that cannot be read or whose record does not fit the request
+    (`client/answer_fit.py`), because the write may have happened.
     """
     try:
         document = _parse_success(request, answer, expected=(200, 201))
@@ -231,9 +232,9 @@ def read_written(request: Request, answer: Response) -> tuple[dict[str, Any], st
 
 
 def read_deleted(request: Request, answer: Response) -> str | None:
-    """Message of a delete's answer: of a body, or none for a 204 (API 4.8).
+    """Return the message of a delete's answer; None for a 204 (API 4.8).
 
-    A body that shows another record raises `InDoubt`.
+    Raises `InDoubt` if the body contains another record.
     """
     if answer.status == 204:
         return None
@@ -247,6 +248,9 @@ def read_deleted(request: Request, answer: Response) -> str | None:
 
 
 def _parse_success(request: Request, answer: Response, expected: tuple[int, ...]) -> dict[str, Any]:
+    """Return the JSON object of an answer with an expected status. Raises the error of other
+    answers.
+    """
     if answer.status not in expected:
         if 200 <= answer.status < 300:
             raise UnreadableAnswer(
@@ -265,6 +269,7 @@ def _parse_success(request: Request, answer: Response, expected: tuple[int, ...]
 
 
 def _extract_record(request: Request, answer: Response, document: dict[str, Any]) -> dict[str, Any]:
+    """Return the record in `data`. Raises `UnreadableAnswer` if it cannot answer the request."""
     record = document.get("data")
     if not isinstance(record, dict) or not _has_id(record):
         raise UnreadableAnswer(request.method_and_path, "answered without a record in 'data'")
@@ -276,6 +281,7 @@ def _extract_record(request: Request, answer: Response, document: dict[str, Any]
 
 
 def _describe_mismatch(request: Request, answer: Response, record: Mapping[str, Any]) -> str | None:
+    """Return why the record cannot answer the request; None if it can."""
     if request.record_id is not None:
         return misfit_of_id(request.record_id, record)
     moment = served_at(answer)

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Self, get_args
 from urllib.parse import quote
 
-from connector.atomic_files import replacing
+from connector.atomic_files import write_atomically
 from connector.catalog import subjects_of
 from connector.catalog.field import MARK, DataSubject
 from connector.catalog.resource import Declaration, Resource
-from connector.errors import LedgerError, WarehouseError, naming_file_errors
+from connector.errors import LedgerError, WarehouseError, convert_file_errors
 from connector.settings.layers import RECEIPTS_FOLDER
 
 # -- Identifiers ----------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def read_suppression_key(folder: Path) -> bytes | None:
     Raises a `WarehouseError`, also for a file without a complete key.
     """
     path = folder / KEY_FILE
-    with naming_file_errors(path):
+    with convert_file_errors(path):
         try:
             text = path.read_bytes()
         except FileNotFoundError:
@@ -147,7 +147,7 @@ def read_or_create_key(folder: Path) -> bytes:
     if key is not None:
         return key
     path = folder / KEY_FILE
-    with naming_file_errors(path), replacing(path) as file:
+    with convert_file_errors(path), write_atomically(path) as file:
         file.write(secrets.token_hex(_KEY_BYTES).encode("ascii"))
     made = read_suppression_key(folder)
     assert made is not None, path

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from connector.atomic_files import replacing
-from connector.errors import WarehouseError, count_noun, naming
+from connector.atomic_files import write_atomically
+from connector.errors import WarehouseError, count_noun, file_error
 from connector.ledger.person import (
     KEY_FILE,
     KEY_LOST,
@@ -183,10 +183,10 @@ def record_release(connection: sqlite3.Connection, folder: Path, tokens: Iterabl
     path = receipts / f"released-{new_id(at)}.json"
     try:
         receipts.mkdir(mode=0o700, exist_ok=True)
-        with replacing(path) as file:
+        with write_atomically(path) as file:
             file.write(f"{json.dumps(document, indent=2)}\n".encode())
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
 
 
 def _listed_by_receipts(*folders: Path) -> list[_ListEntry]:
@@ -222,7 +222,7 @@ def _read_json_files(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
         paths = sorted(folder.glob(pattern))
         contents = [(path, path.read_bytes()) for path in paths]
     except OSError as error:
-        raise naming(folder, error) from error
+        raise file_error(folder, error) from error
     for path, content in contents:
         try:
             document = json.loads(content)

@@ -21,8 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from connector.atomic_files import create
-from connector.errors import LedgerError, WarehouseBusy, WarehouseError, naming
+from connector.atomic_files import create_private_file
+from connector.errors import LedgerError, WarehouseBusy, WarehouseError, file_error
 from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
 from connector.ledger.receipts import add_missing_hashes
 
@@ -87,7 +87,7 @@ def connect_to_ledger(path: Path) -> sqlite3.Connection:
     with convert_sqlite_errors(path):
         # SQLite gives the files next to it the mode of the file itself.
         with suppress(FileExistsError):
-            create(path).close()
+            create_private_file(path).close()
         connection = _open_sqlite(path)
         try:
             _create_tables(connection, path)
@@ -140,7 +140,7 @@ def convert_sqlite_errors(path: Path) -> Iterator[None]:
     except _UNREADABLE as error:
         raise _damage_error(path, error) from error
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
 
 
 def _damage_error(path: Path, error: Exception) -> LedgerError:
@@ -255,7 +255,7 @@ def copy_ledger(path: Path, target: Path) -> int:
     Raises `LedgerError` if the copy is not complete, or another `WarehouseError`.
     """
     with convert_sqlite_errors(target):
-        create(target).close()
+        create_private_file(target).close()
     with (
         convert_sqlite_errors(path),
         closing(_open_sqlite(path)) as source,

@@ -134,14 +134,15 @@ def due_alerts(
 ) -> tuple[AlertRecord, ...]:
     """Return the alerts that a check would send now. Writes and sends nothing."""
     before = tuple(before)
-    sight = {
-        subject: found and replace(found, action=settings.name_places(found.action))
+    problems = {
+        subject: found
+        and replace(found, action=settings.replace_variables_by_origins(found.action))
         for subject, found in find_problems(
             read_snapshot(settings, now, before, jobs, command_error)
         ).items()
     }
     zone = ZoneInfo(settings.time_zone.value)
-    return decide_alerts(before, sight, now, settings.alert_kinds.value, zone)
+    return decide_alerts(before, problems, now, settings.alert_kinds.value, zone)
 
 
 def open_alerts(settings: Settings) -> AlertCheck:
@@ -232,18 +233,18 @@ def _add_unrecorded_alert(
 
 
 def _send_without_ledger(
-    settings: Settings, error: WarehouseError, sinks: Sequence[Sink], moment: datetime
+    settings: Settings, error: WarehouseError, sinks: Sequence[Sink], now: datetime
 ) -> None:
     """Send the alert once. Raises `NotDelivered`."""
     mark = settings.folder / f"{_UNRECORDED}{error.code}"
     if mark.exists():
         return
     trouble = file_problem(error)
-    trouble = replace(trouble, action=settings.name_places(trouble.action))
-    alerts = decide_alerts((), {Subject(UNUSABLE): trouble}, moment, settings.alert_kinds.value)
+    trouble = replace(trouble, action=settings.replace_variables_by_origins(trouble.action))
+    alerts = decide_alerts((), {Subject(UNUSABLE): trouble}, now, settings.alert_kinds.value)
     for message, _ in due_messages(alerts, settings.account.value):
         for sink in sinks:
             sink.send(message)
     with suppress(OSError):
         mark.touch(FILE_MODE)
-        os.utime(mark, (moment.timestamp(), moment.timestamp()))
+        os.utime(mark, (now.timestamp(), now.timestamp()))

@@ -17,7 +17,7 @@ from connector.settings.values import Kind
 
 def decide_alerts(
     before: Iterable[AlertRecord],
-    sight: FoundProblems,
+    problems: FoundProblems,
     now: datetime,
     kinds: Collection[Kind],
     zone: tzinfo = UTC,
@@ -28,7 +28,7 @@ def decide_alerts(
     """
     wanted_codes = {code for code, each in ALERTS.items() if each.kind in kinds}
     after = {Subject(each.code, each.about): each for each in before if each.code in wanted_codes}
-    for subject, found in sight.items():
+    for subject, found in problems.items():
         alert = after.get(subject)
         open_alert = alert if alert is not None and alert.is_open else None
         if found is not None and subject.code in wanted_codes:

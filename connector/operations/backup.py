@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from connector.atomic_files import FILE_MODE, create, sync_folder
-from connector.errors import BackupError, Misused, SettingsError, naming
+from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
+from connector.errors import BackupError, Misused, SettingsError, file_error
 from connector.ledger.erasures import Backup, Backups
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.person import KEY_FILE, read_or_create_key
@@ -130,7 +130,7 @@ def _write_backup(settings: Settings, to: Path, made_at: datetime) -> BackupResu
         partial.rename(target)
         sync_folder(to)
     except OSError as error:
-        raise naming(to, error) from error
+        raise file_error(to, error) from error
     finally:
         _delete_temporary_files(staging, partial)
     return BackupResult(target, manifest)
@@ -193,7 +193,7 @@ def _contains_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
 def _copy_file(source: Path, target: Path) -> None:
     make_folder(target.parent)
     # A publication replaces the file, so this file can be read to its end.
-    with source.open("rb") as read, create(target) as write:
+    with source.open("rb") as read, create_private_file(target) as write:
         shutil.copyfileobj(read, write, 1024 * 1024)
 
 
@@ -207,7 +207,7 @@ def _list_entries(staging: Path) -> Iterator[BackupEntry]:
 
 def _pack(staging: Path, target: Path, manifest: Manifest) -> None:
     """Pack the files into one; each file is deleted after packing."""
-    with create(target) as file:
+    with create_private_file(target) as file:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
             content = manifest.as_bytes()
             tar.addfile(_tar_member(MANIFEST, len(content), manifest), io.BytesIO(content))
@@ -234,7 +234,7 @@ def _remove_old_backups(to: Path, account: str | None, keep: int) -> tuple[Path,
         for each in found[:-keep]:
             each.unlink(missing_ok=True)
     except OSError as error:
-        raise naming(to, error) from error
+        raise file_error(to, error) from error
     return tuple(found[:-keep])
 
 

@@ -18,9 +18,9 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Self
 
-from connector.atomic_files import create
-from connector.errors import BackupError, naming
-from connector.log import stamped
+from connector.atomic_files import create_private_file
+from connector.errors import BackupError, file_error
+from connector.log import compact_timestamp
 from connector.warehouse.duckdb_file import make_folder
 
 MANIFEST = "manifest.json"
@@ -61,7 +61,7 @@ class Manifest:
 
     def file_name(self) -> str:
         """Return the name of the backup file, from account and time."""
-        return f"{backup_prefix(self.account)}{stamped(self.made_at)}.tar"
+        return f"{backup_prefix(self.account)}{compact_timestamp(self.made_at)}.tar"
 
     def as_json(self) -> dict[str, Any]:
         """Return the manifest as it is stored, with a digest of itself."""
@@ -203,7 +203,7 @@ def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
     except OSError as error:
         if not path.exists():
             raise BackupError(f"{path} does not exist", action=_NAME_IT) from None
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
 
 
 def _read_manifest_member(tar: tarfile.TarFile, path: Path) -> Manifest:
@@ -222,7 +222,7 @@ def _member_content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 @contextmanager
 def _create_synced(path: Path) -> Iterator[IO[bytes]]:
     make_folder(path.parent)
-    with create(path) as file:
+    with create_private_file(path) as file:
         yield file
         file.flush()
         os.fsync(file.fileno())

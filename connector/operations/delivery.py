@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from connector.errors import NotDelivered
-from connector.log import neutralise
+from connector.log import escape_control_characters
 from connector.operations.alerts import Message
 from connector.operations.findings import ALERTS, BY_CODE
 from connector.settings.model import Settings
@@ -84,7 +84,9 @@ def headline(message: Message, settings: Settings) -> str:
     """Return one line: the account, the resources and the title."""
     about = f"{', '.join(message.about)}: " if message.about else ""
     end = "Resolved: " if message.change == "ended" else ""
-    return neutralise(f"{settings.account.value or 'connector'}: {end}{about}{message.title}")
+    return escape_control_characters(
+        f"{settings.account.value or 'connector'}: {end}{about}{message.title}"
+    )
 
 
 def as_text(message: Message, settings: Settings) -> str:
@@ -99,7 +101,7 @@ def as_text(message: Message, settings: Settings) -> str:
     is_by_code = message.code in ALERTS and ALERTS[message.code].action == BY_CODE
     causes = f" ({', '.join(message.causes)})" if is_by_code and message.causes else ""
     lines.append(f"Code: {message.code}{causes}")
-    return "\n".join(neutralise(each) for each in lines if each)
+    return "\n".join(escape_control_characters(each) for each in lines if each)
 
 
 def to_json_object(message: Message, settings: Settings) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from connector.atomic_files import wide
+from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Page, Resource
 from connector.client.client import Client, Limits, RecordEndpoint
@@ -58,9 +58,9 @@ from connector.settings.credentials import OPEN_TO_OTHERS
 from connector.settings.model import Settings, configured_accounts, unclaimed_folders
 from connector.settings.values import OFF
 from connector.version import full_version
-from connector.warehouse.duckdb_file import move_logs_aside
+from connector.warehouse.duckdb_file import lock_and_move_logs
 from connector.warehouse.schema import SCHEMA_VERSION
-from connector.warehouse.state import read_known_ids
+from connector.warehouse.state import read_oldest_keys
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 SKEW_SECONDS_MAX = 60.0
@@ -186,7 +186,7 @@ async def diagnose(
             requests = tally.requests
             if meter is not None:
                 await meter.return_unused()
-    return Examination(tuple(settings.rows()), tuple(checks), requests)
+    return Examination(tuple(settings.display_rows()), tuple(checks), requests)
 
 
 def check_upkeep(
@@ -199,8 +199,8 @@ def check_upkeep(
     return _run_checks(_folder_and_settings_checks(settings, environ, now))
 
 
-def _run_checks(looks: PendingChecks) -> Iterator[DoctorCheck]:
-    for name, look in looks:
+def _run_checks(pending: PendingChecks) -> Iterator[DoctorCheck]:
+    for name, look in pending:
         try:
             yield DoctorCheck(name, *look())
         except ConnectorError as error:
@@ -269,7 +269,7 @@ def _repair_work_file(warehouse: Warehouse, now: Clock) -> CheckOutcome:
     try:
         warehouse.prepare()
     except DamagedLog as damage:
-        moved_logs = move_logs_aside(warehouse.work, now())
+        moved_logs = lock_and_move_logs(warehouse.work, now())
         warehouse.prepare()
         file_names = " and ".join(str(each) for each in moved_logs)
         verified = _describe_verified_times(warehouse)
@@ -413,7 +413,7 @@ def _check_disk_space(settings: Settings) -> CheckOutcome:
 
 def _check_permissions(settings: Settings) -> CheckOutcome:
     """Check that others cannot open the account's files or the files of its secrets."""
-    found = list(wide(settings.folder))
+    found = list(find_wide_permissions(settings.folder))
     keys = [each for each in settings.warnings if OPEN_TO_OTHERS in each]
     if keys:
         others = f"; {count_noun(len(found), 'other file')}" if found else ""
@@ -571,7 +571,7 @@ async def _check_api(
     """
     connection = settings.connection()
     address, key = connection.base_url, connection.api_key
-    route = connection.route()
+    route = connection.client_options()
     client = Client(address, key, limits=_LIMITS, observer=tally, meter=meter, **route)
     scopes: list[DoctorCheck] = []
     skew: float | None = None
@@ -615,7 +615,7 @@ async def _check_known_records(client: Client, settings: Settings) -> list[Docto
     try:
         if not warehouse.exists:
             return []
-        known = await asyncio.to_thread(warehouse.read, read_known_ids, KNOWN_IDS)
+        known = await asyncio.to_thread(warehouse.read, read_oldest_keys, KNOWN_IDS)
         if not known:
             return []
         found = await find_first_existing(client, known)

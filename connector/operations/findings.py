@@ -20,8 +20,8 @@ from connector.errors import (
     UnknownName,
     WarehouseBusy,
     WarehouseError,
-    closed,
     count_noun,
+    end_sentence,
 )
 from connector.errors_api import TryAgain
 from connector.ledger.alert_states import AlertRecord
@@ -34,7 +34,7 @@ from connector.pulls.outcome import QUIET_KINDS, can_retry, describe_anomalies, 
 from connector.pulls.workspace import read_folder_identity
 from connector.settings.model import Settings
 from connector.settings.values import Age, Kind
-from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth, SharedPublication
+from connector.warehouse.runs import LakehouseAttempt, Publication, ResourceRun, Run, RunHealth
 from connector.warehouse.warehouse import Warehouse
 
 COMPARED_MIN, COMPARED_MAX = 5, 20
@@ -192,7 +192,7 @@ def read_snapshot(
         health,
         runs=tuple(each for each in runs if each.started_at <= latest),
         publications=tuple(e for e in health.publications if e.started_at <= latest),
-        shared=None if settings.lakehouse.value is None else health.shared,
+        lakehouse=None if settings.lakehouse.value is None else health.lakehouse,
     )
     return replace(s, health=health, unusable=unusable)
 
@@ -241,14 +241,14 @@ def remove_api_text(message: str | None) -> tuple[str, str]:
     is_word = sentence.partition(" ")[0].isalpha()
     sentence = f"{sentence[:1].upper()}{sentence[1:]}" if is_word else sentence
     return (
-        sentence if sentence.endswith(("?", "!")) else closed(sentence)
+        sentence if sentence.endswith(("?", "!")) else end_sentence(sentence)
     ) if sentence else "", status
 
 
 def _error_problem(
     subject: str,
     since: datetime | None,
-    ended: Run | ResourceRun | Publication | SharedPublication | PushRun,
+    ended: Run | ResourceRun | Publication | LakehouseAttempt | PushRun,
     *,
     action: str = "",
     causes: Iterable[str] = (),
@@ -338,7 +338,7 @@ def _checks_warn(s: FileSnapshot) -> ConditionResult:
 
 
 def _lakehouse_behind(s: FileSnapshot) -> ConditionResult:
-    last = s.health.shared
+    last = s.health.lakehouse
     if last is None or last.outcome != "failed":
         return None if s.unusable else False
     return _error_problem("the lakehouse is not up to date", last.ended_at, last)
@@ -736,12 +736,12 @@ ALERTS: Mapping[str, AlertType] = {each.code: each for each in _ALL}
 
 def find_problems(s: FileSnapshot) -> FoundProblems:
     """Return the problems in the snapshot. One cause is reported once."""
-    sight = {
+    problems = {
         subject: answer or None for subject, answer in _check_conditions(s) if answer is not None
     }
-    if sight.get(Subject("silent")) and _is_explained(s, sight):
-        del sight[Subject("silent")]
-    return sight
+    if problems.get(Subject("silent")) and _is_explained(s, problems):
+        del problems[Subject("silent")]
+    return problems
 
 
 def _check_conditions(s: FileSnapshot) -> Iterator[tuple[Subject, ConditionResult]]:
@@ -773,7 +773,7 @@ def _check_conditions(s: FileSnapshot) -> Iterator[tuple[Subject, ConditionResul
         yield Subject("job_failed", job.job), _job_failed(s, job)
 
 
-def _is_explained(s: FileSnapshot, sight: FoundProblems) -> bool:
+def _is_explained(s: FileSnapshot, problems: FoundProblems) -> bool:
     """Return True if a recent pull verified nothing and another alert gives the reason.
 
     Without a recent pull, the schedule does not run, whatever else is wrong.
@@ -782,7 +782,7 @@ def _is_explained(s: FileSnapshot, sight: FoundProblems) -> bool:
     tried = [each for each in (unrecorded, *(run.started_at for run in s.runs[:1])) if each]
     if not tried or s.now - max(tried) > s.max_age.length:
         return False
-    known = {subject for subject, found in sight.items() if found}
+    known = {subject for subject, found in problems.items() if found}
     reasons = {"pull_failed", "quota_spent", "job_failed", "clock_wrong", "files_unusable"}
     if unrecorded or any(each.code in reasons for each in known):
         return True

@@ -18,24 +18,21 @@ from connector.errors import (
     Misused,
     SettingsError,
     WarehouseError,
+    convert_file_errors,
     count_noun,
-    naming_file_errors,
 )
 from connector.ledger.erasures import Backups, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.sqlite_file import check_ledger
-from connector.log import stamped
+from connector.log import compact_timestamp
+from connector.operations.restore import LEDGER_LOGS, create_aside_folder
 from connector.pulls.workspace import find_first_existing, read_folder_identity, write_identity
-from connector.settings.layers import ASIDE, CONFIG_NAME
+from connector.settings.layers import CONFIG_NAME
 from connector.settings.model import ConfiguredAccount, Settings
-from connector.settings.values import read_address
+from connector.settings.values import parse_address
 from connector.warehouse import state
-from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.runs import read_quota
 from connector.warehouse.warehouse import Warehouse
-
-LEDGER_LOGS = ("-wal", "-shm", "-journal")
-"""Suffixes of the files that SQLite keeps next to a ledger."""
 
 KNOWN_IDS = 5
 """Number of the folder's records that are searched at a new address."""
@@ -75,7 +72,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
             known = warehouse.read(state.read_identity)
             if known is not None:
                 ledger.write_identity(known)
-            ledger.continue_change_numbers(warehouse.read(state.last_copied))
+            ledger.continue_change_numbers(warehouse.read(state.last_copied_change))
             forgotten = [
                 *_describe_lost_pushes(warehouse),
                 *_restore_request_counts(ledger, warehouse),
@@ -107,10 +104,8 @@ def _move_ledger_aside(folder: Path, now: datetime) -> Path | None:
     here = [folder / name for name in names if (folder / name).exists()]
     if not here:
         return None
-    numbers = iter(range(1, 1_000))
-    place = next(p for n in numbers if not (p := folder / f"{ASIDE}{stamped(now)}-{n}").exists())
-    make_folder(place)
-    with naming_file_errors(place):
+    place = create_aside_folder(folder, compact_timestamp(now))
+    with convert_file_errors(place):
         for each in here:
             each.rename(place / each.name)
         sync_folder(folder)
@@ -159,7 +154,7 @@ async def confirm_move(
     """
     connection, warehouse = settings.connection(), Warehouse(settings.folder)
     try:
-        named = read_address(address)
+        named = parse_address(address)
     except ValueError as error:
         raise Misused(f"--moved-to is {address!r}: it must be {error}") from None
     if named != connection.base_url:
@@ -171,8 +166,8 @@ async def confirm_move(
         identity = read_folder_identity(ledger, warehouse)
         if identity is None or identity.address == named:
             return f"nothing was changed: {settings.folder} already belongs to {named}"
-        known = warehouse.read(state.read_known_ids, KNOWN_IDS) if warehouse.exists else ()
-        client = connect(named, connection.api_key, **connection.route())
+        known = warehouse.read(state.read_oldest_keys, KNOWN_IDS) if warehouse.exists else ()
+        client = connect(named, connection.api_key, **connection.client_options())
         async with client:
             found = await find_first_existing(client, known)
         if known and found is None:

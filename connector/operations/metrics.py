@@ -128,9 +128,9 @@ def _ledger_points(
     yield "month_requests_left", month.requests_left(keeps_reserve=True), {}
 
 
-def _query_rows(warehouse: Warehouse, sql: str, *values: object) -> list[dict[str, Any]]:
+def _query_rows(warehouse: Warehouse, sql: str) -> list[dict[str, Any]]:
     with warehouse.open_connection() as connection:
-        answer = connection.execute(sql, values)
+        answer = connection.execute(sql)
         names = [column[0] for column in answer.description or ()]
         return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
 

@@ -22,7 +22,7 @@ from connector.errors import (
     LedgerError,
     Misused,
     NotAWarehouse,
-    naming,
+    file_error,
 )
 from connector.ledger.erasures import Backups, Erasures, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
@@ -36,7 +36,7 @@ from connector.ledger.sqlite_file import (
     includes_copy,
     includes_pushes_and_erasures,
 )
-from connector.log import new_id, stamped
+from connector.log import compact_timestamp, new_id
 from connector.operations.backup_file import Manifest, read_manifest, unpack
 from connector.privacy.erase import erase_all, hold_pull_and_push_leases
 from connector.privacy.person_locations import find_returned_people
@@ -63,7 +63,8 @@ from connector.warehouse.work_file import replace_published
 STAGING = ".restoring"
 """Folder in the account's folder to which a backup is unpacked."""
 
-_LEDGER_LOGS = ("-wal", "-shm", "-journal")
+LEDGER_LOGS = ("-wal", "-shm", "-journal")
+"""Suffixes of the files that SQLite keeps next to a ledger."""
 
 Clock = Callable[[], datetime]
 
@@ -71,6 +72,15 @@ Clock = Callable[[], datetime]
 def leftover_folders(folder: Path) -> tuple[Path, ...]:
     """Return the folders that restores left. Commands and erasures do not search these copies."""
     return tuple(sorted((*folder.glob(f"{ASIDE}*"), *folder.glob(STAGING))))
+
+
+def create_aside_folder(folder: Path, stamp: str) -> Path:
+    """Create a new folder for replaced files in `folder`, named after the time `stamp`."""
+    number = 1
+    while (place := folder / f"{ASIDE}{stamp}-{number}").exists():
+        number += 1
+    make_folder(place)
+    return place
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +207,7 @@ def _restore_files(
     run_id, live = new_id(at), folder / LEDGER_FILE
     is_readable = _is_readable(live)
     keeps = is_readable and _should_keep_ledger(
-        live, staging / LEDGER_FILE, takes=options.takes_ledger
+        live, staging / LEDGER_FILE, forces_backup=options.takes_ledger
     )
     placing = FileSwap(folder, staging, at)
     with ExitStack() as resources:
@@ -287,19 +297,19 @@ def _is_readable(ledger: Path) -> bool:
     return True
 
 
-def _should_keep_ledger(live: Path, staged: Path, *, takes: bool) -> bool:
+def _should_keep_ledger(existing: Path, in_backup: Path, *, forces_backup: bool) -> bool:
     """Return True if the existing ledger contains everything of the backup's ledger.
 
     Raises:
         BackupError: Each ledger has pushes or erasures that the other one lacks.
     """
-    if not staged.exists() or (not takes and includes_copy(live, staged)):
+    if not in_backup.exists() or (not forces_backup and includes_copy(existing, in_backup)):
         return True
-    if takes or includes_pushes_and_erasures(staged, live):
+    if forces_backup or includes_pushes_and_erasures(in_backup, existing):
         return False
     raise BackupError(
-        f"{live} is not the ledger of this backup, and contains pushes or erasures that the backup"
-        " does not have",
+        f"{existing} is not the ledger of this backup, and contains pushes or erasures that the"
+        " backup does not have",
         action="Check that the backup and the folder are the right ones. To replace the ledger by"
         " the one of the backup, add --with-ledger.",
     )
@@ -330,7 +340,7 @@ class FileSwap:
     """Exchange of files: unpacked files move to the account's folder, existing files aside."""
 
     def __init__(self, folder: Path, staging: Path, at: datetime) -> None:
-        self._folder, self._staging, self._stamp = folder, staging, stamped(at)
+        self._folder, self._staging, self._stamp = folder, staging, compact_timestamp(at)
         self.aside: Path | None = None
 
     def swap(self, *, keeps_ledger: bool) -> tuple[Path, ...]:
@@ -347,7 +357,7 @@ class FileSwap:
             if not keeps_ledger:
                 if (self._staging / LEDGER_FILE).exists():
                     delete_leases(self._staging / LEDGER_FILE)
-                self._replace_file(LEDGER_FILE, *_LEDGER_LOGS)
+                self._replace_file(LEDGER_FILE, *LEDGER_LOGS)
             # The key belongs to the list of erased people in the ledger.
             has_key = (self._folder / KEY_FILE).exists()
             if (self._staging / KEY_FILE).exists() and not (has_key and keeps_ledger):
@@ -357,7 +367,7 @@ class FileSwap:
             waiting = self._restore_inbox()
             sync_folder(self._folder)
         except OSError as error:
-            raise naming(self._folder, error) from error
+            raise file_error(self._folder, error) from error
         return waiting
 
     def _replace_file(self, name: str, *endings: str) -> None:
@@ -369,13 +379,8 @@ class FileSwap:
             (self._staging / name).rename(self._folder / name)
 
     def _make_aside(self) -> Path:
-        """Create a folder for replaced files; two restores within a second get two folders."""
-        if self.aside is None:
-            number = 1
-            while (place := self._folder / f"{ASIDE}{self._stamp}-{number}").exists():
-                number += 1
-            make_folder(place)
-            self.aside = place
+        """Return the folder for replaced files, which is created when it is first needed."""
+        self.aside = self.aside or create_aside_folder(self._folder, self._stamp)
         return self.aside
 
     def _add_missing_files(self, name: str) -> None:

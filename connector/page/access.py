@@ -22,8 +22,8 @@ from time import monotonic
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from connector.atomic_files import replacing
-from connector.errors import Misused, SettingsError, naming_file_errors
+from connector.atomic_files import write_atomically
+from connector.errors import Misused, SettingsError, convert_file_errors
 from connector.page.marks import N_
 from connector.page.words import PageError
 
@@ -194,7 +194,7 @@ class PageAccess:
             raise AccessDenied("Your session has expired.")
 
     def _read(self) -> dict[str, PageSession]:
-        with naming_file_errors(self._path):
+        with convert_file_errors(self._path):
             if not self._path.exists():
                 return {}
             try:
@@ -205,7 +205,7 @@ class PageAccess:
 
     def _write(self) -> None:
         sessions = {key: asdict(each) for key, each in self._sessions.items()}
-        with naming_file_errors(self._path), replacing(self._path) as file:
+        with convert_file_errors(self._path), write_atomically(self._path) as file:
             file.write(json.dumps(sessions).encode())
 
 
@@ -253,5 +253,5 @@ def add_person(path: Path, name: str, password: str) -> None:
         )
     known = read_passwords(path) if path.exists() else {}
     known[name.strip()] = PasswordHasher().hash(password)
-    with naming_file_errors(path), replacing(path) as file:
+    with convert_file_errors(path), write_atomically(path) as file:
         file.write("".join(f"{who}:{hashed}\n" for who, hashed in known.items()).encode())

@@ -20,8 +20,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, Literal
 
-from connector.atomic_files import create, replacing
-from connector.errors import ConnectorError, naming_file_errors
+from connector.atomic_files import create_private_file, write_atomically
+from connector.errors import ConnectorError, convert_file_errors
 from connector.page.marks import N_
 from connector.page.row_index import IndexedRow
 from connector.page.words import PageError
@@ -154,7 +154,7 @@ class DraftFolder:
         draft = ImportDraft(id, file=name, original=name, made_at=now, changed_at=now, **said)
         draft.changed_by = draft.made_by
         make_folder(folder)
-        with naming_file_errors(folder), create(folder / name) as file:
+        with convert_file_errors(folder), create_private_file(folder / name) as file:
             shutil.copyfileobj(content, file, _PIECE_BYTES)
         self._write(draft)
         return draft
@@ -162,7 +162,7 @@ class DraftFolder:
     def load(self, id: str) -> ImportDraft:
         """Return the current state of the draft."""
         path = self.path(id) / _STATE_FILE
-        with naming_file_errors(path):
+        with convert_file_errors(path):
             try:
                 state = json.loads(path.read_text(encoding="utf-8"))
             except FileNotFoundError:
@@ -254,7 +254,7 @@ class DraftFolder:
 
     def _write(self, draft: ImportDraft) -> None:
         path = self.path(draft.id) / _STATE_FILE
-        with naming_file_errors(path), replacing(path) as file:
+        with convert_file_errors(path), write_atomically(path) as file:
             file.write(json.dumps(asdict(draft)).encode())
 
 

@@ -56,10 +56,11 @@ _NAMES = (PULL_LEASE, PUSH_LEASE)
 def hold_pull_and_push_leases(
     ledger: Ledger, run_id: str, command: str, now: Callable[[], datetime]
 ) -> Iterator[None]:
-    """Hold and renew the leases of pulls and of pushes.
+    """Hold the account's leases for pulls and for pushes, and renew them in a thread.
 
-    Raises `LeaseHeld`, which names the running command, or a `WarehouseError`. The leases of a
-    process that dies can be taken over immediately.
+    `run_id` and `command` identify the holder in the errors of other processes. Raises `LeaseHeld`,
+    which names the running command, or a `WarehouseError`. The leases of a process that dies can be
+    taken over immediately.
     """
     owner = LeaseOwner.of_this_process(run_id, command)
     over = threading.Event()
@@ -99,7 +100,8 @@ def _now() -> datetime:
 class ErasureResult:
     """Result of an erasure: the data found, and the receipts of completed erasures.
 
-    A preview has no receipt. `unended` is the number of interrupted erasures.
+    A preview has no receipt. `interrupted` is the number of erasures that an earlier run did not
+    complete; a preview reports them.
     """
 
     found: PersonLocations | None
@@ -156,7 +158,8 @@ def erase_all(
 ) -> ErasureResult:
     """Erase all of these people in one run; raises as `erase` does.
 
-    With `has_turn` the caller holds the leases already. With `is_listed` they were erased before.
+    With `were_erased` an earlier erasure removed them, and restored files contain them again. With
+    `holds_leases` the caller already holds the leases for pulls and pushes.
     """
     folder = settings.folder
     if not folder.is_dir():
@@ -207,7 +210,10 @@ def remove_suppression(settings: Settings, address_or_id: str) -> int:
 
 
 class _ErasureRun:
-    """Erasures of one account, under its leases."""
+    """Runs erasures of one account: records each one in the ledger, then removes the data.
+
+    The caller holds the leases for pulls and pushes.
+    """
 
     def __init__(self, settings: Settings, ledger: Ledger, now: Clock) -> None:
         self._settings, self._folder, self._now = settings, settings.folder, now
@@ -217,7 +223,11 @@ class _ErasureRun:
     def record_erasure(
         self, located: Sequence[IdentifiedPerson]
     ) -> tuple[PersonLocations, UnfinishedErasure]:
-        """Record an erasure, with everything found before the first removal."""
+        """Record an erasure in the ledger, with the places found now; no data is removed yet.
+
+        Returns these places and the recorded erasure. Raises `Misused` if rows of pushes are in
+        doubt.
+        """
         found = _join_locations(self._settings, located)
         if found.in_doubt:
             raise Misused(
@@ -232,7 +242,10 @@ class _ErasureRun:
         return found, erasure
 
     def carry_out(self, erasure: UnfinishedErasure) -> tuple[Receipt, Path]:
-        """Carry out all steps of a recorded erasure; steps may be repeated."""
+        """Remove the people of a recorded erasure everywhere; return the receipt and its file.
+
+        An erasure that was interrupted is repeated from its first step.
+        """
         self.erasures.remove_persons(erasure.persons, erasure.begun_at)
         self._clean_work_file(erasure)
         for person in erasure.persons:
@@ -279,7 +292,7 @@ class _ErasureRun:
         compact(self._warehouse.work)
 
     def _publish_again(self) -> None:
-        """Publish again without the people, and write the report again."""
+        """Delete prepared drafts, and rewrite the published file and the report."""
         published = self._warehouse.published
         # A prepared publication is older than the erasure.
         with alone_publishing(self._folder):
@@ -300,7 +313,11 @@ class _ErasureRun:
     def _erase_in_lakehouse(
         self, erasure: UnfinishedErasure
     ) -> tuple[tuple[PersonPlace, ...], tuple[str, ...]]:
-        """Remove the people from the lakehouse; return places, and reasons why it is incomplete."""
+        """Remove the people from the lakehouse.
+
+        Returns the tables and numbers of removed rows, unless the record of the erasure has them
+        already, and a sentence with the error if the lakehouse cannot be changed now.
+        """
         rows: Counter[str] = Counter()
         is_known = any(each["file"] == LAKEHOUSE for each in erasure.found["places"])
         try:
@@ -316,6 +333,7 @@ class _ErasureRun:
         return tuple(PersonPlace(LAKEHOUSE, *each) for each in sorted(rows.items())), ()
 
     def _identifier_hashes(self, person: Person) -> tuple[ListedHash, ...]:
+        """Return the keyed hash of each identifier of the person."""
         key = read_or_create_key(self._folder)
         return tuple(
             ListedHash(k, hash_identifier(key, k, value)) for k, value in person.identifiers()
@@ -323,14 +341,16 @@ class _ErasureRun:
 
 
 def _count_unfinished_erasures(settings: Settings) -> int:
+    """Return the number of erasures that the ledger records as begun and not ended."""
     with Ledger(settings.folder) as ledger:
         return len(Erasures(ledger).unfinished_erasures()) if ledger.exists else 0
 
 
 def _join_locations(settings: Settings, located: Iterable[IdentifiedPerson]) -> PersonLocations:
-    """Return the combined locations of several people."""
+    """Return the locations of all people together, searched now."""
     return sum((find_locations(settings, each) for each in located), PersonLocations())
 
 
 def _new_erasure_id(at: datetime) -> str:
+    """Return a new id of an erasure, which is also the name of its receipt."""
     return f"erasure-{new_id(at)}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from connector.errors import SpreadsheetError, naming_file_errors
+from connector.errors import SpreadsheetError, convert_file_errors
 from connector.ledger.ledger import LEDGER_FILE
 from connector.ledger.person import KEY_FILE, Mention, Person
 from connector.privacy.receipt import PersonPlace
@@ -43,13 +43,15 @@ _ENCODINGS = ("utf-8", "cp1252", "utf-16-le", "utf-16-be")
 
 @dataclass(slots=True)
 class FileMatches:
-    """Files in the folder that contain a person.
+    """Files in an account's folder that contain a person, by the way to correct them.
 
     Attributes:
-        tables: Number of the person's rows by file.
-        pages: Pages, which are written again from the published file.
-        logs: Logs that no program needs.
-        by_hand: Files that the user must correct.
+        spreadsheets: Number of the person's rows, by text file or workbook.
+        mentions: Texts in rows of other people that name the person.
+        pages: Reports, which are written again from the published file.
+        logs: Damaged logs that were moved aside and are no longer needed.
+        by_hand: Files of other formats, or named after the person, which the user must correct.
+        not_searched: Compressed files, links and folders of other accounts.
     """
 
     spreadsheets: dict[Path, int] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class FileMatches:
         return [path for path in self.spreadsheets if path.suffix.lower() == WORKBOOK_SUFFIX]
 
     def changed_places(self, folder: Path) -> Iterator[PersonPlace]:
-        """Yield the files that an erasure changes, as places."""
+        """Yield each file that an erasure changes or deletes, with its number of rows."""
         for path, rows in self.spreadsheets.items():
             yield PersonPlace(relative_path(path, folder), None, rows)
         for path in (*self.pages, *self.logs):
@@ -78,7 +80,10 @@ def relative_path(path: Path, folder: Path) -> str:
 
 
 def search_files(folder: Path, person: Person) -> FileMatches:
-    """Search the folder's files for a person. Raises a `WarehouseError`."""
+    """Search the files of an account's folder, except databases, for a person.
+
+    Raises a `WarehouseError` if a file cannot be read.
+    """
     found = FileMatches()
     for path in _searchable_files(folder, folder, found.not_searched):
         suffix = path.suffix.lower()
@@ -100,31 +105,36 @@ def search_files(folder: Path, person: Person) -> FileMatches:
 
 
 def find_spreadsheets(folder: Path) -> Iterator[Path]:
-    """Yield every table in the folder that may contain a person. Raises a `WarehouseError`."""
+    """Yield every spreadsheet in the folder, except seeds. Raises a `WarehouseError`."""
     for path in _searchable_files(folder, folder, []):
         if _is_spreadsheet(path, folder):
             yield path
 
 
 def remove_from_files(found: FileMatches, person: Person) -> None:
-    """Remove rows from text files, and delete workbooks and logs, but no pages.
+    """Remove the person's rows from text files, and delete the found workbooks and logs as a whole.
 
-    Raises a `WarehouseError`.
+    Reports are not changed. Raises a `WarehouseError`.
     """
     for path in found.spreadsheets:
         if path not in found.workbooks:
             remove_rows(path, person)
     for path in (*found.workbooks, *found.logs):
-        with naming_file_errors(path):
+        with convert_file_errors(path):
             path.unlink(missing_ok=True)
 
 
 def _is_spreadsheet(path: Path, folder: Path) -> bool:
+    """Return True for a text table or workbook, by its suffix, outside of the folder of seeds."""
     is_seed = SEEDS_FOLDER in path.relative_to(folder).parts
     return path.suffix.lower() in _SPREADSHEET_SUFFIXES and not is_seed
 
 
 def _search_spreadsheet(path: Path, folder: Path, person: Person, found: FileMatches) -> None:
+    """Add the person's rows and mentions in a spreadsheet to `found`.
+
+    A file that cannot be read as a spreadsheet is searched like any other file.
+    """
     try:
         table = search_table(path, person)
     except SpreadsheetError:
@@ -138,6 +148,7 @@ def _search_spreadsheet(path: Path, folder: Path, person: Person, found: FileMat
 
 
 def _search_other_file(path: Path, person: Person, found: FileMatches) -> None:
+    """Add the file to `found.by_hand` if it names the person, or to `not_searched`."""
     if _names_person(path, person):
         found.by_hand.append(path)
     elif _is_compressed(path):
@@ -145,13 +156,13 @@ def _search_other_file(path: Path, person: Person, found: FileMatches) -> None:
 
 
 def _is_compressed(path: Path) -> bool:
-    """Return True if the file starts like a compressed file."""
-    with naming_file_errors(path), path.open("rb") as file:
+    """Return True if the file begins like a compressed, PDF, Parquet or Office file."""
+    with convert_file_errors(path), path.open("rb") as file:
         return file.read(4).startswith(_COMPRESSED_STARTS)
 
 
 def _names_person(path: Path, person: Person) -> bool:
-    """Return True if the file names the person in any of the usual encodings."""
+    """Return True if the file's text, in any of the usual encodings, contains the person."""
     content = _read_bytes(path)
     return any(
         person.is_named_in(html.unescape(content.decode(encoding, "replace")))
@@ -160,20 +171,23 @@ def _names_person(path: Path, person: Person) -> bool:
 
 
 def _log_may_name_person(path: Path, person: Person) -> bool:
-    """Return True if a log that was moved aside may contain bytes of the person."""
+    """Return True if a binary log contains an id, an address, a profile or a name of the person."""
     content = _read_bytes(path).lower()
     known = (*person.ids, *person.emails, *person.profiles, *person.names)
     return any(each.encode() in content for each in known)
 
 
 def _read_bytes(path: Path) -> bytes:
-    with naming_file_errors(path):
+    with convert_file_errors(path):
         return path.read_bytes()
 
 
 def _searchable_files(folder: Path, root: Path, not_searched: list[Path]) -> Iterator[Path]:
-    """Yield the regular files below the folder that can be searched, without following links."""
-    with naming_file_errors(folder):
+    """Yield the files below the folder, except databases; links are not followed.
+
+    Links and folders of other accounts are added to `not_searched`.
+    """
+    with convert_file_errors(folder):
         entries = sorted(folder.iterdir())
     for path in entries:
         if path.is_symlink():

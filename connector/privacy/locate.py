@@ -38,14 +38,20 @@ ID_CHARACTERS_MIN = 8
 
 @dataclass(frozen=True, slots=True)
 class IdentifiedPerson:
-    """Person, and the number of identifiers that are `shared` with another person's record."""
+    """Person with all identifiers that only they have.
+
+    `shared` is the number of identifiers left out because another person's record has them as well.
+    """
 
     person: Person
     shared: int = 0
 
 
 def parse_address_or_id(address_or_id: str) -> Person:
-    """Return the person with an email address or an id, with no other data. Raises `Misused`."""
+    """Return a person with only this email address or id.
+
+    Raises `Misused` if the text is neither.
+    """
     text = address_or_id.strip()
     if "@" in text:
         return Person(emails=frozenset((normalize_identifier("email", text),)))
@@ -59,15 +65,16 @@ def parse_address_or_id(address_or_id: str) -> Person:
 
 
 def may_be_id(text: str) -> bool:
-    """Return True if the text is long enough for an id and has no blanks."""
+    """Return True if the text has at least 8 characters and no white space."""
     return len(text) >= ID_CHARACTERS_MIN and not any(map(str.isspace, text))
 
 
 def find_person(settings: Settings, given: Person, *, was_erased: bool = False) -> IdentifiedPerson:
-    """Return the person with every identifier that belongs to them alone.
+    """Return the person with an address or id, with every identifier that belongs to them alone.
 
-    Raises a `WarehouseError`, and `Misused` if the address belongs to several people. A person who
-    `is_listed` was erased before, and all records with their address belong to them.
+    `given` has only the address or id. Raises a `WarehouseError`, and `Misused` if the address
+    belongs to several people. If the person `was_erased` before, all records with the address
+    belong to them.
     """
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:
@@ -99,7 +106,7 @@ def find_person(settings: Settings, given: Person, *, was_erased: bool = False) 
 
 
 def find_people_named(settings: Settings, name: str) -> IdentifiedPerson:
-    """Return all people with the name, as one person. Raises a `WarehouseError`."""
+    """Return all people with the name, merged into one person. Raises a `WarehouseError`."""
     named = Person(names=frozenset((_normalize_name(name),)))
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:
@@ -114,7 +121,7 @@ def find_people_named(settings: Settings, name: str) -> IdentifiedPerson:
 
 
 def _refuse_several_people(records: Iterable[Record]) -> None:
-    """Raise `Misused` if these candidates and leads may be several people."""
+    """Raise `Misused` if these candidates and leads have different names or are too many."""
     names: dict[str, set[str]] = {}
     for resource, record in records:
         shown = {name for group in subjects_of(resource) for name in _full_names(record, group)}
@@ -133,18 +140,19 @@ def _refuse_several_people(records: Iterable[Record]) -> None:
 
 
 def _is_own_record(resource: str, record: Mapping[str, Any], person: Person) -> bool:
+    """Return True for a record about the person as a whole, such as their candidate or lead."""
     return any(group.is_whole for group in groups_describing(resource, record, person))
 
 
 def _belongs_to(resource: str, record: Mapping[str, Any], person: Person) -> bool:
-    """Return True if the record is the person, by its id or by a body without an id."""
+    """Return True if the record has the person's id, or no id and the person's address."""
     if _record_id(record):
         return _record_id(record) in person.ids
     return _is_own_record(resource, record, person)
 
 
 def _group_identifiers(resource: str, record: Mapping[str, Any], group: DataSubject) -> Person:
-    """Return identifiers and full names of the person in a group of a record's fields."""
+    """Return the identifiers and full names in one group of fields, for example a job's contact."""
     names = frozenset(each for each in _full_names(record, group) if " " in each)
     if group.is_whole:
         return replace(identifiers_in_record(CATALOG[resource], record), names=names)
@@ -155,12 +163,14 @@ def _group_identifiers(resource: str, record: Mapping[str, Any], group: DataSubj
 
 
 def _full_names(record: Mapping[str, Any], group: DataSubject) -> Iterable[str]:
+    """Yield the normalized names that the fields of the group form."""
     for parts in group.names:
         if name := _normalize_name(" ".join(_text_or_empty(record.get(each)) for each in parts)):
             yield name
 
 
 def _merge_persons(one: Person, other: Person) -> Person:
+    """Return one person with the identifiers of both."""
     return Person(
         ids=one.ids | other.ids,
         emails=one.emails | other.emails,
@@ -171,18 +181,22 @@ def _merge_persons(one: Person, other: Person) -> Person:
 
 
 def _record_id(record: Mapping[str, Any]) -> str:
+    """Return the normalized id of a record; empty for a request body without one."""
     return normalize_identifier("id", _text_or_empty(record.get("id")))
 
 
 def _normalize_name(name: str) -> str:
+    """Return the name in lower case with single spaces."""
     return " ".join(name.lower().split())
 
 
 def _text_or_empty(value: object) -> str:
+    """Return the value if it is text, else an empty text."""
     return value if isinstance(value, str) else ""
 
 
 def _read_journal_records(settings: Settings) -> list[Record]:
+    """Return the request bodies and records that the journal of pushes contains."""
     with Ledger(settings.folder) as ledger:
         if not ledger.exists:
             return []

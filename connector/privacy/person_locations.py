@@ -48,8 +48,8 @@ LAKEHOUSE = "lakehouse"
 def locate_person(settings: Settings, address_id_or_name: str) -> PersonLocations:
     """Find all data in the account's folder about the person with an address, an id or a name.
 
-    If several people have the name, all of them are found. Changes and sends nothing. Raises
-    `Misused` for an address of too many people, and a `WarehouseError`.
+    All people with the name are found. Writes and sends nothing. Raises `Misused` for an address of
+    several people, and a `WarehouseError`.
     """
     text = address_id_or_name.strip()
     if text and "@" not in text:
@@ -60,7 +60,10 @@ def locate_person(settings: Settings, address_id_or_name: str) -> PersonLocation
 
 
 def find_locations(settings: Settings, identified: IdentifiedPerson) -> PersonLocations:
-    """Find all data about a located person. Raises a `WarehouseError`."""
+    """Search the databases, the files and the lakehouse for an identified person.
+
+    A lakehouse that cannot be read is reported in `not_searched`. Raises a `WarehouseError`.
+    """
     folder, person = settings.folder, identified.person
     if not folder.is_dir():
         return PersonLocations()
@@ -104,10 +107,12 @@ def find_locations(settings: Settings, identified: IdentifiedPerson) -> PersonLo
 
 
 def _to_places(file: str, counts: Mapping[str, int]) -> Iterator[PersonPlace]:
+    """Yield a place in the file for each table with its number of rows."""
     return (PersonPlace(file, table, rows) for table, rows in counts.items())
 
 
 def _find_in_work_file(folder: Path, person: Person) -> PersonRows:
+    """Return the person's rows in the work file; none if the file does not exist."""
     warehouse = Warehouse(folder)
     if not warehouse.exists:
         return PersonRows()
@@ -118,6 +123,10 @@ def _find_in_work_file(folder: Path, person: Person) -> PersonRows:
 def _manual_steps(
     folder: Path, person: Person, journal: JournalMatches, files: FileMatches
 ) -> Iterator[str]:
+    """Yield a sentence for each file that the user must correct or delete.
+
+    These are files of unknown formats, and pushed spreadsheets outside of the folder.
+    """
     for path in files.by_hand:
         is_named = person.is_named_in(path.stem)
         name = relative_path(path.with_name(MARK + path.suffix) if is_named else path, folder)
@@ -143,7 +152,7 @@ Identifier = tuple[IdentifierKind, str]
 
 
 def find_returned_people(settings: Settings) -> list[Person]:
-    """Find everyone who was erased and is in the account's files again.
+    """Find the people who were erased and whose identifiers are in the account's files again.
 
     Raises a `WarehouseError`.
     """
@@ -166,7 +175,7 @@ def find_returned_people(settings: Settings) -> list[Person]:
 
 
 def _all_records(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]:
-    """Yield every record and body in the account's databases, with its resource."""
+    """Yield each version of a record and each body in the journal, with its resource."""
     warehouse = Warehouse(settings.folder)
     if warehouse.exists:
         warehouse.prepare()
@@ -179,7 +188,7 @@ def _all_records(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]:
 def _group_by_person(
     settings: Settings, suppressed: SuppressionList, found: Iterable[Identifier]
 ) -> list[Person]:
-    """Group the findings by the person with whom they were listed."""
+    """Return a person for each erasure whose identifiers were found, with these identifiers."""
     with Ledger(settings.folder) as ledger:
         names = Erasures(ledger).listed()
     theirs: dict[str, set[Identifier]] = {}

@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from connector.atomic_files import replacing
-from connector.errors import count_noun, naming_file_errors
+from connector.atomic_files import write_atomically
+from connector.errors import convert_file_errors, count_noun
 from connector.ledger.person import Mention, key_fingerprint, read_or_create_key
 from connector.ledger.receipts import ListedHash, MissingReceipt
 from connector.settings.layers import RECEIPTS_FOLDER
@@ -48,18 +48,18 @@ class FoundRecord:
 
 @dataclass(frozen=True, slots=True)
 class PersonLocations:
-    """All places in an account's folder that contain a person.
+    """Places in an account's folder and lakehouse that contain a person.
 
     Attributes:
-        records: Records with fields that describe the person. An erasure removes them.
+        records: Records with fields that describe the person. An erasure removes these fields.
         places: Tables and files with rows of the person.
-        batches: Pushes with rows of the person.
-        by_hand: Sentences on files that the connector cannot clean.
-        not_searched: Places that were not read.
+        batches: Ids of pushes with rows of the person.
+        by_hand: Sentences on files that the user must correct.
+        not_searched: Files and folders that were not read.
         in_doubt: Number of the person's rows in pushes with an unknown result.
         shared: Number of identifiers that another person has as well.
         mentions: Texts in other people's data that name the person. An erasure only lists them.
-        whole_files: Workbooks that are deleted as a whole.
+        whole_files: Workbooks that an erasure deletes, with rows of other people.
     """
 
     records: tuple[FoundRecord, ...] = ()
@@ -137,9 +137,11 @@ class Receipt:
     """Receipt of one erasure.
 
     Attributes:
+        erasure: Id of the erasure, and name of the receipt's files.
+        key: Fingerprint of the account's key for hashes.
+        removed: Places from which the person was removed.
         left: Places that still contain the person.
-        waiting: Sentences on steps that could not be done yet. The next erasure continues with
-            them.
+        waiting: Sentences on steps that failed. The next erasure repeats them.
     """
 
     erasure: str
@@ -186,7 +188,7 @@ class Receipt:
         }
 
     def as_text(self) -> str:
-        """Return the receipt as text."""
+        """Return the receipt as plain text with one section for each attribute."""
         account = self.account or "the unnamed account"
         lines = [
             f"Receipt of the erasure {self.erasure}",
@@ -215,7 +217,10 @@ class Receipt:
 
 
 def mention_lines(mentions: Sequence[Mention], *, is_past: bool = False) -> list[str]:
-    """Return a line for each record or row, with the fields that mention the person."""
+    """Return a line for each row with the names of the fields that mention the person.
+
+    With `is_past` these are earlier versions and pushes; without, current texts.
+    """
     fields: dict[str, list[str]] = {}
     for each in mentions:
         if each.is_past == is_past:
@@ -231,16 +236,16 @@ def write_receipt(receipt: Receipt, folder: Path) -> Path:
     place = folder / RECEIPTS_FOLDER
     shown = json.dumps(receipt.as_json(), ensure_ascii=False, indent=2)
     texts = {"json": f"{shown}\n", "txt": receipt.as_text()}
-    with naming_file_errors(place):
+    with convert_file_errors(place):
         place.mkdir(mode=0o700, exist_ok=True)
         for ending, text in texts.items():
-            with replacing(place / f"{receipt.erasure}.{ending}") as file:
+            with write_atomically(place / f"{receipt.erasure}.{ending}") as file:
                 file.write(text.encode())
     return place / f"{receipt.erasure}.txt"
 
 
 def rewrite_receipt(missing: MissingReceipt, settings: Settings) -> Path:
-    """Write a missing receipt from the data in the ledger; return the path of the text."""
+    """Write a missing receipt from the hashes in the ledger; return its text file."""
     receipt = Receipt(
         erasure=missing.path.stem,
         account=settings.account.value,
@@ -258,8 +263,10 @@ def rewrite_receipt(missing: MissingReceipt, settings: Settings) -> Path:
 
 
 def _union(one: Sequence[T], other: Sequence[T]) -> tuple[T, ...]:
+    """Return the items of both sequences in order, each once."""
     return tuple(dict.fromkeys((*one, *other)))
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
+    """Return an empty line, the title and the indented lines; nothing without lines."""
     return ["", f"{title}:", *(f"  {each}" for each in lines)] if lines else []

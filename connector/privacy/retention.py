@@ -47,7 +47,10 @@ _FORM = "such as '24 months after updated_at where status in rejected, withdrawn
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """Rule of one resource. `conditions` are fields, each with the values that it may have."""
+    """Rule of one resource: a period after the date in `field`.
+
+    `conditions` are choice fields, each with the values for which the rule applies.
+    """
 
     resource: str
     number: int
@@ -56,9 +59,9 @@ class RetentionRule:
     conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def cutoff(self, now: datetime) -> datetime:
-        """Return the end of the expired period, by the calendar.
+        """Return the latest date that has expired: `now` minus the period.
 
-        If the month has no such day, its last day is used.
+        Months and years are calendar months; if the month has no such day, its last day is used.
         """
         if self.unit == "days":
             return now - timedelta(days=self.number)
@@ -76,7 +79,12 @@ class RetentionRule:
 
 
 def parse_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule, ...]:
-    """Return the rules in the API's order. Raises `SettingsError` or `UnknownName`."""
+    """Return the rules by resource in the order of the API.
+
+    Raises `SettingsError` or `UnknownName`.
+
+    `origin` is the file or variable of the setting, for errors.
+    """
     peopled = [e.name for e in CATALOG.values() if any(group.ids for group in e.subjects)]
     for name in written:
         _require_allowed(f"resource with people in it, of retention in {origin}", name, peopled)
@@ -84,6 +92,10 @@ def parse_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule,
 
 
 def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
+    """Parse a sentence such as `24 months after updated_at`.
+
+    Raises `SettingsError` or `UnknownName`.
+    """
     found = _SENTENCE.fullmatch(text.strip())
     if found is None:
         raise _invalid_rule(resource, text, origin, f"a rule {_FORM}")
@@ -91,7 +103,7 @@ def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
     unit = _require_allowed(f"unit {of}", found["unit"], UNITS)
     if not 0 < number <= _NUMBER_MAX:
         raise _invalid_rule(resource, text, origin, f"a number of {unit} from 1 to {_NUMBER_MAX}")
-    moment = _require_allowed(f"moment {of}", found["field"], _date_fields(CATALOG[resource]))
+    field = _require_allowed(f"moment {of}", found["field"], _date_fields(CATALOG[resource]))
     choices = {e.name: e.values for e in CATALOG[resource].fields.values() if e.values}
     conditions = []
     written = found["conditions"]
@@ -106,19 +118,21 @@ def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
                 f"value of {name} in retention.{resource} ({origin})", value, choices[name]
             )
         conditions.append((name, values))
-    return RetentionRule(resource, number, unit, moment, tuple(conditions))
+    return RetentionRule(resource, number, unit, field, tuple(conditions))
 
 
 def _require_allowed(description: str, received: str, allowed: Collection[str]) -> str:
+    """Return the received word. Raises `UnknownName` if it is not allowed."""
     if received not in allowed:
         raise UnknownName(description, received, allowed)
     return received
 
 
 def _date_fields(declaration: Declaration) -> tuple[str, ...]:
+    """Return the names of fields from which a period can be counted."""
     fields = declaration.detail_fields
-    moments = [e.name for e in fields if e.kind in (Kind.DATE, Kind.DATETIME) and not e.personal]
-    return (*moments, DELETED)
+    dates = [e.name for e in fields if e.kind in (Kind.DATE, Kind.DATETIME) and not e.personal]
+    return (*dates, DELETED)
 
 
 def _invalid_rule(resource: str, text: str, origin: str, allowed: str) -> SettingsError:
@@ -133,7 +147,11 @@ def _invalid_rule(resource: str, text: str, origin: str, allowed: str) -> Settin
 
 @dataclass(frozen=True, slots=True)
 class DueRecords:
-    """Result of one rule. `placed` people are kept, `undated` people have no date."""
+    """Records that one rule would erase.
+
+    `placed` is the number of records kept because the candidate is placed, `undated` the number of
+    records without a date.
+    """
 
     rule: RetentionRule
     cutoff: datetime
@@ -179,7 +197,7 @@ def apply_retention(
     limit: int | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> RetentionResult:
-    """Apply the rules; with `applies`, erase at most `limit` people.
+    """Find the records whose period has expired; with `applies`, erase at most `limit` people.
 
     Raises `SettingsError` and `UnknownName` for invalid rules, `Misused` without rules, and the
     errors of `erase`.

@@ -31,7 +31,7 @@ from connector.publishing.project_loader import CONTENT_VIEWS
 from connector.publishing.seeds import create_seed_table
 from connector.warehouse.duckdb_file import literal, open_file, quoted, transaction
 from connector.warehouse.published_file import open_read_only
-from connector.warehouse.schema import columns as landed_columns
+from connector.warehouse.schema import landing_columns as landed_columns
 
 _EARLIER = "earlier"
 
@@ -97,9 +97,9 @@ def build(
 def check(
     file: Path, project: Project, *, select: Sequence[str] = (), watch: BuildObserver | None = None
 ) -> tuple[CheckResult, ...]:
-    """Run the tests and audits of the selected models in a file that was built.
+    """Run the tests and audits of the selected models in a built file, without changing it.
 
-    Changes nothing. Raises a `ModelError` for a check that cannot be run, and a `WarehouseError`.
+    Raises a `ModelError` for a check that cannot be run, and a `WarehouseError`.
     """
     checks = project.checks_of(project.selected(select))
     if watch is not None:
@@ -112,7 +112,7 @@ def check(
 
 @contextmanager
 def _without_slow_compression(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Turn off the compression that takes half of the writing time and saves 3% of the file."""
+    """Turn off FSST compression, which takes half of the writing time and saves 3% of the file."""
     connection.execute("SET GLOBAL disabled_compression_methods = 'fsst'")
     try:
         yield
@@ -124,7 +124,10 @@ def _without_slow_compression(connection: duckdb.DuckDBPyConnection) -> Iterator
 def _attach_earlier(
     connection: duckdb.DuckDBPyConnection, earlier: Path | None
 ) -> Iterator[Shapes]:
-    """Attach the earlier file, and yield the columns of its tables; none if it cannot be opened."""
+    """Attach the published file as `earlier`, and yield the columns of its tables.
+
+    Yields no tables if the file is missing or another process holds it.
+    """
     try:
         if earlier is None or not earlier.exists():
             raise FileNotFoundError
@@ -141,7 +144,7 @@ def _attach_earlier(
 def _comparable_checks(
     project: Project, names: Collection[str], copied: Collection[str]
 ) -> tuple[Check, ...]:
-    """Return the checks whose tables all exist and are either all copied or all new."""
+    """Return the checks that read only tables in the file, either all copied or all new."""
     absent = {each.table for each in project.nodes if each.name not in names}
     own = {each.table for each in project.nodes}
     return tuple(
@@ -153,9 +156,9 @@ def _comparable_checks(
 
 
 class _BuildRun:
-    """Build in progress.
+    """Builds models one by one. Unselected tables are copied from the earlier file if possible.
 
-    `chosen` are the selected names; `earlier` are the columns of the tables that may be copied.
+    `chosen` are the selected names; `earlier` are the columns of the tables in the earlier file.
     """
 
     def __init__(
@@ -176,7 +179,7 @@ class _BuildRun:
         self._kinds = {name: "view" if kind == "VIEW" else "table" for name, kind in found}
 
     def build(self, name: str) -> BuiltModel:
-        """Build or copy one seed or model."""
+        """Build or copy one seed or model in a transaction. Raises `ModelFailed`."""
         if self._watch is not None:
             self._watch.on_model_start(name)
         began = time.monotonic()
@@ -193,7 +196,7 @@ class _BuildRun:
         return done
 
     def _is_copyable(self, node: Model | Seed) -> bool:
-        """Return True if the table can be copied from the earlier file."""
+        """Return True for an unselected table whose columns are the same in the earlier file."""
         there = self._earlier.get(node.table)
         if there is None or node.name in self._chosen or isinstance(node, Seed):
             return False
@@ -202,7 +205,7 @@ class _BuildRun:
         return [(each[0], each[1]) for each in made] == [(c.name, c.type) for c in there]
 
     def _create(self, node: Model | Seed, *, is_copied: bool) -> int | None:
-        """Create the table or view; return the rows of a table."""
+        """Create the table or view; return the number of rows, or None for a view."""
         if isinstance(node, Seed):
             return create_seed_table(self._connection, node)
         kind = "view" if node.kind == "view" else "table"
@@ -256,7 +259,7 @@ def _run_checks(
     *,
     watch: BuildObserver | None,
 ) -> Iterator[CheckResult]:
-    """Run the checks. Raises `ModelFailed` for one that cannot be run."""
+    """Run the checks, and yield each result. Raises `ModelFailed` if a query fails."""
     for check in checks:
         with convert_sql_errors(check.path, f"{check.name} cannot be run"):
             sql = check.query.sql if isinstance(check, Audit) else _wrong_rows_query(check, shapes)
@@ -277,7 +280,7 @@ def _run_checks(
 
 
 def _wrong_rows_query(test: GenericTest, shapes: Shapes) -> str:
-    """Return the query for the rows that the test finds wrong, with their ids."""
+    """Return a query for the rows that violate the test, with the id columns of the table."""
     if test.kind == "unique":
         column = quoted(test.column)
         return (
@@ -302,7 +305,7 @@ def _wrong_rows_query(test: GenericTest, shapes: Shapes) -> str:
 def _find_wrong_rows(
     connection: duckdb.DuckDBPyConnection, sql: str
 ) -> tuple[int, tuple[str, ...]]:
-    """Count the rows that the query finds, with the ids of a few, the smallest first."""
+    """Return the number of rows that the query finds, and the smallest ids of a few."""
     # The text of an audit begins on its first line, so errors name the line in the file.
     cursor = connection.execute(
         f"SELECT count(*) OVER () AS failing, found.* FROM ({sql}\n) AS found "
@@ -316,6 +319,7 @@ def _find_wrong_rows(
 
 
 def _is_id_column(name: str) -> bool:
+    """Return True for `id` and for names that end in `_id`."""
     return name == "id" or name.endswith("_id")
 
 
@@ -331,7 +335,7 @@ _PASSED_ON = frozenset(
 
 
 def _replace_content_views(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
-    """Create the views again, with comments, and drop views of deleted content types."""
+    """Replace the views of content types, and drop those of deleted content types."""
     model = project.models[CONTENT_VIEWS]
     with (
         convert_sql_errors(model.path, "the views of content types cannot be made"),
@@ -363,7 +367,10 @@ def _replace_content_views(connection: duckdb.DuckDBPyConnection, project: Proje
 def _content_view_comments(
     view: str, type_name: str, fields: Iterable[tuple[str | None, ...]]
 ) -> str:
-    """Return the statements that comment a view and its columns with the names in the platform."""
+    """Return the statements that comment a view and its columns.
+
+    `fields` has a row for each column: its name, its name on the platform, and its help text.
+    """
     table = f"marts.{quoted(view)}"
     about = f"Live content items of the type {type_name}, with a typed column for each field."
     statements = [f"COMMENT ON VIEW {table} IS {literal(about)}"]

@@ -32,8 +32,8 @@ _SHAPES: dict[str, Shapes] = {}
 def describe_project(project: Project) -> Shapes:
     """Return the columns of all seeds and models of a project, and of its source tables.
 
-    Raises:
-        ModelError: A model cannot be built, even over empty tables.
+    The project is built once per process, over empty tables. Raises a `ModelError` if a model
+    cannot be built.
     """
     if project.digest not in _SHAPES:
         with empty_warehouse() as connection:
@@ -96,15 +96,15 @@ def tables_read_by(model: Model, shapes: Shapes) -> list[str]:
 
 
 def _source_names(column: str) -> tuple[str, str]:
-    """Return the names, in lower case, that a column may have where it was read from."""
+    """Return the names, in lower case, that a model's column may have in a source: `x` or `_x`."""
     return column.lower(), f"_{column.lower()}"
 
 
 def column_descriptions(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
-    """Return the text of each column that has one, by table and column name.
+    """Return the description of each column that has one, by table and column name.
 
-    The text is in the schema file, or is inherited from the columns of the same name in the tables
-    that the model reads, if those have one text.
+    A column without a description in the schema file has that of the columns of the same name in
+    the tables that the model reads, if these have only one.
     """
     texts: dict[str, dict[str, str]] = {
         table: {each.name: each.comment for each in columns} for table, columns in shapes.items()
@@ -178,7 +178,7 @@ def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple
 
 
 def _may_be_personal(model: Model, column: ColumnType, read: Sequence[str], shapes: Shapes) -> bool:
-    """Return True if nothing is declared of a column that may hold personal data."""
+    """Return True for a column without an entry in a schema file that may hold personal data."""
     if column.name in model.texts or column.type in _SAFE_TYPES:
         return False
     names = _source_names(column.name)
@@ -187,7 +187,7 @@ def _may_be_personal(model: Model, column: ColumnType, read: Sequence[str], shap
 
 
 def _is_personal_in_source(table: str, each: ColumnType) -> bool:
-    """Return True for a personal column of a table that no model makes."""
+    """Return True for a personal column of a loaded table, a seed or a view that no model makes."""
     schema, _, name = table.partition(".")
     column = each.name
     if is_extra_view(table):
@@ -207,6 +207,7 @@ def _is_personal_in_source(table: str, each: ColumnType) -> bool:
 
 
 def _is_declared_personal(table: str, column: str) -> bool:
+    """Return True if the catalog declares the field of the resource `table` as personal."""
     fields = CATALOG[table].fields if table in CATALOG else {}
     return column in fields and fields[column].personal is not None
 
@@ -215,7 +216,7 @@ def _is_declared_personal(table: str, column: str) -> bool:
 
 
 def check_columns(project: Project, shapes: Shapes) -> None:
-    """Raise `ModelError` for a test or a text of a column that does not exist."""
+    """Raise `ModelError` if a schema file tests or describes a column that does not exist."""
     for path, line, what, table, column in _columns_in_schema_files(project):
         there = {each.name for each in shapes.get(table, ())}
         if there and column not in there:
@@ -229,7 +230,7 @@ def check_columns(project: Project, shapes: Shapes) -> None:
 
 
 def _columns_in_schema_files(project: Project) -> Iterator[tuple[Path, int, str, str, str]]:
-    """Yield every column that a schema file names: its place, its purpose, its table, its name."""
+    """Yield path, line, purpose, table and column of each test and description."""
     for test in project.tests:
         yield test.path, test.line, f"the test {test.name}", test.table, test.column
         if test.to is not None and test.field is not None:

@@ -23,7 +23,7 @@ _DIGITS_MAX = 15
 
 
 def create_extra_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the view of each resource in which a pull has found undocumented fields."""
+    """Create `staging.RESOURCE_extra` for each resource with undocumented fields."""
     found = connection.execute(
         "SELECT DISTINCT resource FROM sync.events WHERE kind = 'unknown_field' ORDER BY ALL"
     ).fetchall()
@@ -34,12 +34,13 @@ def create_extra_views(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def is_extra_view(table: str) -> bool:
-    """Return True for the name of such a view, as `schema.table`."""
+    """Return True for the name of a view of undocumented fields, as `schema.table`."""
     schema, _, name = table.partition(".")
     return schema == "staging" and name.removesuffix(ENDING) in CATALOG and name not in CATALOG
 
 
 def _create_view(connection: duckdb.DuckDBPyConnection, resource: str) -> None:
+    """Create the view of the resource's undocumented fields, if live records have any."""
     fields = connection.execute(
         f"""
         WITH extra AS (
@@ -96,7 +97,12 @@ def _narrowest_type(
     is_day: bool | None,
     is_time: bool | None,
 ) -> str:
-    """Return the narrowest type that loses nothing of any value."""
+    """Return the narrowest column type that keeps every value of a field.
+
+    `kinds` are DuckDB's JSON types of the values. Each flag is True if all values have the
+    property: a whole number, at most 15 digits, a date, a timestamp. Without values, all of them
+    are None.
+    """
     kinds = set(kinds or ())
     if kinds & {"OBJECT", "ARRAY"}:
         return "JSON"
@@ -112,7 +118,7 @@ def _narrowest_type(
 
 
 def _unique_column_names(keys: Collection[str]) -> Iterator[str]:
-    """Yield a column name for each field. DuckDB does not tell upper from lower case."""
+    """Yield a column name for each field, unique without regard to case, as DuckDB requires."""
     taken = {"id"}
     for key in keys:
         name, number = key or "field", 1

@@ -29,7 +29,7 @@ from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE
 
 @dataclass(frozen=True, slots=True)
 class ColumnDescription:
-    """Column: its type, its text (may be empty), and its source columns.
+    """Column with its type, its description (may be empty), and its source columns.
 
     `parents` are the columns that it is computed from directly, `origins` the columns of source
     tables and seeds.
@@ -44,7 +44,11 @@ class ColumnDescription:
 
 @dataclass(frozen=True, slots=True)
 class ModelDescription:
-    """Seed or model: its rows, and its source tables. A seed has no grain."""
+    """Seed or model with its columns.
+
+    `made_of` are the seeds and models that it reads, `sources` the loaded tables. A seed has no
+    grain.
+    """
 
     name: str
     schema: str
@@ -63,10 +67,10 @@ class ModelDescription:
 
 
 def describe_models(project: Project) -> tuple[ModelDescription, ...]:
-    """Return every seed and model, in building order.
+    """Return a description of every seed and model, in building order, without data.
 
-    Raises a `ModelError` if a model cannot be built over empty tables, or if a test or a text names
-    a column that does not exist.
+    Raises a `ModelError` if a model cannot be built over empty tables, or if a schema file names a
+    column that does not exist.
     """
     shapes = describe_project(project)
     check_columns(project, shapes)
@@ -127,7 +131,7 @@ view for each content type, `content_` and its slug, with a column for each fiel
 
 
 def build_page() -> str:
-    """Return the page."""
+    """Return the Markdown of docs/DATA.md."""
     project = load_project()
     shapes = describe_project(project)
     texts = column_descriptions(project, shapes)
@@ -156,6 +160,7 @@ def build_page() -> str:
 
 
 def _table_description(table: str, comments: Mapping[str, str]) -> str:
+    """Return the paragraph that introduces a table."""
     schema, name = table.split(".")
     if schema not in ("landing", "history"):
         return comments[table]
@@ -172,6 +177,7 @@ def _table_description(table: str, comments: Mapping[str, str]) -> str:
 def _table_lines(
     columns: tuple[ColumnType, ...], table: str, texts: Mapping[str, str], traced: Lineage
 ) -> Iterator[str]:
+    """Yield the lines of the Markdown table of columns."""
     schema = table.split(".", maxsplit=1)[0]
     is_model = schema in ("staging", "marts")
     own = {each.name for each in HISTORY_COLUMNS}
@@ -186,7 +192,7 @@ def _table_lines(
 
 
 def _format_origins(traced: Lineage, table: str, column: str) -> str:
-    """Return the source columns of a column, the first few by name."""
+    """Return the source columns of a column, the first four by name and the others as a number."""
     origins = [f"`{'.'.join(each)}`" for each in traced.origins(table, column)]
     named, more = origins[:_ORIGINS_MAX], len(origins) - _ORIGINS_MAX
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")

@@ -22,7 +22,7 @@ from openpyxl.utils import get_column_letter
 from openpyxl.utils.datetime import to_excel
 from openpyxl.worksheet.worksheet import Worksheet
 
-from connector.atomic_files import replacing
+from connector.atomic_files import write_atomically
 from connector.errors import Misused, NothingPublished, UnknownName
 from connector.spreadsheet.texts import is_hazard
 from connector.spreadsheet.workbook_writer import (
@@ -59,13 +59,13 @@ _LARGE_CELLS = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Sheet of a workbook.
+    """Written sheet of a workbook.
 
     Attributes:
         table: Its table, as `schema.table`.
         name: Its name in the workbook.
         rows: Number of rows without the headings.
-        cut: Number of texts by column that were too long for a cell and were shortened.
+        shortened: Number of texts, by column, that were too long for a cell.
     """
 
     table: str
@@ -95,7 +95,7 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
         sources = [_SourceTable(connection, each, known) for each in dict.fromkeys(tables)]
         names = _sheet_names([each.table for each in sources])
         book = _WorkbookWriter(list(zip(names, sources, strict=True)))
-        with convert_errors(path), replacing(path) as written:
+        with convert_errors(path), write_atomically(path) as written:
             book.write(written)
     return tuple(
         Sheet(each.table, name, each.rows, each.shortened)
@@ -104,7 +104,10 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
 
 
 class _SourceTable:
-    """Rows of one table."""
+    """Table to write: its columns, its rows, and the number of shortened texts by column.
+
+    Raises `UnknownName` for a table that does not exist, and `Misused` for too many rows.
+    """
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, table: str, known: Sequence[str]
@@ -128,7 +131,7 @@ class _SourceTable:
         self.columns = [str(name) for name, *_ in described]
 
     def batches(self, limit: int = ROWS_MAX) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows, some at a time."""
+        """Yield the first `limit` rows in lists of at most 2,000."""
         selected = f"SELECT {', '.join(self._selected)} FROM {self._from} LIMIT {limit}"
         cursor = self._connection.execute(selected)
         while batch := cursor.fetchmany(_BATCH_ROWS):
@@ -136,7 +139,7 @@ class _SourceTable:
 
 
 def _column_expression(name: str, type: str) -> str:
-    """Return the expression for a column: numbers, days and times, or text."""
+    """Return the SQL for a column: numbers, dates and times unchanged, other types as text."""
     column = quoted(name)
     if type.startswith("TIMESTAMP"):
         return f"CAST({column} AS TIMESTAMP)"
@@ -144,7 +147,7 @@ def _column_expression(name: str, type: str) -> str:
 
 
 def _sheet_names(tables: Sequence[str]) -> list[str]:
-    """Return the tables' names, as far as they can be names of sheets, each once."""
+    """Return a valid and unique sheet name for each table."""
     # Excel refuses a sheet of the name History.
     found: list[str] = ["history"]
     for table in tables:
@@ -160,9 +163,9 @@ def _sheet_names(tables: Sequence[str]) -> list[str]:
 
 
 class _WorkbookWriter:
-    """Workbook whose other parts the library writes, and whose rows are written here as XML.
+    """Writes a workbook: the rows of each sheet as XML, all other parts with openpyxl.
 
-    An object of the library for each cell takes ten times as long.
+    An openpyxl object for each cell takes ten times as long.
     """
 
     def __init__(self, sheets: Sequence[tuple[str, _SourceTable]]) -> None:
@@ -177,7 +180,7 @@ class _WorkbookWriter:
         }
 
     def write(self, file: IO[bytes]) -> None:
-        """Write the workbook."""
+        """Write the workbook to an open file."""
         self._book.remove(self._plain)
         for name, source in self._sheets:
             self._add_empty_sheet(name, source)
@@ -219,7 +222,7 @@ class _WorkbookWriter:
         sheet.auto_filter.ref = f"A1:{last}{source.rows + 1}"
 
     def _rows_xml(self, source: _SourceTable) -> Iterator[str]:
-        """Yield the headings and the rows, some at a time."""
+        """Yield the XML of the headings and of the rows, one batch at a time."""
         letters = [get_column_letter(number) for number in range(1, len(source.columns) + 1)]
         headings = [text_cell(column, self._bold) for column in source.columns]
         yield _row_xml(1, letters, headings)
@@ -234,7 +237,10 @@ class _WorkbookWriter:
             yield "".join(texts)
 
     def _cell_xml(self, value: object, column: str, source: _SourceTable) -> str:
-        """Return a cell with the type of the value; empty for null."""
+        """Return the XML of a cell with the type of the value; empty for null.
+
+        Counts a text that is too long as shortened.
+        """
         match value:
             case None:
                 return ""
@@ -256,7 +262,7 @@ class _WorkbookWriter:
     def _style_id(
         self, *, number_format: str | None = None, is_bold: bool = False, is_quoted: bool = False
     ) -> int:
-        """Return the number of a style, as the library numbers cells with this style."""
+        """Return openpyxl's number of the style with this format."""
         cell = WriteOnlyCell(self._plain)
         if number_format is not None:
             cell.number_format = number_format
@@ -267,6 +273,7 @@ class _WorkbookWriter:
 
 
 def _row_xml(number: int, letters: Sequence[str], cells: Sequence[str]) -> str:
+    """Return the XML of the row with this number; empty cells are left out."""
     placed = zip(letters, cells, strict=True)
     joined = "".join([f'<c r="{column}{number}"{cell}' for column, cell in placed if cell])
     return f'<row r="{number}">{joined}</row>'
@@ -283,14 +290,14 @@ def _is_exact(value: float | Decimal) -> bool:
 
 
 def _has_excel_number(value: date | time) -> bool:
-    """Return True for a time, and for a day that Excel counts."""
+    """Return True for a time, and for a date from March 1900 that Excel can store as a number."""
     if isinstance(value, datetime):
         value = value.date()
     return isinstance(value, time) or value >= _FIRST_DAY
 
 
 def _shortened_cell(text: str, style: int) -> str:
-    """Return a cell with the beginning of a text and its full length."""
+    """Return the XML of a cell with the beginning of a text and a note of its length."""
     ending = f" [shortened: {len(text):,} characters]"
     kept = TEXT_CHARACTERS_MAX - len(ending)
     while True:

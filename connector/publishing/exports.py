@@ -18,7 +18,7 @@ from connector.atomic_files import sync_folder
 from connector.errors import Misused, NothingPublished, UnknownName
 from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import convert_errors
-from connector.warehouse.published_file import read_table, tables, to_arrow, write_parquet
+from connector.warehouse.published_file import list_tables, read_table, to_arrow, write_parquet
 from connector.warehouse.runs import Publication, read_own_publication
 from connector.warehouse.warehouse import Warehouse
 
@@ -65,7 +65,7 @@ def sql(query: str, *, account: str | None = None) -> Frame:
 
 
 def _find_published_file(account: str | None) -> Path:
-    """Return the account's published file. Raises an error if it does not exist."""
+    """Return the account's published file. Raises `NothingPublished` or `SettingsError`."""
     settings = load_settings({"account": account})
     path = Warehouse(settings.folder).published
     if not path.exists():
@@ -103,7 +103,7 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResul
     """
     if not file.exists():
         raise NothingPublished(f"{file} does not exist: nothing has been published yet")
-    found = tables(file)
+    found = list_tables(file)
     known = tuple(dict.fromkeys(each.partition(".")[0] for each in found))
     for schema in schemas:
         if schema not in known:
@@ -132,7 +132,7 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResul
 
 
 def _refuse_other_folder(folder: Path) -> None:
-    """Raise an error if a folder contains anything but an earlier export."""
+    """Raise `Misused` if the folder contains anything but an earlier export."""
     with convert_errors(folder):
         is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
         is_filled = folder.is_dir() and any(folder.iterdir())
@@ -144,9 +144,9 @@ def _refuse_other_folder(folder: Path) -> None:
 
 
 def _relative_paths(tables: Sequence[str]) -> Iterator[Path]:
-    """Return the path of each table's file.
+    """Yield `SCHEMA/TABLE.parquet` for each table, with characters that every file system accepts.
 
-    A content type's name may be no name for a file, and two of them may become the same.
+    Names that would be equal get a number.
     """
     taken: set[str] = set()
     for table in tables:
@@ -162,6 +162,7 @@ def _relative_paths(tables: Sequence[str]) -> Iterator[Path]:
 
 
 def _manifest_json(row: Publication | None, targets: dict[str, Path], folder: Path) -> str:
+    """Return the text of the file that names the publication and the file of each table."""
     told = {
         "publication": None if row is None else row.publication,
         "true_of": None if row is None or row.true_of is None else row.true_of.isoformat(),
@@ -171,7 +172,7 @@ def _manifest_json(row: Publication | None, targets: dict[str, Path], folder: Pa
 
 
 def _restrict_and_sync(folder: Path) -> None:
-    """Make everything in the folder accessible only to the owner, and sync it to the disk."""
+    """Make all files in the folder readable only by the owner, and sync them to the disk."""
     for path in folder.rglob("*"):
         if path.is_file():
             path.chmod(0o600)
@@ -183,11 +184,11 @@ def _restrict_and_sync(folder: Path) -> None:
 
 
 def _replace_folder(made: Path, folder: Path) -> None:
-    """Replace the old folder with the new one; `made` is the old one afterwards."""
+    """Put the folder `made` in the place of `folder`; an earlier folder is then at `made`."""
     if not folder.exists() or not any(folder.iterdir()):
         made.replace(folder)
     elif not _swap_folders(made, folder):
-        # This system cannot swap two folders, so for an instant there is none.
+        # This system cannot swap two folders, so the folder is missing for an instant.
         aside = Path(f"{made}.old")
         folder.rename(aside)
         made.rename(folder)

@@ -37,7 +37,7 @@ class Frame(pd.DataFrame):
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> Frame:
-        """Return the rows of an Arrow table."""
+        """Return a frame with the rows of an Arrow table."""
         shown = table
         for place, column in enumerate(table.schema):
             if pa.types.is_decimal(column.type):
@@ -48,6 +48,7 @@ class Frame(pd.DataFrame):
 
     @property
     def _constructor(self) -> type[pd.DataFrame]:
+        """Class of the frames that pandas derives from this one."""
         return pd.DataFrame
 
     def arrow(self) -> pa.Table:
@@ -77,7 +78,7 @@ class Frame(pd.DataFrame):
 
 
 def _to_numbers(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return decimals as floats; whole numbers without decimal places stay whole."""
+    """Return decimals as floats, or as integers if their type has no decimal places."""
     if decimals.type.scale == 0:
         with suppress(pa.ArrowInvalid):
             return decimals.cast(pa.int64())

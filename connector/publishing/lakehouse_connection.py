@@ -71,10 +71,14 @@ _PASSWORD = re.compile(r"//[^:@/]*:([^@/]+)@|password\s*=\s*(?:'((?:[^'\\]|\\.)*
 
 @dataclass(frozen=True, slots=True)
 class LakehouseAccount:
-    """An account of a lakehouse, whose catalog is in PostgreSQL.
+    """Account with a lakehouse, as configured.
 
-    `source` is the address that the account's records come from, or None if it is not set. It
-    tells two accounts of the same name apart.
+    Attributes:
+        catalog: Connection string of the PostgreSQL database.
+        data: Folder or storage address of the Parquet files.
+        account: Name in the lakehouse.
+        source: Address of the account's API; None if it is not set. It distinguishes two accounts
+            of the same name.
     """
 
     catalog: SecretStr
@@ -84,7 +88,7 @@ class LakehouseAccount:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self | None:
-        """Return the account of the settings, or None if they have no lakehouse."""
+        """Return the account; None if no lakehouse is configured."""
         catalog, data = settings.lakehouse.value, settings.lakehouse_data.value
         if catalog is None or data is None:
             return None
@@ -92,7 +96,7 @@ class LakehouseAccount:
 
     @classmethod
     def require(cls, settings: Settings) -> Self:
-        """Return the account as `of` does. Raises `SettingsError` if there is no lakehouse."""
+        """Return the account. Raises `SettingsError` if no lakehouse is configured."""
         if (found := cls.from_settings(settings)) is not None:
             return found
         raise SettingsError(
@@ -109,7 +113,7 @@ class LakehouseAccount:
 def open_for_reading(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a read-only connection to the lakehouse.
 
-    Raises `NothingPublished` if there is no lakehouse yet, and `LakehouseError` and its kinds.
+    Raises `NothingPublished` if there is no lakehouse yet, and `LakehouseError`.
     """
     with _connect(place) as connection:
         attach_lakehouse(connection, place, reads_only=True)
@@ -120,9 +124,9 @@ def open_for_reading(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnect
 def open_for_change(
     place: LakehouseAccount, *, published: Path | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a connection that may change the lakehouse, and make the lakehouse if it is missing.
+    """Open a connection that may change the lakehouse, and create the lakehouse if it is missing.
 
-    The file `published` is attached as `published`. Raises `LakehouseError` and its kinds.
+    The file `published` is attached under this name. Raises `LakehouseError`.
     """
     with _connect(place) as connection:
         folder = None if place.data.startswith(OBJECT_STORAGE) else Path(place.data)
@@ -137,6 +141,7 @@ def open_for_change(
 
 @contextmanager
 def _connect(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database in memory with the extensions; convert its errors."""
     is_storage = place.data.startswith(OBJECT_STORAGE)
     extensions = (*EXTENSIONS, STORAGE_EXTENSION) if is_storage else EXTENSIONS
     with _convert_errors(place), connect_with_extensions(extensions) as connection:
@@ -153,7 +158,7 @@ def connect_with_extensions(extensions: Sequence[str]) -> duckdb.DuckDBPyConnect
         for name in extensions:
             _load_extension(connection, name)
         if STORAGE_EXTENSION in extensions:
-            # For every session: a cursor has settings of its own.
+            # For every session: each cursor has separate settings.
             connection.execute(
                 f"SET GLOBAL s3_url_style = {literal(storage_url_style(os.environ))}"
             )
@@ -165,9 +170,9 @@ def connect_with_extensions(extensions: Sequence[str]) -> duckdb.DuckDBPyConnect
 
 
 def storage_url_style(environ: Mapping[str, str]) -> str:
-    """Return `vhost` for Amazon's storage, else `path`, unless the variable says otherwise.
+    """Return the style of bucket addresses: `vhost` for Amazon, `path` for other storage.
 
-    Most other storage has one host for all buckets. Raises `SettingsError`.
+    DUCKDB_S3_URL_STYLE takes precedence. Raises `SettingsError` if it has another value.
     """
     style = environ.get(URL_STYLE) or ("path" if environ.get(ENDPOINT) else "vhost")
     if style not in ("path", "vhost"):
@@ -178,7 +183,10 @@ def storage_url_style(environ: Mapping[str, str]) -> str:
 
 
 def _load_extension(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Load an extension that DuckDB has already, or that a package brings."""
+    """Load an extension that DuckDB has already, or from its Python package.
+
+    Raises `LakehouseError`.
+    """
     with suppress(duckdb.Error):
         connection.execute(f"LOAD {name}")
         return
@@ -194,7 +202,10 @@ def _load_extension(connection: duckdb.DuckDBPyConnection, name: str) -> None:
 def attach_lakehouse(
     connection: duckdb.DuckDBPyConnection, place: LakehouseAccount, *, reads_only: bool
 ) -> None:
-    """Attach the lakehouse as `lake`. Raises `NothingPublished`."""
+    """Attach the lakehouse as `lake`.
+
+    With `reads_only`, raises `NothingPublished` if it is missing.
+    """
     # Rows stay out of the catalog, so that an erasure only has to search files.
     options = f"DATA_PATH {literal(place.data + '/')}, DATA_INLINING_ROW_LIMIT 0"
     mode = ", READ_ONLY" if reads_only else ""
@@ -213,7 +224,7 @@ def attach_lakehouse(
 
 
 def _connection_string(place: LakehouseAccount) -> str:
-    """Return the connection string, with a time limit for connecting."""
+    """Return PostgreSQL's connection string, with a time limit for connecting."""
     given = place.catalog.get_secret_value()
     if "connect_timeout" in given:
         return given
@@ -239,7 +250,10 @@ def run_transaction(connection: duckdb.DuckDBPyConnection, act: Callable[[], T])
 
 
 def retry_conflicts(act: Callable[[], T]) -> T:
-    """Call `act`, and repeat it while it conflicts with another process."""
+    """Call `act`, and repeat it while it conflicts with another process, for at most 15 minutes.
+
+    Raises `LakehouseError` after that time.
+    """
     deadline = time.monotonic() + WAIT_SECONDS
     for number in count():
         try:
@@ -277,6 +291,7 @@ def _convert_errors(place: LakehouseAccount) -> Iterator[None]:
 
 
 def _to_lakehouse_error(place: LakehouseAccount, message: str) -> LakehouseError:
+    """Return the error for a message of DuckDB or PostgreSQL, without passwords."""
     shown = _without_secrets(place, message)
     _, refused, reason = shown.rpartition('Unable to connect to Postgres at "[catalog]": ')
     if refused and not _REACHED.search(reason):

@@ -36,14 +36,14 @@ from connector.warehouse.warehouse import Warehouse
 
 @dataclass(slots=True)
 class LakehouseMatches:
-    """Rows with an identifier of a person, by table; `unreadable` files are incomplete."""
+    """Number of a person's rows by table, and the paths of files that could not be read."""
 
     rows: Counter[str] = field(default_factory=Counter)
     unreadable: list[str] = field(default_factory=list)
 
 
 def find_in_lakehouse(settings: Settings, person: Person) -> LakehouseMatches:
-    """Find the rows in all snapshots with an identifier of the person.
+    """Count the account's rows with an identifier of the person, in all snapshots.
 
     Returns no rows if there is no lakehouse. Raises a `LakehouseError`.
     """
@@ -80,6 +80,7 @@ def _count_in_files(
     person: Person,
     found: LakehouseMatches,
 ) -> None:
+    """Add the number of the person's rows, and files that cannot be read, to `found`."""
     try:
         found.rows[table] += _count_rows_of_person(connection, files, person)
     except duckdb.Error:
@@ -93,6 +94,7 @@ def _count_in_files(
 def _count_rows_of_person(
     connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: Person
 ) -> int:
+    """Return the number of rows in the files with an identifier of the person in a text column."""
     listed = ", ".join(map(literal, files))
     source = f"read_parquet([{listed}], union_by_name => true, hive_partitioning => false)"
     names = [
@@ -158,11 +160,19 @@ def erase_from_lakehouse(settings: Settings) -> None:
 
 
 def remove_account(settings: Settings) -> LakehouseResult:
-    """Remove the account from the lakehouse. Raises the errors of `publish_to_lakehouse`."""
+    """Delete all rows of the account from the lakehouse.
+
+    Raises the errors of `publish_to_lakehouse`.
+    """
     return _replace_rows_and_clean(LakehouseAccount.require(settings), None)
 
 
 def _replace_rows_and_clean(place: LakehouseAccount, published: Path | None) -> LakehouseResult:
+    """Replace the account's rows, then remove every trace of earlier rows.
+
+    These are snapshots, their files, and PostgreSQL's statistics. Raises `LakehouseError` if files
+    remain.
+    """
     began = time.monotonic()
     with open_for_change(place, published=published) as connection:
         done = replace_account_rows(connection, place, published, force=True)
@@ -181,7 +191,7 @@ def _replace_rows_and_clean(place: LakehouseAccount, published: Path | None) -> 
 
 
 def _check_no_file_remains(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) -> None:
-    """Raise an error while files of a stopped publication are too new to be removed."""
+    """Raise `LakehouseError` if files of a stopped publication are too new to be removed."""
     ((files,),) = connection.execute(
         f"SELECT count(*) FROM ducklake_delete_orphaned_files('{LAKE}', cleanup_all => true, "
         f"dry_run => true) WHERE contains(path, {literal(f'/account={place.account}/')})"

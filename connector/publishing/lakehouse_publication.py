@@ -36,7 +36,7 @@ from connector.settings.model import Settings
 from connector.version import program_version
 from connector.warehouse.duckdb_file import literal
 from connector.warehouse.internal_tables import TableRows
-from connector.warehouse.runs import SharedPublication, write_shared
+from connector.warehouse.runs import LakehouseAttempt, record_lakehouse_attempt
 from connector.warehouse.warehouse import Warehouse
 
 Outcome = Literal["published", "unchanged", "failed"]
@@ -61,7 +61,10 @@ _COLUMNS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class LakehouseEntry:
-    """Latest publication of an account. `published_at` is the time when its file was made."""
+    """Row of `lakehouse.publications`: the latest publication of one account.
+
+    `published_at` is the time when its file was made.
+    """
 
     account: str
     publication: str
@@ -79,11 +82,12 @@ _ENTRIES = TableRows(LakehouseEntry, f"{LAKE}.{PUBLICATIONS}", _COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class LakehouseResult:
-    """Result of a publication; `unchanged` if the lakehouse had the file, or a newer one.
+    """Result of publishing to the lakehouse.
 
     Attributes:
-        publication: Publication of the file.
-        snapshot: Snapshot of the lakehouse afterwards.
+        outcome: `unchanged` if the lakehouse already had this file or a newer one.
+        publication: Id of the published file's publication.
+        snapshot: Number of the new snapshot of the lakehouse.
         tables: Number of tables with rows.
         inserted: Number of rows written.
         removed: Number of rows replaced.
@@ -130,10 +134,10 @@ def publish_and_record(
     *,
     force: bool = False,
 ) -> LakehouseResult:
-    """Publish to the lakehouse, and record the result in the work file.
+    """Publish to the lakehouse, and record the attempt in the work file.
 
-    An error is part of the result. The next publication corrects it. Raises `SettingsError` if
-    there is no lakehouse.
+    An error is part of the result instead of being raised, except `SettingsError` if no lakehouse
+    is configured.
     """
     place = LakehouseAccount.require(settings)
     started_at = now()
@@ -142,7 +146,7 @@ def publish_and_record(
     except ConnectorError as error:
         done = LakehouseResult(place.account, "failed", error=error)
     copied = ("outcome", "publication", "snapshot", "tables", "inserted", "removed")
-    row = SharedPublication(
+    row = LakehouseAttempt(
         started_at,
         now(),
         **{name: getattr(done, name) for name in copied},
@@ -152,7 +156,7 @@ def publish_and_record(
     warehouse = Warehouse(settings.folder)
     if warehouse.exists:
         with suppress(WarehouseError):
-            write_shared(warehouse.work, row)
+            record_lakehouse_attempt(warehouse.work, row)
     return done
 
 
@@ -163,7 +167,10 @@ def replace_account_rows(
     *,
     force: bool,
 ) -> LakehouseResult:
-    """Replace the account's rows with the attached file; without a file, delete them."""
+    """Replace the account's rows with those of the attached file; without a file, delete them.
+
+    The outcome is `unchanged` if the lakehouse has this file or a newer one, unless `force` is set.
+    """
     done = run_transaction(
         connection, lambda: _replace_in_transaction(connection, place, file, force=force)
     )
@@ -182,6 +189,7 @@ def _replace_in_transaction(
     *,
     force: bool,
 ) -> LakehouseResult:
+    """Replace the account's rows and its entry; the result has no snapshot yet."""
     account, held = place.account, lakehouse_tables(connection)
     last = next((e for e in read_entries(connection) if e.account == account), None)
     entry = None if file is None else _describe_attached_file(connection, file, place)
@@ -231,11 +239,11 @@ def conflict_with_other_changes(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def read_entries(connection: duckdb.DuckDBPyConnection) -> tuple[LakehouseEntry, ...]:
-    """Return the latest publication of each account, by name."""
+    """Return the latest publication of each account, sorted by account."""
     if PUBLICATIONS not in lakehouse_tables(connection):
         return ()
     rows = connection.execute(
-        f"SELECT {_ENTRIES.selected} FROM {LAKE}.{PUBLICATIONS} ORDER BY account"
+        f"SELECT {_ENTRIES.select_list} FROM {LAKE}.{PUBLICATIONS} ORDER BY account"
     ).fetchall()
     return tuple(map(_ENTRIES.read, rows))
 
@@ -243,7 +251,10 @@ def read_entries(connection: duckdb.DuckDBPyConnection) -> tuple[LakehouseEntry,
 def _describe_attached_file(
     connection: duckdb.DuckDBPyConnection, file: Path, place: LakehouseAccount
 ) -> LakehouseEntry:
-    """Describe the attached file. A file without the schema `sync` is identified by its time."""
+    """Return the entry for the attached file, from its latest publication.
+
+    A file without the schema `sync` is identified by the time of its last change.
+    """
     source, own = place.source, program_version()
     with suppress(duckdb.CatalogException):
         rows = connection.execute(
@@ -257,7 +268,7 @@ def _describe_attached_file(
 
 
 def _check_same_source(last: LakehouseEntry, entry: LakehouseEntry) -> None:
-    """Raise an error instead of replacing the rows of another account with the same name."""
+    """Raise `LakehouseError` if the rows in the lakehouse came from another address of the API."""
     if None in (last.source, entry.source) or last.source == entry.source:
         return
     raise LakehouseError(
@@ -290,4 +301,5 @@ def clean_up(
 
 
 def _execute_with_retries(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    """Execute a statement, and repeat it after conflicts with other processes."""
     retry_conflicts(lambda: connection.execute(statement).fetchall())

@@ -14,9 +14,9 @@ from connector.warehouse.duckdb_file import from_microseconds
 
 @dataclass(frozen=True, slots=True)
 class LakehouseStatus:
-    """Status of the lakehouse: its snapshots, the oldest first, and its accounts.
+    """Snapshots of the lakehouse (number and time, the oldest first), and its accounts.
 
-    `files` and `bytes` refer to the latest snapshot.
+    `files` and `bytes` are the number and the size of the files of the latest snapshot.
     """
 
     data: str

@@ -39,7 +39,10 @@ _FLOATS = ("FLOAT", "DOUBLE")
 
 
 def published_tables(connection: duckdb.DuckDBPyConnection) -> tuple[TableSchema, ...]:
-    """Return the shared tables of the attached file `published`, without views."""
+    """Return the tables of the attached file `published` that are copied to the lakehouse.
+
+    Views, content types and internal schemas are not copied.
+    """
     comments = connection.execute(
         "SELECT schema_name || '.' || table_name, coalesce(comment, '') FROM duckdb_tables() "
         "WHERE database_name = 'published' AND NOT internal"
@@ -60,9 +63,9 @@ def lakehouse_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, TableSc
 def ensure_table(
     connection: duckdb.DuckDBPyConnection, table: TableSchema, existing: TableSchema | None
 ) -> None:
-    """Create the table, or add missing columns to the existing table `held`.
+    """Create the table, or add missing columns and wider types to the `existing` one.
 
-    Raises `LakehouseError` for a column of another type.
+    Raises `LakehouseError` for a column of an incompatible type.
     """
     target = f"{LAKE}.{table.quoted}"
     for each in table.columns:
@@ -97,6 +100,7 @@ def ensure_table(
 
 
 def _create_table(connection: duckdb.DuckDBPyConnection, table: TableSchema, target: str) -> None:
+    """Create the table `target`, with a first column `account` that partitions it."""
     columns = (Column(ACCOUNT, "VARCHAR", _ACCOUNT_COMMENT), *table.columns)
     defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in columns)
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {LAKE}.{quoted(table.schema)}")
@@ -118,7 +122,7 @@ def _write_column_comments(
 
 
 def _is_wider(wide: str, narrow: str) -> bool:
-    """Return True if every value of the narrow type is a value of the wide type."""
+    """Return True if the type `wide` has every value of the type `narrow`."""
     return any(
         wide in types and narrow in types and types.index(wide) > types.index(narrow)
         for types in (_INTEGERS, _FLOATS)
@@ -126,6 +130,7 @@ def _is_wider(wide: str, narrow: str) -> bool:
 
 
 def _read_tables(connection: duckdb.DuckDBPyConnection, database: str) -> Iterator[TableSchema]:
+    """Yield the tables and views of an attached database, with types of the lakehouse."""
     columns: dict[tuple[str, str], list[Column]] = {}
     for schema, table, name, type, comment in connection.execute(
         "SELECT schema_name, table_name, column_name, data_type, comment FROM duckdb_columns() "
@@ -140,14 +145,14 @@ def _read_tables(connection: duckdb.DuckDBPyConnection, database: str) -> Iterat
 
 
 def _lakehouse_type(type: str) -> str:
-    """Return the type that stores these values in Parquet unchanged."""
+    """Return the column type that keeps values of DuckDB's type unchanged in Parquet."""
     if type.startswith("ENUM("):
         return "VARCHAR"
     return _WIDER.get(type, type)
 
 
 def insert_rows(connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str) -> int:
-    """Insert the rows of the published file, and return their number."""
+    """Insert the table's rows of the attached file for the account; return their number."""
     ((inserted,),) = connection.execute(
         f"INSERT INTO {LAKE}.{table.quoted} BY NAME "
         f"SELECT {literal(account)} AS {ACCOUNT}, * FROM published.{table.quoted}"
@@ -156,7 +161,7 @@ def insert_rows(connection: duckdb.DuckDBPyConnection, table: TableSchema, accou
 
 
 def delete_rows(connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str) -> int:
-    """Delete the rows of the account, and return their number."""
+    """Delete the account's rows from the table; return their number."""
     ((deleted,),) = connection.execute(
         f"DELETE FROM {LAKE}.{table.quoted} WHERE {ACCOUNT} = {literal(account)}"
     ).fetchall()

@@ -13,7 +13,7 @@ Column = tuple[str, str]
 
 
 class Lineage:
-    """Columns that the columns of a project's models are computed from.
+    """Source columns of each column of a project's models, parsed from their SQL.
 
     Columns that only filter, join or group rows do not count. `shapes` are the columns of all
     tables.

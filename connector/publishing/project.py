@@ -28,7 +28,7 @@ CheckKind = Literal["unique", "not_null", "accepted_values", "relationships", "a
 
 @dataclass(frozen=True, slots=True)
 class BuiltModel:
-    """Model or seed that was built, or copied from the published file.
+    """Seed or model that was built, or copied from the published file.
 
     `rows` is None for a view, whose rows are not counted. `seconds` is the wall time of the build.
     """
@@ -95,7 +95,7 @@ class BuildResult:
 
 
 class BuildObserver(Protocol):
-    """Observer of a build."""
+    """Receives the progress of a build, for example to show it."""
 
     def on_plan(self, models: int, checks: int) -> None:
         """The build starts with this number of models and checks."""
@@ -148,13 +148,14 @@ class ColumnType:
 
 @dataclass(frozen=True, slots=True)
 class GenericTest:
-    """Test of a column in a schema file.
+    """Test of a column, declared in a schema file.
 
     Attributes:
-        about: The tested model, seed or source table.
+        about: Name of the tested model, seed or source table.
         table: The same as `schema.table`.
-        values: Values of `accepted_values`.
-        to: Table of `relationships`, as `schema.table`.
+        values: Allowed values of `accepted_values`.
+        quotes_values: True if the values are texts, False if they are SQL expressions.
+        to: Table that a test `relationships` refers to, as `schema.table`.
         field: Column of that table.
     """
 
@@ -216,16 +217,16 @@ Check = GenericTest | Audit
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Model: a SQL file and its entry in a schema file.
+    """SQL file that builds a table or view, with its entry in a schema file.
 
     Attributes:
-        grain: From the header; empty if there is none.
-        sentence: From the header; empty if there is none.
-        description: From the schema file.
+        grain: Meaning of one row, from the header; may be empty.
+        sentence: Summary from the header; may be empty.
+        description: Description in the schema file; may be empty.
         texts: Descriptions of columns in the schema file.
         declared: File and line of the entry in the schema file.
         is_own: True for a model of the user's folder.
-        personal: Columns whose `meta` in the schema file says whether they are personal.
+        personal: Columns for which the schema file declares `personal`.
     """
 
     name: str
@@ -259,7 +260,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Table from a csv file; `is_users` is True for a file in the user's folder."""
+    """Table from a csv file. `is_users` is True for a file in the user's folder of seeds."""
 
     name: str
     schema: str
@@ -283,7 +284,7 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """Table that no model makes, such as a table of landing or history."""
+    """Table that models read and no model makes, such as a table of landing or history."""
 
     table: str
     texts: Mapping[str, str]
@@ -298,7 +299,7 @@ def shipped_folder() -> Path:
 
 
 def project_files(folder: Path) -> list[Path]:
-    """Return the files below a folder of models or seeds that can change the result of a build."""
+    """Return the SQL, YAML and csv files below the folder, sorted by path."""
     return sorted(
         path for path in folder.glob("**/*") if path.suffix in (".sql", ".yml", ".yaml", ".csv")
     )
@@ -329,10 +330,9 @@ class Project:
 
     @cached_property
     def parents(self) -> dict[str, tuple[str, ...]]:
-        """Every seed and model in build order, with the seeds and models that it reads.
+        """For every seed and model, in build order, the seeds and models that it reads.
 
-        Raises:
-            ModelError: Models refer to each other in a circle.
+        Raises `ModelError` if models refer to each other in a circle.
         """
         made_of: dict[str, tuple[str, ...]] = dict.fromkeys(self.seeds, ())
         made_of |= {name: each.query.refs for name, each in self.models.items()}
@@ -381,7 +381,7 @@ class Project:
         return tuple(name for name in self.parents if name in chosen)
 
     def node(self, name: str) -> Model | Seed:
-        """Return the model or seed of a known name."""
+        """Return the seed or model with the name, which must exist."""
         return self.seeds[name] if name in self.seeds else self.models[name]
 
     @property
@@ -417,7 +417,7 @@ class Project:
 
 
 def _reachable(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the names and everything that can be reached from them."""
+    """Return the names and all names that can be reached from them through `steps`."""
     found: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -441,9 +441,10 @@ _MISSING = re.compile(r"(?:Table|View) with name \"?([\w.]+)\"? does not exist",
 
 @contextmanager
 def convert_sql_errors(path: Path, problem: str) -> Iterator[None]:
-    """Turn an error of DuckDB into a `ModelFailed` with file and line.
+    """Raise DuckDB's errors in a statement as `ModelFailed` with the file's path and line.
 
-    Errors of the file system and of the disk pass unchanged.
+    `problem` begins the message, for example `fct_jobs cannot be built`. Errors of the file system
+    and of a full disk are not converted.
     """
     try:
         yield
@@ -467,6 +468,7 @@ def _one_line_message(error: duckdb.Error, message: str) -> str:
 
 
 def _missing_table_action(message: str) -> str | None:
+    """Return the next step if the message reports a missing table; None for another error."""
     missing = _MISSING.search(message)
     if missing is None:
         return None

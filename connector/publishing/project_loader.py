@@ -59,6 +59,7 @@ class _YamlLoader(_SafeLoader):
 
 
 def _construct_mapping(loader: _YamlLoader, node: yaml.MappingNode) -> dict[str, Any]:
+    """Return a YAML mapping with its line under `__line__`. Raises an error for a duplicate key."""
     found: dict[str, Any] = {_LINE: node.start_mark.line + 1}
     for key_node, value in node.value:
         key = loader.construct_object(key_node)
@@ -73,7 +74,7 @@ _YamlLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _con
 
 
 class _FileEntry(BaseModel):
-    """Mapping of a file. An unknown key is an error, because dbt may know it."""
+    """Mapping in a schema file. An unknown key is an error, because dbt may give it a meaning."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -83,6 +84,7 @@ class _FileEntry(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, entry: Any) -> Any:
+        """Raise `ValueError` for a key that is not a field of the entry."""
         known = [each.alias or name for name, each in cls.model_fields.items()]
         for key in entry if isinstance(entry, dict) else ():
             if key not in known:
@@ -95,7 +97,7 @@ EntryT = TypeVar("EntryT", bound=BaseModel)
 
 
 def read_yaml(path: Path, model: type[EntryT]) -> EntryT:
-    """Read the mapping of a YAML file. Raises `ModelError` with the line."""
+    """Read a YAML file and validate it as `model`. Raises `ModelError` with the line."""
     try:
         found = yaml.load(path.read_text(encoding="utf-8"), _YamlLoader)  # noqa: S506 # plain values
         return model.model_validate(found)
@@ -114,7 +116,7 @@ def read_yaml(path: Path, model: type[EntryT]) -> EntryT:
 
 
 def _to_model_error(path: Path, found: Any, error: ValidationError) -> ModelError:
-    """Return the first error, with the line of the innermost mapping around it."""
+    """Return a `ModelError` for the first error, with its line in the document `found`."""
     first = error.errors()[0]
     line = 1
     for step in first["loc"]:
@@ -134,19 +136,23 @@ def _to_model_error(path: Path, found: Any, error: ValidationError) -> ModelErro
 
 
 def _format_input(value: Any) -> str:
+    """Return the invalid value for an error message."""
     return "a mapping or list" if isinstance(value, dict | list) else repr(value)
 
 
 def _single_spaced(text: str) -> str:
+    """Return each line of the text with single spaces."""
     return "\n".join(" ".join(line.split()) for line in text.strip().split("\n"))
 
 
 def _sql_scalar(value: Any) -> Any:
+    """Return a YAML boolean or number as SQL text; other values unchanged."""
     # YAML reads true as a boolean; SQL and dbt write it in lower case.
     return str(value).lower() if isinstance(value, bool | int | float) else value
 
 
 def _without_line_number(value: Any) -> Any:
+    """Return a mapping without the key `__line__`; other values unchanged."""
     return {k: v for k, v in value.items() if k != _LINE} if isinstance(value, dict) else value
 
 
@@ -159,6 +165,8 @@ _Paths = tuple[str, ...]
 
 
 class _Defaults(BaseModel):
+    """Default schema and materialization of a folder of models or seeds."""
+
     schema_name: str | None = Field(None, alias="+schema")
     materialized: Literal["view", "table"] = Field("view", alias="+materialized")
 
@@ -193,6 +201,8 @@ _ARGUMENTS: Mapping[CheckKind, set[str]] = {
 
 
 class _TestEntry(_FileEntry):
+    """Test of a column in a schema file, with the arguments of its kind."""
+
     kind: Literal["unique", "not_null", "accepted_values", "relationships"]
     name: _OneLine | None = None
     severity: Severity = "error"
@@ -203,6 +213,7 @@ class _TestEntry(_FileEntry):
 
     @model_validator(mode="after")
     def _check_arguments_of_kind(self) -> _TestEntry:
+        """Raise `ValueError` if an argument is missing or does not belong to the kind of test."""
         given = self.model_fields_set & {"values", "quote", "to", "field"}
         wanted = _ARGUMENTS[self.kind]
         if given - ({"quote"} if "values" in wanted else set()) != wanted:
@@ -215,7 +226,7 @@ _INNER = ("arguments", "config")
 
 
 def _flatten_test(test: Any) -> Any:
-    """Return a test's configuration as one mapping, wherever dbt allows it."""
+    """Return a test as one mapping with its kind, wherever dbt allows its arguments."""
     kinds = [test] if isinstance(test, str) else [*_without_line_number(test)]
     given = test.get(kinds[0]) or {} if isinstance(test, dict) and kinds else {}
     parts = [given, *(given.get(key) or {} for key in _INNER)] if isinstance(given, dict) else []
@@ -231,10 +242,14 @@ _Tests = list[Annotated[_TestEntry, BeforeValidator(_flatten_test)]]
 
 
 class _ColumnMeta(BaseModel):
+    """`meta` of a column. Keys other than `personal` are ignored."""
+
     personal: StrictBool | None = None
 
 
 class _ColumnEntry(_FileEntry):
+    """Column in a schema file, with its description and tests."""
+
     name: _OneLine
     description: _OneLine = ""
     meta: _ColumnMeta = _ColumnMeta()
@@ -244,6 +259,8 @@ class _ColumnEntry(_FileEntry):
 
 
 class _TableEntry(_FileEntry):
+    """Model, seed or source table in a schema file, with its columns."""
+
     name: _Name
     description: Annotated[str, AfterValidator(_single_spaced)] = ""
     columns: tuple[_ColumnEntry, ...] = ()
@@ -255,20 +272,26 @@ class _TableEntry(_FileEntry):
 
     @property
     def personal(self) -> dict[str, bool]:
-        """Columns whose `meta` says whether they are personal."""
+        """Value of `meta: {personal: ...}` of each column that has one."""
         said = ((each.name, each.meta.personal) for each in self.columns)
         return {name: personal for name, personal in said if personal is not None}
 
 
 class _SeedConfig(_FileEntry):
+    """`config` of a seed: the types of its columns."""
+
     column_types: Annotated[dict[str, str], BeforeValidator(_without_line_number)] = {}
 
 
 class _SeedEntry(_TableEntry):
+    """Seed in a schema file, whose column types are required."""
+
     config: _SeedConfig
 
 
 class _SourceEntry(_FileEntry):
+    """Source in a schema file: a schema with its tables."""
+
     name: _OneLine
     schema_name: _OneLine = Field("", alias="schema")
     description: str = ""
@@ -359,7 +382,7 @@ def _on_one_line(braces: re.Match[str]) -> str:
 
 
 def _template_line(error: Exception) -> int | None:
-    """Return the line of the template that caused an error."""
+    """Return the line of the template that caused an error; None if it is unknown."""
     if isinstance(error, TemplateSyntaxError):
         return error.lineno
     frames = extract_tb(error.__traceback__)
@@ -370,6 +393,7 @@ ValueT = TypeVar("ValueT")
 
 
 def _resolve_name(what: str, name: str, known: Mapping[str, ValueT]) -> ValueT:
+    """Return the value of a name. Raises `ReferenceUnknown`, which calls the name a `what`."""
     if name not in known:
         raise ReferenceUnknown(what, name, tuple(known))
     return known[name]
@@ -391,10 +415,10 @@ _FORMS = {
 
 
 def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple[str, str]:
-    """Return the grain (empty for an audit) and the sentence of the opening comment.
+    """Return the grain (empty for an audit) and the sentence of the file's opening comment.
 
     Raises:
-        ModelError: The comment has another form, or another name than the file.
+        ModelError: The comment has another format, or names another file.
     """
     found = _HEADER.match(text)
     if found is None or found[word] != path.stem or not found["sentence"].endswith(".\n"):
@@ -440,7 +464,7 @@ def load_project(
 
 
 class _SqlFile(NamedTuple):
-    """Model or audit; `schema` is the one that a model is built in."""
+    """SQL file of a model or an audit. `schema` is the schema of the model's table."""
 
     path: Path
     schema: str
@@ -454,7 +478,7 @@ class _SqlFile(NamedTuple):
 
 
 class _ProjectLoader:
-    """Loader of one project."""
+    """Reads the schema files of one project when it is created; `load` reads all other files."""
 
     def __init__(self, folder: Path, users_seeds: Path | None, own: OwnModels | None) -> None:
         self._folder, self._users_seeds, self._own = folder, users_seeds, own
@@ -471,7 +495,7 @@ class _ProjectLoader:
         """Tables of the models and seeds, by name."""
 
     def _read_schema_file(self, path: Path) -> None:
-        """Read one schema file. Raises `ModelError`."""
+        """Add the entries of one schema file. Raises `ModelError`."""
         read = read_yaml(path, SchemaFile)
         for model in read.models:
             _add_entry(self._models, model.name, path, model)
@@ -520,10 +544,12 @@ class _ProjectLoader:
             yield _SqlFile(path, self._own.schema, _read_query(path), is_own=True)
 
     def _find_files(self, folders: tuple[str, ...], suffix: str) -> Iterator[Path]:
+        """Yield the files with this suffix in folders of the project, sorted by path."""
         for folder in dict.fromkeys(folders):
             yield from sorted((self._folder / folder).glob(f"**/*.{suffix}"))
 
     def _find_user_files(self, suffix: str) -> list[Path]:
+        """Return the files with the suffix in the user's folder of models, sorted by path."""
         return sorted(self._own.folder.glob(f"**/*.{suffix}")) if self._own else []
 
     def _render_query(self, text: str, path: Path) -> ModelQuery:
@@ -531,7 +557,7 @@ class _ProjectLoader:
         return render(text, path, self._tables, sources)
 
     def _read_model(self, file: _SqlFile) -> Model:
-        """Read a model. The user's models need no header."""
+        """Return the model of a file. The user's models need no header. Raises `ModelError`."""
         path, schema, text, is_own = file
         if not re.fullmatch(_NAME, path.stem):
             raise ModelError(
@@ -562,6 +588,7 @@ class _ProjectLoader:
         )
 
     def _read_seeds(self) -> Iterator[Seed]:
+        """Yield each seed of the project, with the user's file if there is one."""
         schema = self._settings.defaults("seeds").schema_name
         for shipped in self._find_files(self._settings.seed_folders, "csv"):
             _, entry = self._seeds[shipped.stem]
@@ -578,6 +605,7 @@ class _ProjectLoader:
             )
 
     def _read_audits(self, files: Iterable[_SqlFile]) -> Iterator[Audit]:
+        """Yield the audits. Raises `ModelError` if two have the same name."""
         seen: dict[str, Path] = {}
         for path, _, text, _ in files:
             _, sentence = read_header(text, path, "audit")
@@ -593,6 +621,10 @@ class _ProjectLoader:
             yield Audit(path.stem, sentence, query, severity, about, reads)
 
     def _read_tests(self, project: Project) -> Iterator[GenericTest]:
+        """Yield the tests of columns in all schema files.
+
+        Raises `ModelError` if two have the same name.
+        """
         tested = [
             *((project.models[name].table, name, *each) for name, each in self._models.items()),
             *((project.seeds[name].table, name, *each) for name, each in self._seeds.items()),
@@ -624,7 +656,10 @@ class _ProjectLoader:
                     )
 
     def _referenced_table(self, path: Path, test: _TestEntry, line: int) -> str | None:
-        """Return the table of `to: ref('x')` or `to: source('x', 'y')`."""
+        """Return the table that `to: ref('x')` or `to: source('x', 'y')` of a test names.
+
+        Returns None for a test without `to`. Raises `ModelError` for other texts.
+        """
         if test.to is None:
             return None
         # The same number of lines before it as in the file, so that an error names the file's line.
@@ -645,13 +680,17 @@ class _ProjectLoader:
 def _check_entries_have_files(
     what: str, declared: Mapping[str, tuple[Path, _TableEntry]], found: Collection[str]
 ) -> None:
-    """Raise `ReferenceUnknown` for an entry of a schema file that no file belongs to."""
+    """Raise `ReferenceUnknown` if a schema file describes a model or seed that has no file."""
     for name, (path, entry) in declared.items():
         if name not in found:
             raise ReferenceUnknown(what, name, tuple(found), path=path, line=entry.line)
 
 
 def _add_entry(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) -> None:
+    """Add an entry of a schema file.
+
+    Raises `ModelError` if it or one of its columns is duplicate.
+    """
     if name in into:
         first, other = into[name]
         told = f"{name} is declared here and in {first}:{other.line}"
@@ -663,6 +702,10 @@ def _add_entry(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) 
 
 
 def _read_query(path: Path) -> str:
+    """Return the text of a SQL file.
+
+    Raises `ModelError` if it cannot be read or has a semicolon.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -41,7 +41,7 @@ from connector.warehouse.duckdb_file import (
 
 
 def can_be_hashed(table: str, column: str) -> bool:
-    """Return True if a hash can replace a personal column.
+    """Return True if a personal column can be published as hashes instead of being left out.
 
     Received records are too large to be compared, and texts about a row of a push join with
     nothing.
@@ -115,7 +115,7 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
 
     Args:
         without: Value of the setting. Names of schemas are ignored.
-        project: The models; None if there are none.
+        project: The models; None without models.
 
     Raises:
         UnknownName: A table or column does not exist.
@@ -167,7 +167,7 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
 
 
 def _may_contain_key(node: Model | Seed, column: ColumnType, key: str) -> bool:
-    """Return True if a column that is computed from `_record` may hold this key of it."""
+    """Return True if a column that is computed from `_record` may contain the value of this key."""
     sql = node.query.sql if isinstance(node, Model) else ""
     return column.type == "JSON" or bool(re.search(rf"'[^']*\b{key}\b[^']*'", sql))
 
@@ -184,12 +184,12 @@ def _check_column(table: str, column: str, shapes: Shapes) -> None:
 
 
 def _is_left_out_of_content_view(table: str, column: str, left_out: Collection[Column]) -> bool:
-    """Return True for a column that a view of a content type has of a field left out."""
+    """Return True for a column of a content view whose field is left out of content items."""
     return table.startswith(CONTENT_VIEW_PREFIX) and ("landing.content_items", column) in left_out
 
 
 def _without_keys_expression(record: str, keys: Collection[str]) -> str:
-    """Return an expression for the API's response without these keys."""
+    """Return the SQL for a JSON column without these keys."""
     patch = json.dumps(dict.fromkeys(keys))
     return f"json_merge_patch({record}, {literal(patch)})"
 
@@ -205,7 +205,13 @@ _HASHED = "The value is replaced by a hash."
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """Treatment of personal columns, the key of hashes, and the schemas and columns left out."""
+    """Rules for a masked copy.
+
+    Attributes:
+        personal: Keep, drop or hash personal columns.
+        key: Key of the hashes; None if nothing is hashed.
+        without: Schemas, `RESOURCE.FIELD` and `SCHEMA.TABLE.COLUMN` to leave out.
+    """
 
     personal: Treatment
     key: SecretStr | None
@@ -214,7 +220,7 @@ class Mask:
 
 @dataclass(frozen=True, slots=True)
 class _DraftTable:
-    """Table or view of the draft, with its comments; columns are in their order."""
+    """Table or view of the draft, with its columns in order."""
 
     name: str
     comment: str | None
@@ -260,6 +266,7 @@ def _copy_table(
     personal: Collection[Column],
     left_out: Collection[Column],
 ) -> None:
+    """Copy the table with masked columns; skip it if no column remains."""
     shown: list[str] = []
     comments: dict[str, str] = {}
     removed = [name for owner, name in left_out if owner == table.name]
@@ -313,7 +320,7 @@ def _draft_tables(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> Iter
 
 
 def _set_hash_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:
-    """Set the two pads of the key (RFC 2104) as variables, so that no statement contains them."""
+    """Set the two pads of the HMAC key (RFC 2104) as variables, to keep them out of statements."""
     plain = key.get_secret_value().encode()
     if len(plain) > _BLOCK_BYTES:
         plain = hashlib.sha256(plain).digest()
@@ -323,7 +330,7 @@ def _set_hash_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None
 
 
 def _hash_expression(name: str) -> str:
-    """Return an expression for the token of a column's value: HMAC with SHA-256.
+    """Return the SQL for the hash of a column's value: the first half of an HMAC with SHA-256.
 
     DuckDB computes it, because a Python function would be called for each value. Null stays null,
     and an empty text stays empty, to show that the field was empty.

@@ -32,14 +32,14 @@ from connector.publishing.project import (
     project_files,
     shipped_folder,
 )
-from connector.settings.layers import SEEDS_FOLDER, refuse
+from connector.settings.layers import SEEDS_FOLDER, raise_invalid_value
 from connector.settings.model import Settings
 from connector.version import program_version
 from connector.warehouse.duckdb_file import convert_errors, hold_lock, transaction
 from connector.warehouse.runs import Publication, read_own_publication, write_publication
 from connector.warehouse.warehouse import Warehouse
 from connector.warehouse.work_file import (
-    copy_work,
+    begin_publication,
     record_publication,
     remove_draft,
     replace_published,
@@ -89,10 +89,10 @@ _DRAFT, _MASKED = ".publishing", ".masking"
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """Published file and its record.
+    """Published file and the record of its publication.
 
-    `built` is None if a prepared draft was published, or if nothing had changed. `shared` is the
-    result of publishing to the lakehouse, None if there is none.
+    `built` is None if a prepared draft was published, or if nothing had changed. `lakehouse` is the
+    result of publishing to the lakehouse; None if there is no lakehouse.
     """
 
     file: Path
@@ -131,9 +131,9 @@ class PublishResult:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDraft:
-    """Draft to be published by `publish(prepared=publication)`.
+    """Built and checked draft. `publish(prepared=...)` publishes it by the id in `publication`.
 
-    It is refused if `built.blocking` is not empty.
+    It cannot be published if `built.blocking` is not empty.
     """
 
     publication: str
@@ -204,9 +204,9 @@ def prepare_draft(
     watch: BuildObserver | None = None,
     now: Callable[[], datetime] = _now,
 ) -> PreparedDraft:
-    """Create a draft, build and check its models, and leave it to be published.
+    """Build and check a draft that a later `publish` can use.
 
-    Raises a `ModelError` or a `WarehouseError`. Failed checks are part of the result.
+    Failed checks are part of the result. Raises a `ModelError` or a `WarehouseError`.
     """
     _check_records_loaded(settings)
     with publication_lock(settings.folder):
@@ -218,7 +218,7 @@ def prepare_draft(
 
 
 def load_account_project(settings: Settings) -> Project:
-    """Return the models, with the account's own seeds and models.
+    """Return the shipped models, with the account's own seeds and models.
 
     Raises a `ModelError`, and `SettingsError` if the folder of own models is not a folder.
     """
@@ -226,7 +226,7 @@ def load_account_project(settings: Settings) -> Project:
 
     seeds, own = settings.folder / SEEDS_FOLDER, settings.models_folder
     if own.value is not None and not own.value.is_dir():
-        refuse("models_folder", own.value, "a folder that exists", own.origin)
+        raise_invalid_value("models_folder", own.value, "a folder that exists", own.origin)
     return load_project(
         seeds=seeds if seeds.is_dir() else None,
         own=OwnModels(own.value, settings.models_schema.value) if own.value else None,
@@ -234,7 +234,10 @@ def load_account_project(settings: Settings) -> Project:
 
 
 def _with_check_results(row: Publication, built: BuildResult, project: Project) -> Publication:
-    """Return the row with the results of the checks; empty seeds are no warning."""
+    """Return the publication with the results of the checks.
+
+    An audit that fails because the user has not filled in a seed counts as unfilled, not as failed.
+    """
     from connector.publishing.seeds import AUDITS, maps_any_value  # noqa: PLC0415 # a build
 
     unfilled = {
@@ -255,6 +258,7 @@ def _with_check_results(row: Publication, built: BuildResult, project: Project) 
 
 
 def _with_failed_checks(row: Publication, failed: Sequence[CheckResult]) -> Publication:
+    """Return the publication with these failed checks, their numbers of rows and an id of each."""
     return replace(
         row,
         failed_checks=tuple(each.name for each in failed),
@@ -264,10 +268,10 @@ def _with_failed_checks(row: Publication, failed: Sequence[CheckResult]) -> Publ
 
 
 def settings_fingerprint(settings: Settings) -> str:
-    """Return the fingerprint of everything besides the records that a published file depends on.
+    """Return a hash of the version, the settings, and the files of models and seeds.
 
-    These are the version, the files of models and seeds, and the settings. The hash key of personal
-    fields is included as a hash that does not reveal it.
+    Together with the records, these determine the published file. The hash key of personal fields
+    is included as a hash that does not reveal it.
     """
     key = settings.hash_key()
     names = ("models", "models_schema", "publish_personal", "publish_without", "time_zone")
@@ -289,6 +293,7 @@ def settings_fingerprint(settings: Settings) -> str:
 
 
 def _check_records_loaded(settings: Settings) -> None:
+    """Raise `WarehouseError` if the account has no work file."""
     if not Warehouse(settings.folder).exists:
         raise WarehouseError(
             f"no records are loaded in {settings.folder}",
@@ -297,7 +302,10 @@ def _check_records_loaded(settings: Settings) -> None:
 
 
 def _mask_from_settings(settings: Settings) -> Mask | None:
-    """Return the mask of the settings. Raises `SettingsError` without a hash key."""
+    """Return the mask; None if everything is published.
+
+    Raises `SettingsError` without a hash key.
+    """
     personal, without = settings.publish_personal.value, settings.publish_without.value
     if personal == "keep" and not without:
         return None
@@ -307,7 +315,10 @@ def _mask_from_settings(settings: Settings) -> Mask | None:
 
 
 class _PublicationRun:
-    """Publication in progress, which has the lock of its folder."""
+    """One publication, from the draft to the published file.
+
+    The caller holds `publication_lock`.
+    """
 
     def __init__(
         self,
@@ -334,7 +345,7 @@ class _PublicationRun:
 
     @contextmanager
     def record_errors(self, *, keeps_draft: bool) -> Iterator[None]:
-        """Record an error if possible, and remove the draft."""
+        """After an error, remove the draft and record the error in the work file."""
         try:
             yield
         except BaseException as error:
@@ -358,10 +369,10 @@ class _PublicationRun:
     def build_draft(
         self, select: Sequence[str], *, marks_published: bool = True, if_changed: bool = False
     ) -> BuildResult | None:
-        """Copy the work file, and build and check the models in the copy.
+        """Copy the work file to the draft, and build and check the models in it.
 
-        With `ends` the record in the draft is marked as published if no check refuses it. Returns
-        None with `if_changed` if nothing has changed.
+        With `marks_published` the draft is recorded as published unless a check blocks it. With
+        `if_changed`, returns None and copies nothing if the published file is up to date.
         """
         remove_draft(self._draft)
         remove_draft(self._masked)
@@ -370,12 +381,12 @@ class _PublicationRun:
         if is_plain and self._mask is None:
             # No check can refuse it and no model is added, so its record is written beforehand.
             self._set_outcome("published")
-        self._row = copy_work(
+        self._row = begin_publication(
             self._work,
             self._draft,
             self._row,
             self._target,
-            made_with=settings_fingerprint(self._settings),
+            settings_fingerprint=settings_fingerprint(self._settings),
             if_changed=if_changed,
         )
         if self.is_unchanged:
@@ -412,7 +423,7 @@ class _PublicationRun:
         )
 
     def _file_to_copy_from(self, select: Sequence[str]) -> Path | None:
-        """Return the published file if models that are not selected may be copied from it.
+        """Return the published file if unselected models may be copied from it, else None.
 
         They may not be copied if this file or that one has dropped or hashed personal columns.
         """
@@ -423,7 +434,7 @@ class _PublicationRun:
         return self._target if is_plain else None
 
     def resume_draft(self, prepared: str) -> bool:
-        """Continue with a draft that was left, if nothing later was published; return True then.
+        """Continue with an earlier draft; return False if it is missing or outdated.
 
         Raises `PublishingRefused` if its checks have failed.
         """
@@ -444,7 +455,7 @@ class _PublicationRun:
         return True
 
     def keep_draft(self, built: BuildResult) -> PreparedDraft:
-        """Leave the draft, with the results of its checks recorded in it."""
+        """Record the results of the checks in the draft, and keep it for a later `publish`."""
         row = self._row
         if built.blocking:
             refusal = PublishingRefused([(each.name, each.failing) for each in built.blocking])
@@ -458,7 +469,10 @@ class _PublicationRun:
         return PreparedDraft(row.publication, self._draft, built)
 
     def publish_draft(self, built: BuildResult | None) -> PublishResult:
-        """Refuse the draft, or mask it and make it the published file."""
+        """Mask the draft and make it the published file.
+
+        Raises `PublishingRefused` after failed checks.
+        """
         if built is not None and built.blocking:
             raise PublishingRefused([(each.name, each.failing) for each in built.blocking])
         if self._row.outcome != "published":
@@ -479,13 +493,13 @@ class _PublicationRun:
         return PublishResult(self._target, self._row, built)
 
     def record_unchanged(self) -> PublishResult:
-        """Record that there was nothing to publish."""
+        """Record that the published file was up to date."""
         self._set_outcome("unchanged")
         record_publication(self._work, self._row)
         return PublishResult(self._target, self._row)
 
     def _check_left_out_columns(self) -> None:
-        """Raise an error before the build if columns cannot be left out."""
+        """Raise an error before the build if a column of `publish_without` cannot be left out."""
         if self._mask is not None:
             from connector.publishing.pseudonymize import left_out_columns  # noqa: PLC0415
 
@@ -493,11 +507,13 @@ class _PublicationRun:
 
     @cached_property
     def _project(self) -> Project | None:
+        """Models of the account; None if models are turned off."""
         return (
             None if self._settings.models.value == "off" else load_account_project(self._settings)
         )
 
     def _set_outcome(self, outcome: str, **more: Any) -> None:
+        """Set the outcome, the time of the end and further fields of the publication."""
         ended = self._now()
         self._row = replace(
             self._row,

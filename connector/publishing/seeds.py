@@ -16,9 +16,9 @@ from pathlib import Path
 
 import duckdb
 
-from connector.atomic_files import replacing
-from connector.errors import MartsMissing, ModelError, UnknownName, naming
-from connector.log import neutralise
+from connector.atomic_files import write_atomically
+from connector.errors import MartsMissing, ModelError, UnknownName, file_error
+from connector.log import escape_control_characters
 from connector.publishing.project import Project, Seed, convert_sql_errors, shipped_folder
 from connector.warehouse.duckdb_file import make_folder, quoted
 from connector.warehouse.published_file import open_read_only
@@ -28,7 +28,7 @@ DELIMITERS = (",", ";", "\t")
 
 @dataclass(frozen=True, slots=True)
 class SeedRows:
-    """Rows of a seed's file, each with its line, in the order of the declared columns."""
+    """Rows of a seed's file: line number and cells in the order of the declared columns."""
 
     delimiter: str
     rows: tuple[tuple[int, tuple[str | None, ...]], ...]
@@ -57,6 +57,10 @@ def read_seed_rows(seed: Seed) -> SeedRows:
 
 
 def _find_delimiter(text: str, wanted: Sequence[str], path: Path) -> str:
+    """Return the delimiter with which the first line has the wanted headings.
+
+    Raises `ModelError`.
+    """
     first = text.partition("\n")[0].rstrip("\r")
     for each in DELIMITERS:
         if next(csv.reader([first], delimiter=each), []) == list(wanted):
@@ -73,6 +77,7 @@ def _find_delimiter(text: str, wanted: Sequence[str], path: Path) -> str:
 def _parse_rows(
     text: str, delimiter: str, columns: int, path: Path
 ) -> Iterator[tuple[int, tuple[str | None, ...]]]:
+    """Yield line number and cells of each row after the headings; empty cells are None."""
     reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, strict=True)
     try:
         for cells in reader:
@@ -89,7 +94,7 @@ def _parse_rows(
 
 
 def create_seed_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
-    """Create the seed's table again and return its number of rows. Raises `ModelError`.
+    """Create or replace the seed's table and return its number of rows. Raises `ModelError`.
 
     The caller must hold a transaction.
     """
@@ -142,9 +147,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def maps_any_value(seed: Seed) -> bool:
-    """Return True if the user's file maps at least one value.
+    """Return True if the user's file maps at least one value that the shipped file does not have.
 
-    A file that `models seeds --write` has just written does not. Raises `ModelError`.
+    Returns False without a user's file. Raises `ModelError`.
     """
     if not seed.is_users:
         return False
@@ -167,7 +172,7 @@ class UnmappedValues:
 
 @dataclass(frozen=True, slots=True)
 class SeedCopy:
-    """Copy of a seed for the user, and the values appended to it.
+    """User's copy of a seed, and the values appended to it.
 
     `left_out` are values that a spreadsheet program or a terminal might execute.
     """
@@ -201,11 +206,10 @@ def find_unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
 def write_seed_copies(
     folder: Path, found: Collection[UnmappedValues], project: Project, names: Collection[str] = ()
 ) -> tuple[SeedCopy, ...]:
-    """Write copies of seeds for the user, with unmapped values to fill in.
+    """Copy seeds to the user's folder, and append unmapped values for the user to fill in.
 
-    Without `asked` (names of seeds), only seeds with unmapped values are written. An existing file
-    is kept, and missing values are appended. Raises `UnknownName`, `ModelError` and
-    `WarehouseError`.
+    Without `names`, only seeds with unmapped values are copied. Rows of an existing file are kept.
+    Raises `UnknownName`, `ModelError` and `WarehouseError`.
     """
     missing = {each.seed.name: each.values for each in found}
     for name in names:
@@ -219,26 +223,29 @@ def write_seed_copies(
 
 
 def _write_copy(folder: Path, seed: Seed, missing: Collection[str]) -> SeedCopy:
+    """Copy one seed, or append to the existing copy, the values that no row has yet."""
     path = folder / f"{seed.name}.csv"
     is_new = not path.exists()
     read = read_seed_rows(seed)
     # Rows that wait to be filled in need not be written twice.
     named = {cells[0] for _, cells in read.rows}
-    left_out = tuple(v for v in missing if v.startswith(_FORMULA) or v != neutralise(v))
+    left_out = tuple(
+        v for v in missing if v.startswith(_FORMULA) or v != escape_control_characters(v)
+    )
     appended = tuple(value for value in missing if value not in named and value not in left_out)
     try:
         held = seed.path.read_bytes()
         if appended or is_new:
             # Atomically, because the user's work must not be lost.
-            with replacing(path) as file:
+            with write_atomically(path) as file:
                 file.write(held + _new_rows(held, seed, appended, read.delimiter))
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
     return SeedCopy(path, is_new, appended, left_out)
 
 
 def _new_rows(held: bytes, seed: Seed, values: Collection[str], delimiter: str) -> bytes:
-    """Return the rows to append, each with its first cell, in the format of the file."""
+    """Return the bytes to append: a row for each value, in the format of the file."""
     end = "\r\n" if b"\r\n" in held else "\n"
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator=end)

@@ -13,15 +13,15 @@ from pathlib import Path
 import duckdb
 import yaml
 
-from connector.atomic_files import replacing
-from connector.errors import naming
+from connector.atomic_files import write_atomically
+from connector.errors import file_error
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.published_file import open_read_only
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles:
-    """Files that were written, and files that existed and were kept, in a folder."""
+    """Files in a folder that were written, and files that existed already and were kept."""
 
     folder: Path
     written: tuple[Path, ...]
@@ -92,7 +92,7 @@ OWN_FILES: Mapping[str, str] = {
 
 
 def write_own_models(folder: Path) -> WrittenFiles:
-    """Write a commented mart with its tests. Raises `WarehouseError`."""
+    """Write an example model with its test and audit. Raises `WarehouseError`."""
     return _write_missing_files(folder, OWN_FILES)
 
 
@@ -183,15 +183,15 @@ def write_dbt_project(folder: Path, published: Path, own_schema: str) -> Written
     with open_read_only(published) as connection:
         text = _SOURCES_HEAD + _sources_yaml(connection, (*_DBT_SCHEMAS, own_schema))
     try:
-        with replacing(sources) as out:
+        with write_atomically(sources) as out:
             out.write(text.encode())
     except OSError as error:
-        raise naming(sources, error) from error
+        raise file_error(sources, error) from error
     return WrittenFiles(folder, (*written.written, sources), written.kept)
 
 
 def _sources_yaml(connection: duckdb.DuckDBPyConnection, schemas: tuple[str, ...]) -> str:
-    """Return the tables and views of the schemas with their comments, as dbt sources."""
+    """Return dbt's sources file for the tables and views of the schemas, with their comments."""
     tables: dict[str, dict[str, dict[str, object]]] = {schema: {} for schema in schemas}
     for schema, name, comment in connection.execute(
         "SELECT schema_name, table_name, comment FROM duckdb_tables() "
@@ -227,11 +227,12 @@ def _sources_yaml(connection: duckdb.DuckDBPyConnection, schemas: tuple[str, ...
 
 
 def _without_jinja(comment: str | None) -> str:
-    """Return the comment without Jinja syntax."""
+    """Return the comment with round instead of curly brackets."""
     return (comment or "").replace("{", "(").replace("}", ")")
 
 
 def _write_missing_files(folder: Path, files: Mapping[str, str]) -> WrittenFiles:
+    """Write the files that do not exist in the folder yet."""
     written, kept = [], []
     for name, text in files.items():
         path = folder / name
@@ -240,9 +241,9 @@ def _write_missing_files(folder: Path, files: Mapping[str, str]) -> WrittenFiles
             kept.append(path)
             continue
         try:
-            with replacing(path) as file:
+            with write_atomically(path) as file:
                 file.write(text.encode())
         except OSError as error:
-            raise naming(path, error) from error
+            raise file_error(path, error) from error
         written.append(path)
     return WrittenFiles(folder, tuple(written), tuple(kept))

@@ -38,7 +38,7 @@ from connector.warehouse.pull_commands import (
     ReadRecords,
     Steps,
     floor_of,
-    future_of,
+    future_limit,
 )
 
 
@@ -160,15 +160,13 @@ class PullCost:
 
 def estimate_pull_cost(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     """Estimate the cost of a pull of the stream. Sends a few requests."""
-    return (yield from with_checked_totals(_estimate(resource, bookmark), bookmark))
-
-
-def _estimate(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     if not resource.sortable or not bookmark.is_sorted:
-        return (yield from _estimate_whole_read(resource, bookmark))
-    if bookmark.proven_at is None:
-        return (yield from _estimate_first_load(resource, bookmark))
-    return (yield from _RankSearch(resource, bookmark).estimate())
+        steps = _estimate_whole_read(resource, bookmark)
+    elif bookmark.proven_at is None:
+        steps = _estimate_first_load(resource, bookmark)
+    else:
+        steps = _RankSearch(resource, bookmark).estimate()
+    return (yield from with_checked_totals(steps, bookmark))
 
 
 def read_listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
@@ -242,7 +240,7 @@ class _RankSearch:
     def estimate(self) -> Steps[PullCost]:
         """Search and estimate the requests of the pull."""
         first = yield from self._read_page(1)
-        self._future = future_of(first.dated_at, self._bookmark)
+        self._future = future_limit(first.dated_at, self._bookmark)
         changed = yield from self._count_changed(first)
         live = yield from CountLive()
         queued = yield from CountQueued()

@@ -23,7 +23,7 @@ from connector.pulls.pull_executor import PullExecutor
 from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
 from connector.settings.model import Settings
 from connector.warehouse.pull_commands import Stream
-from connector.warehouse.state import read_status
+from connector.warehouse.state import read_resource_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,9 @@ async def _estimate_schedule(
     for name, each in prices.items():
         for stream in await context.streams(declaration(name)):
             quiet += _requests_without_changes(stream, each)
-        state = await asyncio.to_thread(context.warehouse.read, read_status, name, tells_last=False)
+        state = await asyncio.to_thread(
+            context.warehouse.read, read_resource_state, name, with_last_run=False
+        )
         proven_at = state.proven_at
         if proven_at is not None and now > proven_at:
             days = max((now - proven_at) / timedelta(days=1), 1 / 24)
@@ -181,8 +183,8 @@ async def _estimate_schedule(
     return ScheduleEstimate(every.total_seconds(), pulls, quiet, changes_a_day, requests)
 
 
-def _requests_without_changes(stream: Stream, whole: PullCost) -> int:
+def _requests_without_changes(stream: Stream, estimate: PullCost) -> int:
     """Return the number of requests of a pull of the stream without changes."""
     if not stream.resource.sortable:
-        return max(1, ceil(whole.total / PER_PAGE_MAX))
+        return max(1, ceil(estimate.total / PER_PAGE_MAX))
     return 1 if stream.resource.lists_cursor else 2

@@ -171,6 +171,6 @@ class MassDeletionGuard:
         self._waiting |= self.held.keys()
         self.held.clear()
 
-    def _refuse_unless(self, is_believed: bool, refusal: Refusal) -> None:
-        if not (is_believed or self._accepts):
+    def _refuse_unless(self, is_plausible: bool, refusal: Refusal) -> None:
+        if not (is_plausible or self._accepts):
             self.refused = refusal

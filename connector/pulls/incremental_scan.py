@@ -51,7 +51,7 @@ from connector.warehouse.pull_commands import (
     UndatedIds,
     UpdatedBetween,
     floor_of,
-    future_of,
+    future_limit,
     with_clock_change,
     with_pass_start,
 )
@@ -249,7 +249,7 @@ class IncrementalScan:
 
     @property
     def _future_limit(self) -> datetime:
-        return future_of(self._started_at, self._details.bookmark)
+        return future_limit(self._started_at, self._details.bookmark)
 
     @property
     def _total_offset(self) -> int | None:

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from connector.catalog import declaration
 from connector.errors import codes_of, count_noun
 from connector.errors_api import Forbidden, TryAgain
-from connector.log import shortened
+from connector.log import shorten_name
 from connector.pulls.incremental_scan import NO_END
 from connector.pulls.resource_pull import NOT_READ, ONLY_THESE, UNSORTED
 from connector.warehouse.state import UnreadRecord
@@ -264,7 +264,7 @@ def describe_unread(unread: Sequence[UnreadRecord]) -> str:
     descriptions = []
     for each in unread[:UNREAD_SHOWN_MAX]:
         runs = f", in {each.failed_runs} runs so far" if each.is_broken else ""
-        descriptions.append(f"{shortened(each.id)} ({each.error}{runs})")
+        descriptions.append(f"{shorten_name(each.id)} ({each.error}{runs})")
     more = len(unread) - len(descriptions)
     noun = count_noun(len(unread), "record could not be read", "records could not be read")
     return f"{noun}: {', '.join(descriptions)}{f' and {more:,} more' if more else ''}"
@@ -273,7 +273,7 @@ def describe_unread(unread: Sequence[UnreadRecord]) -> str:
 def describe_anomalies(resource: str, events: Sequence[Event]) -> str:
     """Return a sentence on undocumented fields and values in the records of a resource."""
     descriptions = [
-        f"{each.kind}: {each.detail}" + (f" (record {shortened(each.id)})" if each.id else "")
+        f"{each.kind}: {each.detail}" + (f" (record {shorten_name(each.id)})" if each.id else "")
         for each in events[:ANOMALIES_SHOWN_MAX]
     ]
     more = len(events) - len(descriptions)

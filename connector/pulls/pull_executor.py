@@ -26,7 +26,7 @@ from connector.errors_api import (
     UnexpectedStatus,
     UnreadableAnswer,
 )
-from connector.log import shortened
+from connector.log import shorten_name
 from connector.pulls.outcome import Progress, ResourceTally
 from connector.pulls.run_context import RunContext
 from connector.warehouse.pull_commands import (
@@ -35,13 +35,13 @@ from connector.warehouse.pull_commands import (
     UNREAD_MAX,
     Commit,
     DeletionProof,
-    EngineCommand,
     FoundDetail,
     ListPage,
     Outcome,
+    PullCommand,
     Query,
     ReadRecords,
-    SpendFor,
+    SetPurpose,
     Steps,
     Stream,
     UnreadableDetail,
@@ -89,7 +89,7 @@ class PullExecutor:
         finally:
             steps.close()
 
-    async def _execute(self, command: EngineCommand[Any]) -> Any:
+    async def _execute(self, command: PullCommand[Any]) -> Any:
         match command:
             case ListPage(page, sort, order):
                 return await self._release_file_during(self._list_page(page, sort, order))
@@ -97,7 +97,7 @@ class PullExecutor:
                 return await self._release_file_during(self._read_details(ids))
             case Commit():
                 return await self._commit(command)
-            case SpendFor(purpose):
+            case SetPurpose(purpose):
                 self._context.tally.purpose = purpose
                 return None
             case _:
@@ -189,4 +189,4 @@ class PullExecutor:
 
 def reason_without_id(answer: str, id: str) -> str:
     """Return why a detail could not be read, without the record's id."""
-    return answer.replace(f" of the record {shortened(id)}", "")
+    return answer.replace(f" of the record {shorten_name(id)}", "")

@@ -41,7 +41,7 @@ from connector.warehouse.pull_commands import (
     Event,
     LandedRows,
     ListPage,
-    SpendFor,
+    SetPurpose,
     Steps,
     UnreadableDetail,
 )
@@ -195,7 +195,7 @@ def _load_or_compare(
         bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
     if bookmark.verify_page is not None:
         if bookmark.proven_at is not None:
-            yield from SpendFor("sweep")
+            yield from SetPurpose("sweep")
         bookmark, reason = yield from second_sweep(bookmark, guard, reads_all=options.is_full)
         if reason is not None and (guard.refused is None or bookmark.proven_at is None):
             return bookmark, PullResult(False, reason, (yield from CountLive()))
@@ -206,7 +206,7 @@ def _scan(
     resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard, options: PullOptions
 ) -> Steps[PullResult]:
     """Scan, read suspicious records, audit, and verify if requested."""
-    yield from SpendFor("pull")
+    yield from SetPurpose("pull")
     is_resumed = bookmark.opened_at is not None
     scan_result = yield from IncrementalScan(resource, bookmark, guard).run()
     if is_resumed and scan_result.is_proven:
@@ -218,7 +218,7 @@ def _scan(
         yield from Commit(events=events)
         return (yield from _pull_whole(resource, bookmark, options))
     if guard.refused is None and guard.holds_many:
-        yield from SpendFor("sweep")
+        yield from SetPurpose("sweep")
         bookmark, found = yield from second_sweep(replace(bookmark, scrubbed_to=None), guard)
         reason = reason or found
     else:
@@ -233,7 +233,7 @@ def _scan(
         scan_result = yield from IncrementalScan(resource, bookmark, MassDeletionGuard(0, 0)).run()
         bookmark, reason = scan_result.bookmark, scan_result.reason
     if options.verification_requests and guard.refused is None:
-        yield from SpendFor("scrub")
+        yield from SetPurpose("scrub")
         yield from run_verification_pass(bookmark, options.verification_requests, guard)
         yield from read_queue(guard)
         yield from commit_few_tombstones(guard)
@@ -250,12 +250,12 @@ def _audit(
     difference remains unexplained.
     """
     if bookmark.total_offset is None:
-        yield from SpendFor("sweep")
+        yield from SetPurpose("sweep")
         return (yield from _compare_all_pages(bookmark, guard))
     total = scan_result.length - scan_result.gone
     if (yield from CountLive()) == total:
         return bookmark, None
-    yield from SpendFor("sweep")
+    yield from SetPurpose("sweep")
     search = DeletionSearch(total, scan_result.per_page, bookmark, guard)
     absent = yield from search.run()
     bookmark = yield from read_and_compare(absent, search.bookmark, guard, is_absent=True)

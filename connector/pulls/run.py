@@ -31,7 +31,7 @@ from connector.errors_api import (
     UnreadableAnswer,
 )
 from connector.ledger.quota import MonthUse
-from connector.log import shortened
+from connector.log import shorten_name
 from connector.publishing.project import BuildObserver
 from connector.publishing.publication import PublishResult, publish
 from connector.pulls import resource_pull
@@ -56,7 +56,7 @@ from connector.warehouse.state import (
     ResourceState,
     UnreadRecord,
     current_events,
-    read_status,
+    read_resource_state,
     read_unread,
 )
 
@@ -330,7 +330,7 @@ class _PullRun:
         except UnusableId as error:
             if stream.parent is None:
                 raise
-            reason = f"the items of {shortened(stream.parent)} cannot be listed: {error}"
+            reason = f"the items of {shorten_name(stream.parent)} cannot be listed: {error}"
             return PullResult(False, reason, 0, "record_unreadable")
         except NotFound as error:
             if stream.resource.parent is None or not error.is_api_error:
@@ -423,7 +423,7 @@ class _PullRun:
                 result = replace(result, outcome="partial")
             run_id = self._context.run.run_id
             result = await asyncio.to_thread(
-                self._warehouse.write, runs.end_resource, run_id, result
+                self._warehouse.write, runs.finish_resource_run, run_id, result
             )
             events = await asyncio.to_thread(self._warehouse.read, current_events, name, run_id)
             self._anomalies[name] = tuple(each for each in events if each.kind not in QUIET_KINDS)
@@ -434,7 +434,9 @@ class _PullRun:
 
     async def _read_state(self, name: str) -> ResourceState:
         """Return the state of a resource, without its last run."""
-        return await asyncio.to_thread(self._warehouse.read, read_status, name, tells_last=False)
+        return await asyncio.to_thread(
+            self._warehouse.read, read_resource_state, name, with_last_run=False
+        )
 
     async def _check_counts(self, result: ResourceRun) -> ResourceRun:
         """Mark the resource as not verified if the counts differ for the second time in a row.

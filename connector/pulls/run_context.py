@@ -26,9 +26,9 @@ from connector.pulls.workspace import claim_folder
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.pull_commands import Bookmark, Event, Stream
-from connector.warehouse.queries import deleted_parents, live_ids
+from connector.warehouse.queries import find_deleted_parents, live_ids
 from connector.warehouse.runs import Run
-from connector.warehouse.state import read_bookmark, take_notices
+from connector.warehouse.state import read_bookmark, report_notices
 from connector.warehouse.warehouse import Warehouse
 
 PULL_LEASE = "pull"
@@ -79,7 +79,7 @@ class RunContext:
         """Return streams whose parent is deleted and whose records are still live."""
         if resource.parent is None:
             return ()
-        ids = await asyncio.to_thread(self.warehouse.read, deleted_parents, resource)
+        ids = await asyncio.to_thread(self.warehouse.read, find_deleted_parents, resource)
         return tuple(Stream(resource, id) for id in ids)
 
     async def read_month(self) -> MonthUse:
@@ -140,7 +140,11 @@ async def open_run(
                 Progress("", waits_until=now() + timedelta(seconds=seconds))
             )
             connections, reserve = settings.connections.value, settings.reserve_requests.value
-            options = {"connections": connections, "reserve": reserve, **connection.route()}
+            options = {
+                "connections": connections,
+                "reserve": reserve,
+                **connection.client_options(),
+            }
             client = connect(
                 connection.base_url, connection.api_key, observer=tally, meter=holder, **options
             )
@@ -177,4 +181,4 @@ def _take_notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, 
             f"{ledger.path.name} and were restored from the receipts"
         )
         relisted.append((Event("erased_relisted", detail), at))
-    return warehouse.write(take_notices, run.run_id, relisted)
+    return warehouse.write(report_notices, run.run_id, relisted)

@@ -115,7 +115,7 @@ class VerificationRound:
 
 def run_verification_pass(
     bookmark: Bookmark, requests: int, guard: MassDeletionGuard
-) -> Steps[Bookmark]:
+) -> Steps[None]:
     """Spend at most this number of requests: on windows of the list, then on details."""
     windows = max(1, requests // (DETAILS_PER_WINDOW + 1)) if requests else 0
     remaining = requests
@@ -126,10 +126,7 @@ def run_verification_pass(
         bookmark = yield from read_and_compare(suspects, bookmark, guard, is_absent=True)
         remaining -= len(suspects)
     if remaining > 0:
-        bookmark = yield from read_and_compare(
-            (yield from LeastRecentlyRead(remaining)), bookmark, guard
-        )
-    return bookmark
+        yield from read_and_compare((yield from LeastRecentlyRead(remaining)), bookmark, guard)
 
 
 def read_windows(
@@ -273,27 +270,18 @@ def _compare_windows(
 
 def _advance_verified_time(
     page: Page[Resource],
-    last: datetime | None,
+    end: datetime | None,
     listed: set[str],
     verification_round: VerificationRound,
 ) -> Steps[None]:
     """Move the verified time to the end of the page, or before a tie that crosses the end."""
-    if last is None:
-        # The round is over, and the next one starts at the first page.
-        verification_round.bookmark, verification_round.pending_pages = (
-            replace(verification_round.bookmark, scrubbed_to=None),
-            [],
-        )
-        return
-    tied = yield from CreatedBetween(last - _TICK, last + _TICK)
-    earlier = [item.created_at for item in page.items if item.created_at < last]
-    if tied <= listed:
-        verification_round.bookmark, verification_round.pending_pages = (
-            replace(verification_round.bookmark, scrubbed_to=last),
-            [],
-        )
-    elif earlier:
-        verification_round.bookmark, verification_round.pending_pages = (
-            replace(verification_round.bookmark, scrubbed_to=max(earlier)),
-            [page],
-        )
+    verified: datetime | None = None  # After the last page, the next round starts at the first.
+    pending: list[Page[Resource]] = []
+    if end is not None:
+        tied = yield from CreatedBetween(end - _TICK, end + _TICK)
+        earlier = [item.created_at for item in page.items if item.created_at < end]
+        if not tied <= listed and not earlier:
+            return
+        verified, pending = (end, []) if tied <= listed else (max(earlier), [page])
+    verification_round.bookmark = replace(verification_round.bookmark, scrubbed_to=verified)
+    verification_round.pending_pages = pending

@@ -56,7 +56,7 @@ from connector.pushes.row_steps import run_row
 from connector.pushes.spill_file import SpillFile
 from connector.settings.model import Settings
 from connector.warehouse.pull_commands import CreatedBetween
-from connector.warehouse.state import read_status
+from connector.warehouse.state import read_resource_state
 from connector.warehouse.warehouse import Warehouse
 
 # -- Batch report ---------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def check_pulled_since_restore(ledger: Ledger, warehouse: Warehouse, resource: s
     if restored is None:
         return
     before = restored.proven.get(resource)
-    proven_at = warehouse.read(read_status, resource, tells_last=False).proven_at
+    proven_at = warehouse.read(read_resource_state, resource, with_last_run=False).proven_at
     if proven_at is not None and (before is None or proven_at > before):
         return
     raise ConnectorError(

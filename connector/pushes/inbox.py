@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
-from connector.atomic_files import create
+from connector.atomic_files import create_private_file
 from connector.errors import (
     ConnectorError,
     Misused,
@@ -29,9 +29,9 @@ from connector.errors import (
     SpreadsheetChanged,
     SpreadsheetError,
     WarehouseError,
-    naming,
+    file_error,
 )
-from connector.log import stamped
+from connector.log import compact_timestamp
 from connector.pulls.outcome import Watch, explain
 from connector.pushes.dry_run import PushFile
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
@@ -466,7 +466,7 @@ class Inbox:
         except FileNotFoundError:
             raise SpreadsheetChanged(f"{path} no longer exists") from None
         except OSError as error:
-            raise naming(path, error) from error
+            raise file_error(path, error) from error
         if found != digest:
             raise SpreadsheetChanged(f"{path} was replaced by another file")
         return ClaimedFile(path, digest, stamp)
@@ -490,7 +490,7 @@ class Inbox:
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
             check_not_link(folder)
-            stem = f"{claimed.path.stem}.{stamped(moment)}"
+            stem = f"{claimed.path.stem}.{compact_timestamp(moment)}"
             file, report = _create_free_names(folder, stem, claimed.path.suffix, suffix)
             claimed.report_draft.replace(report)
             try:
@@ -503,7 +503,7 @@ class Inbox:
         except RefusedEntry as why:
             raise WarehouseError(f"{folder} {why}", action="Remove it.") from None
         except OSError as error:
-            raise naming(folder, error) from error
+            raise file_error(folder, error) from error
         return ArchivedFiles(place, file, report)
 
 
@@ -515,11 +515,11 @@ def _create_free_names(
         name = stem if number == 1 else f"{stem}-{number}"
         report, file = folder / f"{name}{report_ending}", folder / f"{name}{suffix}"
         try:
-            create(report).close()
+            create_private_file(report).close()
         except FileExistsError:
             continue
         try:
-            create(file).close()
+            create_private_file(file).close()
         except FileExistsError:
             report.unlink()
             continue
@@ -612,7 +612,7 @@ def _is_caused_by_file(error: ConnectorError) -> bool:
 def _write_rejection_reason(path: Path, error: ConnectorError) -> None:
     try:
         path.unlink(missing_ok=True)
-        with create(path) as file:
+        with create_private_file(path) as file:
             file.write(f"{explain(error)}\n".encode())
     except OSError as failed:
-        raise naming(path, failed) from failed
+        raise file_error(path, failed) from failed

@@ -24,7 +24,12 @@ from connector.ledger.sqlite_file import values_of
 from connector.publishing.publication import publish as publish_file
 from connector.settings.model import Settings
 from connector.warehouse.pull_commands import Commit, DeletionProof, FoundDetail, Stream
-from connector.warehouse.state import PushChanges, find_by_slug_or_id, last_copied, write_pushes
+from connector.warehouse.state import (
+    PushChanges,
+    find_by_slug_or_id,
+    last_copied_change,
+    write_pushes,
+)
 from connector.warehouse.warehouse import Warehouse
 
 LOAD_SECONDS = 1.0
@@ -187,7 +192,7 @@ def copy_journal(settings: Settings) -> None:
     with Ledger(settings.folder) as ledger:
         journal, is_copied = Journal(ledger), False
         while not is_copied:
-            copied = warehouse.read(last_copied)
+            copied = warehouse.read(last_copied_change)
             with closing(journal.changes_since(copied)) as changes:
                 # False where another push has copied in the meantime: what it knew may be later.
                 is_copied = warehouse.write(write_pushes, copied, map(_rows_by_table, changes))

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, Generic, TypeVar
 
-from connector.errors import naming_file_errors
+from connector.errors import convert_file_errors
 from connector.ledger.push_plan import Problem, RowResult
 from connector.spreadsheet.problems import Amount, Cell, PartlyVisibleCell, SheetRow
 
@@ -62,7 +62,7 @@ class SpillFile(Collection[T], Generic[T]):
     def value_at(self, position: int) -> T:
         """Return the value at that place."""
         self._flush()
-        with naming_file_errors(self._folder):
+        with convert_file_errors(self._folder):
             self._file.seek(position)
             return self._unpack(self._file.readline().decode("ascii").rstrip("\n"))
 
@@ -85,12 +85,12 @@ class SpillFile(Collection[T], Generic[T]):
         if not self._lines:
             return
         text, self._lines = "".join(f"{line}\n" for line in self._lines), []
-        with naming_file_errors(self._folder):
+        with convert_file_errors(self._folder):
             self._file.seek(0, 2)
             self._file.write(text.encode("ascii"))
 
     def _read_lines(self, position: int) -> list[bytes]:
-        with naming_file_errors(self._folder):
+        with convert_file_errors(self._folder):
             self._file.seek(position)
             return list(self._file.readlines(_READ_BYTES))
 

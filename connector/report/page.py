@@ -18,8 +18,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from connector.atomic_files import replacing
-from connector.log import neutralise
+from connector.atomic_files import write_atomically
+from connector.log import escape_control_characters
 from connector.report.agency import CONTENT, FEES, PEOPLE
 from connector.report.charts import PALETTE, draw
 from connector.report.figure import (
@@ -95,7 +95,7 @@ def make_page(
         draw=lambda chart: Markup(draw(chart)),  # noqa: S704 # its text is escaped by the library
     )
     # Names must be harmless in an editor or a terminal as well.
-    return ReportPage(neutralise(html, keeping="\n"), as_of, front)
+    return ReportPage(escape_control_characters(html, except_for="\n"), as_of, front)
 
 
 def _figure_result(figure: Figure, published: PublishedFile) -> FigureResult:
@@ -194,6 +194,6 @@ def write_report(
         page = make_page(
             published, written_at=written_at, account=account, period=period, compare=compare
         )
-    with convert_errors(out), replacing(out) as written:
+    with convert_errors(out), write_atomically(out) as written:
         written.write(page.html.encode())
     return page

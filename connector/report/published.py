@@ -15,7 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from connector.errors import MartsMissing, NothingPublished
-from connector.log import neutralise
+from connector.log import escape_control_characters
 from connector.warehouse.duckdb_file import from_microseconds
 from connector.warehouse.published_file import ABSENT, QueryResult, open_snapshot
 
@@ -42,7 +42,7 @@ def printable(text: str) -> str:
 
     The drawing library ends the process at a character that XML forbids.
     """
-    return neutralise(_NOT_IN_XML.sub(_REPLACEMENT, text), keeping="\n")
+    return escape_control_characters(_NOT_IN_XML.sub(_REPLACEMENT, text), except_for="\n")
 
 
 class PartMissing(Exception):

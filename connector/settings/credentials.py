@@ -20,18 +20,17 @@ from connector.settings.layers import (
     Layers,
     RawValue,
     Setting,
-    variable_of,
+    variable_name,
 )
 from connector.settings.values import SECRET_CHARACTERS_MAX
 
 HASH_KEY_CHARACTERS_MIN = 16
 
 
-def read_key(text: str) -> str:
-    """Parse a key, which must be valid in a header (API 5.1).
+def parse_key(text: str) -> str:
+    """Validate an API key: one word of ASCII that fits into a header (API 5.1, 5.5).
 
-    "Not shown" is all else that is known of its form (API 5.5). Raises `ValueError`, whose
-    text holds nothing of it.
+    Raises `ValueError` without any part of the key.
     """
     if not text:
         raise ValueError("is empty")
@@ -48,23 +47,24 @@ OPEN_TO_OTHERS = "can be opened by other users"
 """Part of the warning about a secret's file, by which `doctor` finds it."""
 
 
-def read_hash_key(text: str) -> str:
-    """Parse the key that hashes personal fields. Raises `ValueError` as `read_key` does."""
-    if len(read_key(text)) < HASH_KEY_CHARACTERS_MIN:
+def parse_hash_key(text: str) -> str:
+    """Validate the key that hashes personal fields. Raises `ValueError` without any part of it."""
+    if len(parse_key(text)) < HASH_KEY_CHARACTERS_MIN:
         raise ValueError(f"is shorter than {HASH_KEY_CHARACTERS_MIN} characters")
     return text
 
 
 def find_secret(layers: Layers, name: str, warnings: list[str]) -> Setting[SecretStr | None]:
-    """Secret from the one place it is set in: a variable, a file, or the keyring.
+    """Return a secret and its origin: a variable, a file, or the keyring.
 
-    Adds a warning about a file that others can open. Raises `SettingsError`.
+    A key file that other users can open adds a sentence to `warnings`. Raises `SettingsError` if a
+    secret is set twice or is not valid.
     """
     names = [each for each, rule in layers.rules.items() if name in (each, rule.place_of)]
     outer = [found for each in names if (found := layers.from_flag_or_environment(each))]
     inner = [found for each in names if (found := layers.from_project_file(each))]
     if layers.rules[name].is_identity:
-        _check_pair(layers, outer, inner)
+        _refuse_mixed_sources(layers, outer, inner)
     if len(outer) > 1:
         raise SettingsError(
             f"both {outer[0].origin} and {outer[1].origin} are set", action="Unset one of the two."
@@ -81,30 +81,30 @@ def find_secret(layers: Layers, name: str, warnings: list[str]) -> Setting[Secre
     try:
         if found.name.endswith(KEYRING_ENDING):
             origin = f"the keyring, named by {found.origin}"
-            action = f"Put the key there, or set {variable_of(name + FILE_ENDING)} instead."
+            action = f"Put the key there, or set {variable_name(name + FILE_ENDING)} instead."
             text = read_keyring(found.raw)
         elif found.rule.place_of:
-            path = found.read()
+            path = found.parse()
             origin = shown = f"{path}, named by {found.origin}"
-            text = _read_file(found, path, warnings)
+            text = _read_secret_file(found, path, warnings)
         else:
             text = str(found.raw)
-        return Setting(SecretStr(layers.rules[name].read(text)), origin)
+        return Setting(SecretStr(layers.rules[name].parse(text)), origin)
     except ValueError as error:
         raise SettingsError(f"{name} {error} (from {shown})", action=action) from None
 
 
-def _read_file(found: RawValue, path: Path, warnings: list[str]) -> str:
-    """Return the file's text without its line end, and a warning if others may open the file.
+def _read_secret_file(found: RawValue, path: Path, warnings: list[str]) -> str:
+    """Return the file's text without its line end.
 
-    No more is read than a secret could hold, whatever the file is.
+    A file that other users can open adds a sentence to `warnings`. Raises `SettingsError`.
     """
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             content = file.read(SECRET_CHARACTERS_MAX + 2)
     except OSError as error:
-        found.refuse(f"a file that can be read: {error.strerror}")
+        found.raise_invalid(f"a file that can be read: {error.strerror}")
     if os.name == "posix" and mode & 0o077:
         warnings.append(
             f"The key file {path} {OPEN_TO_OTHERS} (mode {mode:04o}): run chmod 600 on it."
@@ -114,10 +114,9 @@ def _read_file(found: RawValue, path: Path, warnings: list[str]) -> str:
 
 
 def read_keyring(entry: object) -> str:
-    """Return the secret that the system's keyring has under `SERVICE/USER`.
+    """Return the secret that the system's keyring has for an entry `SERVICE/USER`.
 
-    Raises `ValueError` with the problem and the action. The text has no part of the key, and no
-    text of the keyring's own error, which may contain the key.
+    Raises `ValueError` without any part of the secret.
     """
     service, _, user = entry.strip().rpartition("/") if isinstance(entry, str) else ("", "", "")
     if not service or not user:
@@ -147,10 +146,10 @@ def read_keyring(entry: object) -> str:
     return found
 
 
-def _check_pair(layers: Layers, outer: list[RawValue], inner: list[RawValue]) -> None:
-    """Refuse an address and a key that were not set for each other.
+def _refuse_mixed_sources(layers: Layers, outer: list[RawValue], inner: list[RawValue]) -> None:
+    """Raise `SettingsError` if the address and the key are set in different layers.
 
-    A key must never be sent to another account's address.
+    Otherwise the key could be sent to the address of another account.
     """
     address, file_address = (
         layers.from_flag_or_environment("base_url"),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
 
 from connector.errors import SettingsError, UnknownName
-from connector.settings.values import shown_address
+from connector.settings.values import redact_address
 
 T = TypeVar("T")
 
@@ -64,25 +64,29 @@ _SHOWN_CHARACTERS_MAX = 120
 
 @dataclass(frozen=True, slots=True)
 class Setting(Generic[T]):
-    """Value and its origin: a flag, a variable, the project file, or `default`."""
+    """Value of a setting and its origin: an option, a variable, the project file, or "default"."""
 
     value: T
     origin: str
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
-    """Rule of a setting: its reader, and where it may be set.
+class SettingRule:
+    """Declaration of a setting: how its value is parsed, and where it may be set.
 
-    `is_secret`: never shown, and in neither a flag nor the project file; `has_keyring`: its place
-    may be in the system's keyring. `place_of` is the secret whose place this names: then it is
-    never shown, and no flag. `is_personal`: names a person, and is never shown. `is_identity`: no
-    account's table inherits it, since an address and a key belong together. `is_located`: a
-    relative path starts from the folder of its layer. `is_of_all`: no account's table may have it.
-    `is_table`: only the project file may have it.
+    Attributes:
+        parse: Converts a raw value; raises `ValueError` with the allowed values.
+        is_secret: Never shown; not allowed as an option or in the project file.
+        has_keyring: The secret may be in the system's keyring.
+        place_of: Name of the secret whose file or keyring entry this setting names.
+        is_personal: Contains personal data, and is never shown.
+        is_identity: Account tables do not inherit the value from the top of the project file.
+        is_located: A relative path starts at the folder of the project file.
+        is_of_all: Not allowed in an account's table.
+        is_table: Only allowed in the project file.
     """
 
-    read: Callable[[Any], Any]
+    parse: Callable[[Any], Any]
     default: object = None
     is_secret: bool = False
     has_keyring: bool = False
@@ -96,55 +100,65 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class RawValue:
-    """A value as it was given under a name, with its origin."""
+    """Value of a setting before it is parsed, and its origin."""
 
     name: str
     raw: object
     origin: str
-    rule: Spec
+    rule: SettingRule
 
-    def read(self) -> Any:
-        """Value as the rule reads it. Raises `SettingsError`."""
+    def parse(self) -> Any:
+        """Return the parsed value. Raises `SettingsError`."""
         try:
-            return self.rule.read(self.raw)
+            return self.rule.parse(self.raw)
         except ValueError as error:
-            self.refuse(str(error))
+            self.raise_invalid(str(error))
 
-    def refuse(self, allowed: str) -> NoReturn:
-        """Raise `SettingsError`, which shows the value where it can be neither secret nor
-        personal: a key may have been put in the place of its file's name.
+    def raise_invalid(self, allowed: str) -> NoReturn:
+        """Raise `SettingsError` with the allowed values.
+
+        The message omits a value that may be personal data or a key.
         """
         if self.rule.place_of or self.rule.is_personal:
             raise SettingsError(f"{self.name} (from {self.origin}) must be {allowed}")
-        refuse(self.name, self.raw, allowed, self.origin)
+        raise_invalid_value(self.name, self.raw, allowed, self.origin)
 
 
 @dataclass(slots=True)
 class Layers:
-    """Layers of values, in order of precedence; `rules` has every setting's."""
+    """Sources of settings: options, the environment, and the project file.
 
-    rules: Mapping[str, Spec]
+    Attributes:
+        rules: Rule of every setting by name.
+        project_file: Path of the project file; None if there is none.
+        top_level: Settings at the top of the project file.
+        account_tables: Tables of the project file by account.
+        table_errors: Errors in the tables of accounts.
+        account: Chosen account; None for the unnamed account.
+    """
+
+    rules: Mapping[str, SettingRule]
     flags: Mapping[str, object]
     environ: Mapping[str, str]
     cwd: Path
-    config: Path | None = None
-    top: Mapping[str, Any] = field(default_factory=dict)
-    tables: Mapping[str, Any] = field(default_factory=dict)
-    broken: Mapping[str, SettingsError | UnknownName] = field(default_factory=dict)
+    project_file: Path | None = None
+    top_level: Mapping[str, Any] = field(default_factory=dict)
+    account_tables: Mapping[str, Any] = field(default_factory=dict)
+    table_errors: Mapping[str, SettingsError | UnknownName] = field(default_factory=dict)
     account: str | None = None
 
     @property
-    def config_name(self) -> str:
-        """The project file, as it was named."""
+    def project_file_name(self) -> str:
+        """Name of the project file, as the environment gives it."""
         return self.environ.get(CONFIG_VARIABLE, CONFIG_NAME)
 
     def from_flag_or_environment(self, name: str) -> RawValue | None:
-        """Return the value of a flag or the environment."""
+        """Return the value of an option or an environment variable; None if neither is set."""
         if self.rules[name].is_table:
             return None
         if self.flags.get(name) is not None:
-            return self._given(name, self.flags[name], f"--{name.replace('_', '-')}", self.cwd)
-        variable = variable_of(name)
+            return self._raw_value(name, self.flags[name], f"--{name.replace('_', '-')}", self.cwd)
+        variable = variable_name(name)
         if variable not in self.environ:
             return None
         if not self.environ[variable].strip():
@@ -152,36 +166,36 @@ class Layers:
                 f"{name} is empty (from {variable})",
                 action=f"Give {variable} a value, or unset it.",
             )
-        return self._given(name, self.environ[variable], variable, self.cwd)
+        return self._raw_value(name, self.environ[variable], variable, self.cwd)
 
     def from_project_file(self, name: str) -> RawValue | None:
-        """Return the value of the project file."""
-        if self.config is None:
+        """Return the value in the chosen account's table or at the top; None if there is none."""
+        if self.project_file is None:
             return None
-        folder, table = self.config.parent, self.tables.get(self.account or "", {})
+        folder, table = self.project_file.parent, self.account_tables.get(self.account or "", {})
         if name in table:
-            where = f"{self.config_name} [accounts.{self.account}]"
-            return self._given(name, table[name], where, folder)
-        if name in self.top and (self.account is None or not self.rules[name].is_identity):
-            return self._given(name, self.top[name], self.config_name, folder)
+            where = f"{self.project_file_name} [accounts.{self.account}]"
+            return self._raw_value(name, table[name], where, folder)
+        if name in self.top_level and (self.account is None or not self.rules[name].is_identity):
+            return self._raw_value(name, self.top_level[name], self.project_file_name, folder)
         return None
 
     def setting(self, name: str) -> Setting[Any]:
-        """Return the setting from the first layer that has it."""
+        """Return the parsed value of the first source that has the setting, or the default."""
         found = self.from_flag_or_environment(name) or self.from_project_file(name)
         if found is not None:
-            return Setting(found.read(), found.origin)
+            return Setting(found.parse(), found.origin)
         default = self.rules[name].default
         return Setting(self.cwd / default if isinstance(default, Path) else default, "default")
 
-    def _given(self, name: str, raw: object, origin: str, folder: Path) -> RawValue:
+    def _raw_value(self, name: str, raw: object, origin: str, folder: Path) -> RawValue:
         rule = self.rules[name]
         if rule.is_located and isinstance(raw, str | Path) and str(raw).strip():
-            raw = self._located(str(raw), folder)
+            raw = self._resolve_path(str(raw), folder)
         return RawValue(name, raw, origin, rule)
 
-    def _located(self, text: str, folder: Path) -> str | Path:
-        """Return a path relative to its layer's folder; an address as it is."""
+    def _resolve_path(self, text: str, folder: Path) -> str | Path:
+        """Return a path relative to `folder` as an absolute path; a URL is returned unchanged."""
         if "://" in text:
             return text
         if text.startswith("~/") and "HOME" in self.environ:
@@ -189,25 +203,25 @@ class Layers:
         return folder / text
 
 
-def variable_of(name: str) -> str:
-    """Return the environment variable of a setting."""
+def variable_name(name: str) -> str:
+    """Return the name of a setting's environment variable."""
     return f"CONNECTOR_{name.upper()}"
 
 
-def refuse(name: str, received: object, allowed: str, origin: str) -> NoReturn:
-    """Raise `SettingsError`: what was received, from where, and what is allowed."""
+def raise_invalid_value(name: str, received: object, allowed: str, origin: str) -> NoReturn:
+    """Raise `SettingsError` with the received value, its origin, and the allowed values."""
     shown = repr(str(received) if isinstance(received, Path) else received)
     if name == "base_url":
-        shown = shown_address(str(received))
+        shown = redact_address(str(received))
     if len(shown) > _SHOWN_CHARACTERS_MAX:
         shown = f"{shown[:_SHOWN_CHARACTERS_MAX]}…"
     raise SettingsError(f"{name} is {shown} (from {origin}): it must be {allowed}")
 
 
-def read_account(name: object) -> str:
-    """Parse an account's name, which is also the name of its folder.
+def parse_account_name(name: object) -> str:
+    """Validate an account's name, which is also the name of its folder.
 
-    Raises `ValueError` if it is not a valid name, or is one of the connector's own folders.
+    Raises `ValueError` for invalid characters, or for the name of a folder of the connector.
     """
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
         raise ValueError("at most 64 of a-z, 0-9, '-' and '_', beginning with a letter or a digit")
@@ -226,15 +240,15 @@ def read_account(name: object) -> str:
 
 
 def read_project_file(layers: Layers) -> None:
-    """Read the project file, refusing keys that mean nothing at its top.
+    """Read the project file into the layers, if it exists. Raises `SettingsError`, `UnknownName`.
 
-    What is wrong with the table of one account goes into `broken`: it is that account's affair.
+    Errors in an account's table are stored in `table_errors`: they concern only that account.
     """
     named = layers.environ.get(CONFIG_VARIABLE)
     path = layers.cwd / (named or CONFIG_NAME)
     if named is None and not path.exists():
         return
-    where = layers.config_name
+    where = layers.project_file_name
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -247,27 +261,34 @@ def read_project_file(layers: Layers) -> None:
     tables = content.pop("accounts", {})
     if not isinstance(tables, dict):
         raise SettingsError(f"accounts in {where} {_TABLES_ALLOWED}")
-    content = _ungrouped(content, layers.rules, where)
-    _check_keys({**layers.rules, "accounts": Spec(dict)}, content, where)
+    content = _flatten_groups(content, layers.rules, where)
+    _refuse_unknown_keys({**layers.rules, "accounts": SettingRule(dict)}, content, where)
     of_accounts = {name: rule for name, rule in layers.rules.items() if not rule.is_of_all}
     broken: dict[str, SettingsError | UnknownName] = {}
     for name, table in tables.items():
         try:
-            RawValue("account", name, where, layers.rules["account"]).read()
+            RawValue("account", name, where, layers.rules["account"]).parse()
             if not isinstance(table, dict):
                 raise SettingsError(f"accounts in {where} {_TABLES_ALLOWED}")
             table_of = f"{where} [accounts.{name}]"
-            tables[name] = _ungrouped(table, layers.rules, table_of)
-            _check_keys(of_accounts, tables[name], table_of)
+            tables[name] = _flatten_groups(table, layers.rules, table_of)
+            _refuse_unknown_keys(of_accounts, tables[name], table_of)
         except (SettingsError, UnknownName) as error:
             broken[name] = error
-    layers.config, layers.top, layers.tables, layers.broken = path, content, tables, broken
+    layers.project_file, layers.top_level, layers.account_tables, layers.table_errors = (
+        path,
+        content,
+        tables,
+        broken,
+    )
 
 
-def _ungrouped(table: Mapping[str, Any], rules: Mapping[str, Spec], where: str) -> dict[str, Any]:
-    """Return the table with the keys of its groups under the names of their settings.
+def _flatten_groups(
+    table: Mapping[str, Any], rules: Mapping[str, SettingRule], where: str
+) -> dict[str, Any]:
+    """Return the table with `folder` of `[models]` as `models_folder`, for each group in `GROUPS`.
 
-    Raises `UnknownName` for a key that is not one of its group.
+    Raises `UnknownName` for a key that the group does not have.
     """
     found = dict(table)
     for group in GROUPS:
@@ -281,7 +302,10 @@ def _ungrouped(table: Mapping[str, Any], rules: Mapping[str, Spec], where: str) 
     return found
 
 
-def _check_keys(rules: Mapping[str, Spec], table: Mapping[str, Any], where: str) -> None:
+def _refuse_unknown_keys(
+    rules: Mapping[str, SettingRule], table: Mapping[str, Any], where: str
+) -> None:
+    """Raise an error for a key that is not a setting, or is a secret."""
     allowed = [name for name, rule in rules.items() if not rule.is_secret]
     for key in table:
         if key in rules and key not in allowed:
@@ -294,8 +318,8 @@ def _check_keys(rules: Mapping[str, Spec], table: Mapping[str, Any], where: str)
             raise UnknownName(f"setting of {where}", key, allowed)
 
 
-def find_misspelt(environ: Mapping[str, str], known: Collection[str]) -> Iterator[str]:
-    """Yield a sentence on each variable that looks like a setting but is not one."""
+def find_misspelt_variables(environ: Mapping[str, str], known: Collection[str]) -> Iterator[str]:
+    """Yield a warning for each variable whose name resembles that of a setting."""
     for name in sorted(environ):
         if name.startswith("CONNECTOR_") and name not in known:
             for near in get_close_matches(name, known, n=1, cutoff=0.85):

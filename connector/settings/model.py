@@ -33,8 +33,8 @@ from connector.settings import values
 from connector.settings.credentials import (
     HASH_KEY_CHARACTERS_MIN,
     find_secret,
-    read_hash_key,
-    read_key,
+    parse_hash_key,
+    parse_key,
 )
 from connector.settings.layers import (
     CONFIG_NAME,
@@ -43,12 +43,12 @@ from connector.settings.layers import (
     KEYRING_ENDING,
     Layers,
     Setting,
-    Spec,
-    find_misspelt,
-    read_account,
+    SettingRule,
+    find_misspelt_variables,
+    parse_account_name,
+    raise_invalid_value,
     read_project_file,
-    refuse,
-    variable_of,
+    variable_name,
 )
 from connector.settings.values import Age, Kind, Security, Style
 
@@ -68,7 +68,7 @@ SCHEMAS = ("landing", "history", "sync", "push", "staging", "marts", "seeds")
 class Connection:
     """Connection to the API: the address before `/api/v1`, and the key.
 
-    `ca_file` has an authority that is trusted besides the usual ones; `proxy` is the way there.
+    `ca_file` has an additional trusted certificate authority; `proxy` is the address of a proxy.
     """
 
     base_url: str
@@ -76,92 +76,116 @@ class Connection:
     ca_file: Path | None = None
     proxy: str | None = None
 
-    def route(self) -> dict[str, Any]:
-        """Route to the address, as a client takes it; empty where nothing is said of it."""
+    def client_options(self) -> dict[str, Any]:
+        """Return the options of `Client` for the certificate authority and the proxy, if set."""
         given = {"ca_file": self.ca_file, "proxy": self.proxy}
         return {name: value for name, value in given.items() if value is not None}
 
 
 # Each secret may come from a file as well, under a name that ends in `_file`.
-secret = partial(Spec, is_secret=True)
+secret = partial(SettingRule, is_secret=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of one account; `docs/SETTINGS.md` says what each is for."""
+    """Settings of one account, described in `docs/SETTINGS.md`."""
 
-    account: Annotated[Setting[str | None], Spec(read_account, is_of_all=True)]
+    account: Annotated[Setting[str | None], SettingRule(parse_account_name, is_of_all=True)]
     """None for the unnamed account."""
 
-    base_url: Annotated[Setting[str | None], Spec(values.read_address, is_identity=True)]
+    base_url: Annotated[Setting[str | None], SettingRule(values.parse_address, is_identity=True)]
     api_key: Annotated[
-        Setting[SecretStr | None], secret(read_key, is_identity=True, has_keyring=True)
+        Setting[SecretStr | None], secret(parse_key, is_identity=True, has_keyring=True)
     ]
-    ca_file: Annotated[Setting[Path | None], Spec(values.read_path, is_located=True)]
-    proxy: Annotated[Setting[str | None], Spec(values.read_proxy)]
+    ca_file: Annotated[Setting[Path | None], SettingRule(values.require_path, is_located=True)]
+    proxy: Annotated[Setting[str | None], SettingRule(values.parse_proxy)]
     data_dir: Annotated[
-        Setting[Path], Spec(values.read_path, Path("data"), is_located=True, is_of_all=True)
+        Setting[Path],
+        SettingRule(values.require_path, Path("data"), is_located=True, is_of_all=True),
     ]
-    log: Annotated[Setting[Form], Spec(values.one_of(Form), "text")]
+    log: Annotated[Setting[Form], SettingRule(values.choice_parser(Form), "text")]
 
-    monthly_requests: Annotated[Setting[int | None], Spec(values.whole_number(1, 10**9))]
+    monthly_requests: Annotated[
+        Setting[int | None], SettingRule(values.whole_number_parser(1, 10**9))
+    ]
     """None where the plan's figure was not told (API 8.5)."""
 
-    billing_day: Annotated[Setting[int], Spec(values.whole_number(1, 31), 1)]
+    billing_day: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 31), 1)]
     monthly_reserve_requests: Annotated[
-        Setting[int | None], Spec(values.whole_number(0, 10**9 - 1))
+        Setting[int | None], SettingRule(values.whole_number_parser(0, 10**9 - 1))
     ]
     """None: a twentieth of `monthly_requests`."""
 
-    connections: Annotated[Setting[int], Spec(values.whole_number(1, 32), 4)]
-    lateness_seconds: Annotated[Setting[int], Spec(values.whole_number(0, 86_400), 120)]
-    reserve_requests: Annotated[Setting[int], Spec(values.whole_number(0, 10**6), 0)]
+    connections: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 32), 4)]
+    lateness_seconds: Annotated[
+        Setting[int], SettingRule(values.whole_number_parser(0, 86_400), 120)
+    ]
+    reserve_requests: Annotated[Setting[int], SettingRule(values.whole_number_parser(0, 10**6), 0)]
 
-    models: Annotated[Setting[OnOff], Spec(values.one_of(OnOff), "on")]
-    models_folder: Annotated[Setting[Path | None], Spec(values.read_path, is_located=True)]
-    models_schema: Annotated[Setting[str], Spec(values.read_schema(SCHEMAS), "own")]
-    publish_personal: Annotated[Setting[Treatment], Spec(values.one_of(Treatment), "keep")]
+    models: Annotated[Setting[OnOff], SettingRule(values.choice_parser(OnOff), "on")]
+    models_folder: Annotated[
+        Setting[Path | None], SettingRule(values.require_path, is_located=True)
+    ]
+    models_schema: Annotated[Setting[str], SettingRule(values.schema_name_parser(SCHEMAS), "own")]
+    publish_personal: Annotated[
+        Setting[Treatment], SettingRule(values.choice_parser(Treatment), "keep")
+    ]
     publish_without: Annotated[
-        Setting[tuple[str, ...]], Spec(values.schemas_or_columns(SCHEMAS), ())
+        Setting[tuple[str, ...]], SettingRule(values.schemas_or_columns_parser(SCHEMAS), ())
     ]
-    publish_hash_key: Annotated[Setting[SecretStr | None], secret(read_hash_key)]
+    publish_hash_key: Annotated[Setting[SecretStr | None], secret(parse_hash_key)]
 
-    alert_webhook: Annotated[Setting[SecretStr | None], secret(values.read_webhook)]
-    alert_webhook_style: Annotated[Setting[Style], Spec(values.one_of(Style), "generic")]
-    alert_email_to: Annotated[
-        Setting[tuple[str, ...]], Spec(values.read_recipients, (), is_personal=True)
+    alert_webhook: Annotated[Setting[SecretStr | None], secret(values.parse_webhook)]
+    alert_webhook_style: Annotated[
+        Setting[Style], SettingRule(values.choice_parser(Style), "generic")
     ]
-    alert_email_from: Annotated[Setting[str | None], Spec(values.read_mailbox, is_personal=True)]
-    alert_email_host: Annotated[Setting[str | None], Spec(values.read_host)]
-    alert_email_port: Annotated[Setting[int | None], Spec(values.whole_number(1, 65_535))]
+    alert_email_to: Annotated[
+        Setting[tuple[str, ...]], SettingRule(values.parse_recipients, (), is_personal=True)
+    ]
+    alert_email_from: Annotated[
+        Setting[str | None], SettingRule(values.parse_mailbox, is_personal=True)
+    ]
+    alert_email_host: Annotated[Setting[str | None], SettingRule(values.parse_host)]
+    alert_email_port: Annotated[
+        Setting[int | None], SettingRule(values.whole_number_parser(1, 65_535))
+    ]
     """None where it follows from `alert_email_security`."""
 
-    alert_email_security: Annotated[Setting[Security], Spec(values.one_of(Security), "starttls")]
-    alert_email_user: Annotated[Setting[str | None], Spec(values.read_user, is_personal=True)]
-    alert_email_password: Annotated[Setting[SecretStr | None], secret(values.read_password)]
-    alert_max_age: Annotated[Setting[Age], Spec(values.read_age, values.read_age("26h"))]
+    alert_email_security: Annotated[
+        Setting[Security], SettingRule(values.choice_parser(Security), "starttls")
+    ]
+    alert_email_user: Annotated[
+        Setting[str | None], SettingRule(values.parse_user, is_personal=True)
+    ]
+    alert_email_password: Annotated[Setting[SecretStr | None], secret(values.parse_password)]
+    alert_max_age: Annotated[Setting[Age], SettingRule(values.parse_age, values.parse_age("26h"))]
     """By default a day, and two hours to be late."""
 
     alert_kinds: Annotated[
-        Setting[tuple[Kind, ...]], Spec(values.words_of(values.KINDS), values.KINDS)
+        Setting[tuple[Kind, ...]], SettingRule(values.word_list_parser(values.KINDS), values.KINDS)
     ]
 
-    nightly_cron: Annotated[Setting[str], Spec(values.read_cron, "15 2 * * *")]
-    intraday_cron: Annotated[Setting[str], Spec(values.read_cron, "0 7-18 * * 1-5")]
-    verification_cron: Annotated[Setting[str], Spec(values.read_cron, "30 3 * * 6")]
-    verification_requests: Annotated[Setting[int], Spec(values.whole_number(0, 10**6), 500)]
-    time_zone: Annotated[Setting[str], Spec(values.read_zone, "UTC")]
+    nightly_cron: Annotated[Setting[str], SettingRule(values.parse_cron, "15 2 * * *")]
+    intraday_cron: Annotated[Setting[str], SettingRule(values.parse_cron, "0 7-18 * * 1-5")]
+    verification_cron: Annotated[Setting[str], SettingRule(values.parse_cron, "30 3 * * 6")]
+    verification_requests: Annotated[
+        Setting[int], SettingRule(values.whole_number_parser(0, 10**6), 500)
+    ]
+    time_zone: Annotated[Setting[str], SettingRule(values.parse_zone, "UTC")]
 
-    lakehouse: Annotated[Setting[SecretStr | None], secret(values.read_catalog)]
-    lakehouse_data: Annotated[Setting[str | None], Spec(values.read_data, is_located=True)]
-    lakehouse_keep_days: Annotated[Setting[int], Spec(values.whole_number(0, 36_500), 7)]
-    import_keep_days: Annotated[Setting[int], Spec(values.whole_number(1, 365), 7)]
-    import_file_mb: Annotated[Setting[int], Spec(values.whole_number(1, 1_000), 50)]
-    approvals: Annotated[Setting[OnOff], Spec(values.one_of(OnOff), "off")]
-    record_url: Annotated[Setting[str | None], Spec(values.read_record_url)]
-    page_commands: Annotated[Setting[OnOff], Spec(values.one_of(OnOff), "off")]
+    lakehouse: Annotated[Setting[SecretStr | None], secret(values.parse_catalog)]
+    lakehouse_data: Annotated[Setting[str | None], SettingRule(values.parse_data, is_located=True)]
+    lakehouse_keep_days: Annotated[
+        Setting[int], SettingRule(values.whole_number_parser(0, 36_500), 7)
+    ]
+    import_keep_days: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 365), 7)]
+    import_file_mb: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 1_000), 50)]
+    approvals: Annotated[Setting[OnOff], SettingRule(values.choice_parser(OnOff), "off")]
+    record_url: Annotated[Setting[str | None], SettingRule(values.parse_record_url)]
+    page_commands: Annotated[Setting[OnOff], SettingRule(values.choice_parser(OnOff), "off")]
     retention: Annotated[
-        Setting[Mapping[str, str]], Spec(values.read_retention, MappingProxyType({}), is_table=True)
+        Setting[Mapping[str, str]],
+        SettingRule(values.parse_retention, MappingProxyType({}), is_table=True),
     ]
     """Rules in text, by resource; `connector/privacy` reads them."""
 
@@ -173,22 +197,22 @@ class Settings:
 
     @property
     def folder(self) -> Path:
-        """The account's folder: the data folder for the unnamed one, else one in it."""
+        """Folder of the account: the data folder for the unnamed account, else a folder in it."""
         name = self.account.value
         return self.data_dir.value if name is None else self.data_dir.value / name
 
     @property
     def monthly_reserve(self) -> int:
-        """Requests of the month that are left to people; 0 where the month has no limit."""
+        """Requests of the monthly quota that the connector does not use; 0 without a quota."""
         allowance, reserve = self.monthly_requests.value, self.monthly_reserve_requests.value
         if allowance is None:
             return 0
         return allowance // RESERVE_SHARE if reserve is None else reserve
 
     def make_folder(self) -> Path:
-        """Make the account's folder, readable by its owner alone, and return it.
+        """Create the account's folder with access for its owner only, and return its path.
 
-        A folder that exists is left as it is. Raises `SettingsError`.
+        An existing folder is not changed. Raises `SettingsError`.
         """
         try:
             missing = [f for f in (self.folder, *self.folder.parents) if not f.exists()]
@@ -196,13 +220,15 @@ class Settings:
                 each.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             allowed = f"a folder that can be made: {error.strerror}"
-            refuse("data_dir", self.folder, allowed, self.data_dir.origin)
+            raise_invalid_value("data_dir", self.folder, allowed, self.data_dir.origin)
         if not self.folder.is_dir():
-            refuse("data_dir", self.folder, "a folder, not a file", self.data_dir.origin)
+            raise_invalid_value(
+                "data_dir", self.folder, "a folder, not a file", self.data_dir.origin
+            )
         return self.folder
 
     def connection(self) -> Connection:
-        """Return the address and the key. Raises `SettingsError` if either is not set."""
+        """Return the address and the key. Raises `SettingsError` if one of them is not set."""
         if self.base_url.value is None:
             self._raise_missing("base_url", ENVIRONMENT["base_url"], f"base_url in {CONFIG_NAME}")
         if self.api_key.value is None:
@@ -220,7 +246,7 @@ class Settings:
     def hash_key(self) -> SecretStr | None:
         """Return the key that hashes personal fields; None if they are not hashed.
 
-        Raises `SettingsError` where they are to be, and no key is set.
+        Raises `SettingsError` if they are hashed and no key is set.
         """
         if self.publish_personal.value != "hash":
             return None
@@ -233,8 +259,8 @@ class Settings:
             )
         return self.publish_hash_key.value
 
-    def name_places(self, text: str) -> str:
-        """Replace variables in the text of an action by the origins of their settings."""
+    def replace_variables_by_origins(self, text: str) -> str:
+        """Replace a text's variables of the address and the key by the place where they are set."""
         for name in ("base_url", "api_key"):
             variable, origin = ENVIRONMENT[name], getattr(self, name).origin
             if origin not in ("default", variable):
@@ -242,13 +268,13 @@ class Settings:
         return text
 
     def secrets(self) -> Iterator[str]:
-        """Yield every secret that is set; none of them may be shown or copied."""
+        """Yield every secret that is set."""
         for name, rule in RULES.items():
             if rule.is_secret and (value := getattr(self, name).value) is not None:
                 yield value.get_secret_value()
 
-    def rows(self) -> Iterator[tuple[str, str, str]]:
-        """Yield each setting's name, its value as it may be shown, and its origin."""
+    def display_rows(self) -> Iterator[tuple[str, str, str]]:
+        """Yield each setting's name, its value or "set" for a secret, and its origin."""
         for name, rule in RULES.items():
             if rule.place_of or rule.is_table:
                 continue
@@ -264,22 +290,23 @@ class Settings:
             yield name, shown, found.origin
 
 
-def _rules() -> Iterator[tuple[str, Spec]]:
+def _declared_rules() -> Iterator[tuple[str, SettingRule]]:
+    """Yield the rules of the settings in `Settings`, and of settings that name a secret's place."""
     for name, hint in get_type_hints(Settings, include_extras=True).items():
         for rule in getattr(hint, "__metadata__", ()):
             yield name, rule
             if rule.is_secret:
-                place = replace(rule, read=values.read_path, is_secret=False, place_of=name)
+                place = replace(rule, parse=values.require_path, is_secret=False, place_of=name)
                 yield f"{name}{FILE_ENDING}", replace(place, is_located=True)
                 if rule.has_keyring:
                     yield f"{name}{KEYRING_ENDING}", place
 
 
-RULES: Mapping[str, Spec] = MappingProxyType(dict(_rules()))
+RULES: Mapping[str, SettingRule] = MappingProxyType(dict(_declared_rules()))
 """The rule of each setting, and of each place of a secret, by name."""
 
 ENVIRONMENT: Mapping[str, str] = MappingProxyType(
-    {name: variable_of(name) for name, rule in RULES.items() if not rule.is_table}
+    {name: variable_name(name) for name, rule in RULES.items() if not rule.is_table}
 )
 """The environment variable of each setting."""
 
@@ -291,29 +318,34 @@ def load_settings(
     environ: Mapping[str, str] = os.environ,
     cwd: Path = Path(),
     *,
-    heeds_all: bool = True,
+    checks_all_accounts: bool = True,
 ) -> Settings:
-    """Read the settings from flags, the environment and the project file.
+    """Load the settings from options, the environment and the project file.
 
-    Flags are named as settings, None where not given; the file is in `cwd` or where
-    `CONNECTOR_CONFIG` says. By default there are no flags, and the environment is the process's.
+    The project file is in `cwd` unless `CONNECTOR_CONFIG` is set.
 
-    A mistake in the table of an account is refused if that account is chosen, and, with
-    `heeds_all`, also if no account is chosen.
-    Raises `SettingsError` or `UnknownName`, both of which end a command with exit status 2.
+    Args:
+        flags: Options by the name of their setting; None if an option is not given.
+        environ: Environment variables.
+        cwd: Folder of the project file and of relative paths.
+        checks_all_accounts: If no account is chosen, raise the errors of all accounts' tables.
+
+    Raises:
+        SettingsError: A setting is missing, malformed or unsafe.
+        UnknownName: A setting or an account does not exist.
     """
     cwd = cwd.absolute()
-    _refuse_keys_as_options(flags)
+    _check_flags(flags)
     layers = Layers(RULES, flags, environ, cwd)
     read_project_file(layers)
-    _choose(layers, heeds_all=heeds_all)
-    warnings = list(find_misspelt(environ, (*ENVIRONMENT.values(), CONFIG_VARIABLE)))
+    _choose_account(layers, checks_all_accounts=checks_all_accounts)
+    warnings = list(find_misspelt_variables(environ, (*ENVIRONMENT.values(), CONFIG_VARIABLE)))
     found: dict[str, Any] = {
         name: find_secret(layers, name, warnings) if rule.is_secret else layers.setting(name)
         for name, rule in RULES.items()
         if not rule.place_of
     }
-    settings = Settings(**found, accounts=tuple(layers.tables), warnings=tuple(warnings))
+    settings = Settings(**found, accounts=tuple(layers.account_tables), warnings=tuple(warnings))
     _check_reserve(settings)
     _check_email(settings)
     _check_lakehouse(settings)
@@ -325,7 +357,7 @@ def load_settings(
 def load_for_alerts(
     flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path = Path()
 ) -> Settings | None:
-    """Read the usable part of wrong settings, to send an alert about them.
+    """Load the valid ones of invalid settings, to send an alert about the error.
 
     Return None if the account or its folder is unknown.
     """
@@ -333,19 +365,19 @@ def load_for_alerts(
     try:
         read_project_file(layers)
     except Misused:
-        if variable_of("data_dir") not in environ:
+        if variable_name("data_dir") not in environ:
             return None
     found: dict[str, Any] = {}
     try:
         name = layers.account = layers.setting("account").value
     except Misused:
         return None
-    if layers.tables and name not in layers.tables:
+    if layers.account_tables and name not in layers.account_tables:
         return None
-    if name in layers.broken:
-        table = layers.tables[name] if isinstance(layers.tables[name], dict) else {}
+    if name in layers.table_errors:
+        table = layers.account_tables[name] if isinstance(layers.account_tables[name], dict) else {}
         known = {each: value for each, value in table.items() if each in RULES}
-        layers.tables = {**layers.tables, name: known}
+        layers.account_tables = {**layers.account_tables, name: known}
     for each, rule in RULES.items():
         if not rule.place_of:
             try:
@@ -354,18 +386,18 @@ def load_for_alerts(
                 )
             except Misused:
                 found[each] = Setting(rule.default, "default")
-    return Settings(**found, accounts=tuple(layers.tables))
+    return Settings(**found, accounts=tuple(layers.account_tables))
 
 
 def account_names(environ: Mapping[str, str], cwd: Path) -> tuple[str, ...]:
-    """Return the accounts with a table in the project file. Raises as `load_settings` does."""
+    """Return the accounts with a table in the project file. Raises an error if it is invalid."""
     layers = Layers(RULES, {}, environ, cwd)
     read_project_file(layers)
-    return tuple(layers.tables)
+    return tuple(layers.account_tables)
 
 
-def _refuse_keys_as_options(flags: Mapping[str, object]) -> None:
-    """Raise `SettingsError` if an option of a command contains a key."""
+def _check_flags(flags: Mapping[str, object]) -> None:
+    """Raise `SettingsError` for a key given as an option, `UnknownName` for an unknown option."""
     for name in flags:
         if name in _HIDDEN:
             hidden = RULES[name].place_of or name
@@ -381,31 +413,35 @@ def _refuse_keys_as_options(flags: Mapping[str, object]) -> None:
             raise UnknownName("setting that a flag may give", name, known)
 
 
-def _choose(layers: Layers, *, heeds_all: bool) -> None:
-    """Choose the account whose table counts."""
+def _choose_account(layers: Layers, *, checks_all_accounts: bool) -> None:
+    """Set the account of the layers. Raises `UnknownName`, or the error in an account's table."""
     account: Setting[str | None] = layers.setting("account")
-    if account.value is not None and layers.tables and account.value not in layers.tables:
+    if (
+        account.value is not None
+        and layers.account_tables
+        and account.value not in layers.account_tables
+    ):
         raise UnknownName(
-            f"configured account of {layers.config_name} ({account.origin})",
+            f"configured account of {layers.project_file_name} ({account.origin})",
             account.value,
-            layers.tables,
+            layers.account_tables,
         )
     layers.account = account.value
-    for name, error in layers.broken.items():
-        if name == account.value or (account.value is None and heeds_all):
+    for name, error in layers.table_errors.items():
+        if name == account.value or (account.value is None and checks_all_accounts):
             raise error
 
 
 def _check_reserve(settings: Settings) -> None:
-    """Refuse a reserve that leaves nothing to pull with."""
+    """Raise `SettingsError` if the reserve is as large as the monthly quota."""
     allowance, reserve = settings.monthly_requests, settings.monthly_reserve_requests
     if allowance.value is not None and settings.monthly_reserve >= allowance.value:
         allowed = f"less than monthly_requests, {allowance.value} (from {allowance.origin})"
-        refuse("monthly_reserve_requests", reserve.value, allowed, reserve.origin)
+        raise_invalid_value("monthly_reserve_requests", reserve.value, allowed, reserve.origin)
 
 
 def _check_email(settings: Settings) -> None:
-    """Refuse a mail server that is half described or would be told secrets openly."""
+    """Raise `SettingsError` if the mail server is incomplete, or would receive data unencrypted."""
     needed = ("alert_email_to", "alert_email_from", "alert_email_host")
     given = [name for name in needed if getattr(settings, name).value]
     missing = [ENVIRONMENT[name] for name in needed if name not in given]
@@ -425,14 +461,11 @@ def _check_email(settings: Settings) -> None:
     host, security = settings.alert_email_host.value, settings.alert_email_security
     if security.value == "none" and host is not None and not values.is_loopback(host):
         allowed = "starttls or ssl: without either only a server on this machine may be used"
-        refuse("alert_email_security", security.value, allowed, security.origin)
+        raise_invalid_value("alert_email_security", security.value, allowed, security.origin)
 
 
 def _check_lakehouse(settings: Settings) -> None:
-    """Refuse a lakehouse that is half described, or whose files lie among accounts'.
-
-    The accounts' files are searched and erased by other rules.
-    """
+    """Raise `SettingsError` if the lakehouse is incomplete, or stores files in the data folder."""
     catalog, data, data_dir = settings.lakehouse, settings.lakehouse_data, settings.data_dir
     if (catalog.value is None) != (data.value is None):
         given, missing = ("lakehouse", "lakehouse_data")
@@ -444,7 +477,7 @@ def _check_lakehouse(settings: Settings) -> None:
             action=f"Set {ENVIRONMENT[missing]} as well.",
         )
     if data.value and Path(data.value).is_relative_to(data_dir.value.absolute()):
-        refuse("lakehouse_data", data.value, "outside data_dir", data.origin)
+        raise_invalid_value("lakehouse_data", data.value, "outside data_dir", data.origin)
 
 
 # -- Accounts -------------------------------------------------------------------------------------
@@ -463,55 +496,61 @@ _OF_ONE_ACCOUNT = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredAccount:
-    """An account by its name (None: the unnamed one), and its settings or their error.
+    """Account with its settings, or with the error in them. The name is None if it is unnamed.
 
-    `for_alerts` is what can be read of settings that cannot be used.
+    `settings_for_alerts` are the valid ones of invalid settings.
     """
 
     name: str | None
     settings: Settings | None
     error: ConnectorError | None = None
-    for_alerts: Settings | None = None
+    settings_for_alerts: Settings | None = None
 
     @property
     def title(self) -> str:
-        """The name as a person reads it."""
+        """Name for display."""
         return self.name or UNNAMED
 
-    def required(self) -> Settings:
-        """Return the settings, or raise the error that was found in them."""
+    def require_settings(self) -> Settings:
+        """Return the settings. Raises the error in them."""
         if self.settings is None:
             raise self.error or AssertionError(f"{self.title} has neither settings nor an error")
         return self.settings
 
 
 def configured_accounts(environ: Mapping[str, str], cwd: Path) -> tuple[ConfiguredAccount, ...]:
-    """Return the accounts of the project file, and the unnamed account if it is in use.
+    """Return the accounts of the project file, and the unnamed account if it is used.
 
-    It is in use if no account is named, or if it has files. The account that the environment
-    chooses is not preferred.
+    The unnamed account is used if the file names no account, or if the data folder has databases.
 
-    Raises `SettingsError` or `UnknownName` where the project file itself cannot be used.
+    Raises `SettingsError` or `UnknownName` if the project file itself is invalid.
     """
     environ = {name: value for name, value in environ.items() if name != ENVIRONMENT["account"]}
     names = account_names(environ, cwd)
-    unnamed, named = _read(None, environ, cwd), [_read(name, environ, cwd) for name in names]
+    unnamed, named = (
+        _load_account(None, environ, cwd),
+        [_load_account(name, environ, cwd) for name in names],
+    )
     found = unnamed.settings
     # The project file may choose one of its accounts as the default.
-    is_there = found is not None and found.account.value is None and _has_files(found)
+    is_there = found is not None and found.account.value is None and _has_database_files(found)
     return (unnamed, *named) if is_there or not names else tuple(named)
 
 
 def require_account(settings: Settings, *, creates: bool = False) -> Settings:
-    """Return the settings if they belong to a certain account.
+    """Return the settings if it is clear which account they belong to.
 
-    Raises `Misused` if accounts are configured, none is chosen, and the unnamed one has neither an
-    address nor files. Raises it also for a name that neither the project file nor a
-    folder of the data folder has, unless the command `creates` the account.
+    Raises `Misused` if an account must be chosen, or if the chosen account does not exist and the
+    command does not create it (`creates`).
     """
     name = settings.account.value
-    if name is not None and not settings.accounts and not creates and not _has_files(settings):
-        known = ", ".join(_names_of_folders(settings)) or "none"
+    if (
+        name is not None
+        and not settings.accounts
+        and not creates
+        and not _has_database_files(settings)
+    ):
+        known = ", ".join(_account_folder_names(settings)) or "none"
         raise Misused(
             f"{name!r} ({settings.account.origin}) is not a known account: {CONFIG_NAME} has no"
             f" accounts, and {settings.data_dir.value} has no folder of that name. Known: {known}",
@@ -519,24 +558,24 @@ def require_account(settings: Settings, *, creates: bool = False) -> Settings:
             f"account with 'connector pull --account {name} --create'.",
         )
     is_meant = settings.account.value is not None or settings.base_url.value is not None
-    if settings.accounts and not is_meant and not _has_files(settings):
+    if settings.accounts and not is_meant and not _has_database_files(settings):
         names = ", ".join(settings.accounts)
         raise Misused("no account is chosen", action=f"Choose one with --account: {names}.")
     return settings
 
 
-def _names_of_folders(settings: Settings) -> list[str]:
-    """Return the names of accounts that have files in the data folder."""
+def _account_folder_names(settings: Settings) -> list[str]:
+    """Return the names of accounts that have databases in the data folder."""
     data_dir = settings.data_dir.value
     named = {each.parent.name for each in data_dir.glob("*/*.duckdb") if each.is_file()}
     unnamed = [UNNAMED] if any(each.is_file() for each in data_dir.glob("*.duckdb")) else []
     return [*unnamed, *sorted(name for name in named if _is_unclaimed(name, ()))]
 
 
-def refuse_one_for_all(settings: Settings) -> Settings:
-    """Return the settings. Raises if the environment gives all accounts one address or key.
+def refuse_shared_credentials(settings: Settings) -> Settings:
+    """Return the settings if the environment does not set one address or key for several accounts.
 
-    Raises `SettingsError`: each of several accounts would be a copy of the same workspace.
+    Raises `SettingsError` otherwise: every account would be a copy of the same workspace.
     """
     for each in (settings.base_url, settings.api_key) if len(settings.accounts) > 1 else ():
         for variable in _OF_ONE_ACCOUNT:
@@ -550,9 +589,9 @@ def refuse_one_for_all(settings: Settings) -> Settings:
 
 
 def unclaimed_folders(settings: Settings) -> tuple[Path, ...]:
-    """Return folders of the data folder that have an account's files and belong to no account.
+    """Return folders in the data folder with databases of an account that is not configured.
 
-    Without named accounts the data folder itself belongs to the unnamed account.
+    Return none if no accounts are named: the data folder then belongs to the unnamed account.
     """
     if not settings.accounts:
         return ()
@@ -561,19 +600,23 @@ def unclaimed_folders(settings: Settings) -> tuple[Path, ...]:
 
 
 def _is_unclaimed(name: str, accounts: tuple[str, ...]) -> bool:
+    """Return True if the name is valid for an account and is not one of `accounts`."""
     try:
-        return read_account(name) not in accounts
+        return parse_account_name(name) not in accounts
     except ValueError:
         return False
 
 
-def _read(name: str | None, environ: Mapping[str, str], cwd: Path) -> ConfiguredAccount:
+def _load_account(name: str | None, environ: Mapping[str, str], cwd: Path) -> ConfiguredAccount:
+    """Return an account of the project file with its settings or their error."""
     given = {"account": name}
     try:
-        return ConfiguredAccount(name, load_settings(given, environ, cwd, heeds_all=False))
+        return ConfiguredAccount(
+            name, load_settings(given, environ, cwd, checks_all_accounts=False)
+        )
     except Misused as error:
         return ConfiguredAccount(name, None, error, load_for_alerts(given, environ, cwd))
 
 
-def _has_files(settings: Settings) -> bool:
+def _has_database_files(settings: Settings) -> bool:
     return any(each.is_file() for each in settings.folder.glob("*.duckdb"))

@@ -25,8 +25,8 @@ Word = TypeVar("Word", bound=str)
 # -- Words and numbers -----------------------------------------------------------------------------
 
 
-def whole_number(least: int, most: int) -> Callable[[object], int]:
-    """Reader of a whole number, in digits alone."""
+def whole_number_parser(least: int, most: int) -> Callable[[object], int]:
+    """Return a parser of whole numbers in a range."""
 
     def read(raw: object) -> int:
         digits = re.fullmatch(r"[0-9]{1,12}", str(raw).strip())
@@ -37,16 +37,21 @@ def whole_number(least: int, most: int) -> Callable[[object], int]:
     return read
 
 
-def one_of(choices: Any) -> Callable[[object], Any]:
-    """Reader of one of the words of a `Literal`."""
-    return text_matching("|".join(get_args(choices)), f"one of: {', '.join(get_args(choices))}")
+def choice_parser(choices: Any) -> Callable[[object], Any]:
+    """Return a parser of the words of a `Literal`."""
+    return pattern_parser("|".join(get_args(choices)), f"one of: {', '.join(get_args(choices))}")
 
 
-def words_of(words: tuple[Word, ...], *, at_least: int = 1) -> Callable[[object], tuple[Word, ...]]:
-    """Reader of some of the words, parted by commas or as a list; in their own order."""
+def word_list_parser(
+    words: tuple[Word, ...], *, at_least: int = 1
+) -> Callable[[object], tuple[Word, ...]]:
+    """Return a parser of lists of `words`, which also accepts words with commas between them.
+
+    The result is in the order of `words`.
+    """
 
     def read(raw: object) -> tuple[Word, ...]:
-        names = _listed(raw)
+        names = _split_list(raw)
         if names is None or len(names) < at_least or not set(names) <= set(words):
             raise ValueError(f"some of: {', '.join(words)}")
         return tuple(each for each in words if each in names)
@@ -54,21 +59,21 @@ def words_of(words: tuple[Word, ...], *, at_least: int = 1) -> Callable[[object]
     return read
 
 
-def schemas_or_columns(schemas: tuple[str, ...]) -> Callable[[object], tuple[str, ...]]:
-    """Return a reader of schemas, `RESOURCE.FIELD` and `SCHEMA.TABLE.COLUMN`.
+def schemas_or_columns_parser(schemas: tuple[str, ...]) -> Callable[[object], tuple[str, ...]]:
+    """Return a parser of lists of schemas, `RESOURCE.FIELD` and `SCHEMA.TABLE.COLUMN`.
 
-    The tables and columns of models are not known here.
+    Only schemas and fields of resources are checked, because models are not loaded yet.
     """
 
     def read(raw: object) -> tuple[str, ...]:
         forms = f"{', '.join(schemas)}, RESOURCE.FIELD or SCHEMA.TABLE.COLUMN"
-        names = _listed(raw)
+        names = _split_list(raw)
         if names is None:
             raise ValueError(f"some of: {forms}")
         for name in names:
             first, *more = name.split(".")
             if len(more) == 1:
-                _check_field(first, more[0])
+                _refuse_unknown_field(first, more[0])
             elif first not in schemas or len(more) not in (0, 2) or not all(more):
                 raise ValueError(f"some of: {forms}; {name!r} is neither")
         ordered = [each for each in schemas if each in names]
@@ -77,8 +82,8 @@ def schemas_or_columns(schemas: tuple[str, ...]) -> Callable[[object], tuple[str
     return read
 
 
-def _check_field(resource: str, field: str) -> None:
-    """Raise `ValueError` with the names allowed unless the catalog has the field."""
+def _refuse_unknown_field(resource: str, field: str) -> None:
+    """Raise `ValueError` with the allowed names if the catalog does not have the field."""
     for what, name, known in (
         ("resource", resource, CATALOG),
         (f"field of {resource}", field, CATALOG[resource].fields if resource in CATALOG else ()),
@@ -91,8 +96,8 @@ def _check_field(resource: str, field: str) -> None:
             )
 
 
-def text_matching(pattern: str, allowed: str) -> Callable[[object], str]:
-    """Reader of text that has a form, without the white space around it."""
+def pattern_parser(pattern: str, allowed: str) -> Callable[[object], str]:
+    """Return a parser of texts that match a pattern, without surrounding white space."""
 
     def read(raw: object) -> str:
         if not isinstance(raw, str) or not re.fullmatch(pattern, raw.strip()):
@@ -102,16 +107,16 @@ def text_matching(pattern: str, allowed: str) -> Callable[[object], str]:
     return read
 
 
-def read_path(raw: object) -> Path:
-    """Parse a path. Its layer has already found the folder that it is relative to."""
+def require_path(raw: object) -> Path:
+    """Return the value if it is a path. `Layers` has already resolved it."""
     if not isinstance(raw, Path):
         raise ValueError("a path")
     return raw
 
 
-def read_schema(taken: tuple[str, ...]) -> Callable[[object], str]:
-    """Return a reader of a schema's name that is not one of `taken`."""
-    read_name = text_matching("[a-z][a-z0-9_]{0,62}", "")
+def schema_name_parser(taken: tuple[str, ...]) -> Callable[[object], str]:
+    """Return a parser of names of schemas, except the names in `taken`."""
+    read_name = pattern_parser("[a-z][a-z0-9_]{0,62}", "")
     reserved = (*taken, "main", "temp", "pg_catalog", "information_schema")
 
     def read(raw: object) -> str:
@@ -129,14 +134,15 @@ def read_schema(taken: tuple[str, ...]) -> Callable[[object], str]:
     return read
 
 
-def read_retention(raw: object) -> Mapping[str, str]:
-    """Parse the rules on retention as texts by resource; the retention itself interprets them."""
+def parse_retention(raw: object) -> Mapping[str, str]:
+    """Validate that retention rules are texts by resource; `connector/privacy` parses the texts."""
     if not isinstance(raw, dict) or not all(isinstance(each, str) for each in raw.values()):
         raise ValueError("a table of rules in text, by resource")
     return MappingProxyType(raw)
 
 
-def _listed(raw: object) -> list[str] | None:
+def _split_list(raw: object) -> list[str] | None:
+    """Return the texts of a list, or of a text with commas; None for another type."""
     given = raw.split(",") if isinstance(raw, str) else raw
     return [str(each).strip() for each in given] if isinstance(given, list) else None
 
@@ -152,23 +158,23 @@ _PROXY = "the address of a proxy such as http://proxy.example:3128, without a na
 _WEBHOOK = "must be an address such as https://hooks.example/alerts"
 
 
-def read_record_url(raw: object) -> str:
-    """Return the address of a record on the platform, with places for resource and id."""
+def parse_record_url(raw: object) -> str:
+    """Validate the address of a record on the platform, with `{id}` and perhaps `{resource}`."""
     text = raw.strip() if isinstance(raw, str) else ""
     filled = text.replace("{resource}", "x").replace("{id}", "x")
-    _parts(filled, _RECORD_URL, "ids")
+    _split_address(filled, _RECORD_URL, "ids")
     if "{id}" not in text or "{" in filled or "}" in filled:
         raise ValueError(_RECORD_URL)
     return text
 
 
-def read_address(raw: object) -> str:
-    """Parse the address before `/api/v1`: no closing slash, host in lower case (API 1).
+def parse_address(raw: object) -> str:
+    """Parse the address of the API without `/api/v1` (API 1).
 
-    A closing slash and a closing `/api/v1` are taken off.
+    The host becomes lower case. A slash or `/api/v1` at the end is removed.
     """
     text = raw.strip() if isinstance(raw, str) else ""
-    parts = _parts(text, _ADDRESS, "the key")
+    parts = _split_address(text, _ADDRESS, "the key")
     if "?" in text or "#" in text:
         raise ValueError(f"{_ADDRESS}, without '?' or '#'")
     path = parts.path.rstrip("/").removesuffix(API_PATH).rstrip("/")
@@ -177,18 +183,18 @@ def read_address(raw: object) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
-def read_webhook(text: str) -> str:
-    """Parse an address to post to, which may have a token in its path or in its query."""
+def parse_webhook(text: str) -> str:
+    """Validate the address that receives alerts. The address may contain a token."""
     if not text.isascii() or "#" in text or len(text) > SECRET_CHARACTERS_MAX:
         raise ValueError(f"{_WEBHOOK}: ASCII, without '#'")
-    _parts(text, _WEBHOOK, "alerts")
+    _split_address(text, _WEBHOOK, "alerts")
     return text
 
 
-def _parts(text: str, allowed: str, what: str) -> SplitResult:
-    """Return the parts of an address without a user name.
+def _split_address(text: str, allowed: str, what: str) -> SplitResult:
+    """Return the parts of an address. Raises `ValueError` with the `allowed` form.
 
-    `https` is required, except for this machine: `what` is sent to the address.
+    Only addresses of this machine may use http, because http would show `what` to others.
     """
     if re.search(r"[\s\x00-\x1f\x7f\\]", text):
         raise ValueError(f"{allowed}, without spaces or backslashes")
@@ -208,10 +214,10 @@ def _parts(text: str, allowed: str, what: str) -> SplitResult:
     return parts
 
 
-def read_proxy(raw: object) -> str:
-    """Parse the address of a proxy: only a scheme, a host and a port.
+def parse_proxy(raw: object) -> str:
+    """Parse the address of a proxy: a scheme, a host and a port.
 
-    A name or a password in it is refused, since addresses are shown.
+    A user name or password is not allowed, because the address is shown.
     """
     text = raw.strip() if isinstance(raw, str) else ""
     form = r"https?://(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})/?"
@@ -226,15 +232,18 @@ def read_proxy(raw: object) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if a host's name or number is this machine's own."""
+    """Return True if the host is a name or an address of this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host.lower() == "localhost"
 
 
-def shown_address(raw: str) -> str:
-    """Quote a refused address without a password, a query, or a key in place of an address."""
+def redact_address(raw: str) -> str:
+    """Quote an invalid address for an error, without password and query.
+
+    A value that is not an address may be a key and is not quoted.
+    """
     scheme, mark, rest = raw.partition("://")
     if not mark:
         return "a value without 'https://'"
@@ -264,14 +273,14 @@ _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minu
 _MAILBOX = r"[^\s@,;<>\"\x00-\x1f\x7f]{1,64}@[A-Za-z0-9.-]{1,253}"
 _HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|[0-9a-fA-F:.]{2,45}"
 
-read_mailbox = text_matching(_MAILBOX, "one address such as connector@acme.example")
-read_host = text_matching(_HOST, "a host such as smtp.acme.example, without a port")
-read_user = text_matching(r"[\x21-\x7e]{1,320}", "a name of at most 320 visible ASCII characters")
+parse_mailbox = pattern_parser(_MAILBOX, "one address such as connector@acme.example")
+parse_host = pattern_parser(_HOST, "a host such as smtp.acme.example, without a port")
+parse_user = pattern_parser(r"[\x21-\x7e]{1,320}", "a name of at most 320 visible ASCII characters")
 
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """A length of time, and the text that it was given as."""
+    """Duration, and the text that was parsed."""
 
     length: timedelta
     text: str
@@ -280,8 +289,8 @@ class Age:
         return self.text
 
 
-def read_age(raw: object) -> Age:
-    """Parse an age such as `26h`, `90min` or `2d`."""
+def parse_age(raw: object) -> Age:
+    """Parse a duration such as `26h`, `90min` or `2d`."""
     match = re.fullmatch(r"([0-9]{1,6}) ?(d|h|min|m)", raw.strip() if isinstance(raw, str) else "")
     length = int(match[1]) * _UNITS["min" if match[2] == "m" else match[2]] if match else None
     if match is None or length is None or not timedelta(0) < length <= timedelta(days=366):
@@ -289,16 +298,16 @@ def read_age(raw: object) -> Age:
     return Age(length, match[0])
 
 
-def read_recipients(raw: object) -> tuple[str, ...]:
-    """Mailboxes, parted by commas or as a list."""
-    names = tuple(dict.fromkeys(_listed(raw) or ()))
+def parse_recipients(raw: object) -> tuple[str, ...]:
+    """Return the email addresses of a list, or of a text with commas."""
+    names = tuple(dict.fromkeys(_split_list(raw) or ()))
     if not 1 <= len(names) <= RECIPIENTS_MAX or not all(re.fullmatch(_MAILBOX, n) for n in names):
         raise ValueError(f"1 to {RECIPIENTS_MAX} addresses such as ops@acme.example")
     return names
 
 
-def read_password(text: str) -> str:
-    """Parse a mail server's password, which may have spaces."""
+def parse_password(text: str) -> str:
+    """Validate a mail server's password, which may contain spaces."""
     if not re.fullmatch(rf"[\x20-\x7e]{{1,{SECRET_CHARACTERS_MAX}}}", text):
         raise ValueError(f"must be 1 to {SECRET_CHARACTERS_MAX} printable ASCII characters")
     return text
@@ -321,10 +330,10 @@ _RULE = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/([0-9]{1,2}))?")
 _LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-def read_cron(raw: object) -> str:
-    """Parse a cron expression, or `off`; the result has single spaces.
+def parse_cron(raw: object) -> str:
+    """Validate a cron expression or `off`; return it with single spaces.
 
-    Names of months and days are not taken, nor is a day that never comes.
+    Names of months and weekdays are not allowed, nor dates that do not exist.
     """
     text = " ".join(raw.split()) if isinstance(raw, str) else ""
     if text == OFF:
@@ -332,14 +341,14 @@ def read_cron(raw: object) -> str:
     fields = text.split(" ")
     if len(fields) != len(_RANGES):
         raise ValueError(_CRON)
-    _, _, days, months, _ = map(_numbers, fields, _RANGES)
+    _, _, days, months, _ = map(_parse_cron_field, fields, _RANGES)
     if all(min(days) > _LENGTHS[month - 1] for month in months):
         raise ValueError(f"{_CRON}; no chosen month has this day")
     return text
 
 
-def _numbers(field: str, allowed: tuple[int, int]) -> frozenset[int]:
-    """Return the numbers that a field of cron chooses."""
+def _parse_cron_field(field: str, allowed: tuple[int, int]) -> frozenset[int]:
+    """Return the numbers that a field of a cron expression selects."""
     least, most = allowed
     chosen: set[int] = set()
     for rule in field.split(","):
@@ -358,8 +367,8 @@ def _numbers(field: str, allowed: tuple[int, int]) -> frozenset[int]:
     return frozenset(chosen)
 
 
-def read_zone(raw: object) -> str:
-    """Parse the name of a time zone."""
+def parse_zone(raw: object) -> str:
+    """Validate the name of a time zone."""
     text = raw.strip() if isinstance(raw, str) else ""
     try:
         if re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", text):
@@ -374,18 +383,18 @@ def read_zone(raw: object) -> str:
 OBJECT_STORAGE = "s3://"
 """What an address of object storage begins with."""
 
-read_catalog = text_matching(
+parse_catalog = pattern_parser(
     rf"(?=.{{1,{SECRET_CHARACTERS_MAX}}}\Z)(postgres(ql)?://[\x21-\x7e]+|\w+ *= *[\x20-\x7e]*)",
     "must be a connection string of PostgreSQL, such as postgresql://USER:PASSWORD@HOST/DATABASE"
     " or host=HOST dbname=DATABASE user=USER password=PASSWORD",
 )
 
 
-def read_data(raw: object) -> str:
-    """Parse a folder, or an address in object storage; the result has no slash at its end."""
+def parse_data(raw: object) -> str:
+    """Parse a folder or an address in object storage, without a slash at its end."""
     bucket = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*'()=-]+)*/?"
     if isinstance(raw, Path):
         return str(raw.absolute())
-    return text_matching(bucket, "a folder, or an address such as s3://bucket/lake")(raw).rstrip(
+    return pattern_parser(bucket, "a folder, or an address such as s3://bucket/lake")(raw).rstrip(
         "/"
     )

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from connector.atomic_files import replacing
+from connector.atomic_files import write_atomically
 from connector.catalog import CATALOG
 from connector.catalog.field import MARK, is_redacted
-from connector.errors import Misused, naming
+from connector.errors import Misused, file_error
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, ColumnPolicy, Immediately
 from connector.spreadsheet.dates import FORMAT_ALLOWED, check_date_format
 from connector.spreadsheet.numbers import Decimal
@@ -75,7 +75,7 @@ def load_map(path: Path) -> SavedMap:
         ) from None
     except OSError as error:
         raise Misused(
-            str(naming(path, error)), action="Use a file that this user can read."
+            str(file_error(path, error)), action="Use a file that this user can read."
         ) from error
     try:
         if len(text) > _BYTES_MAX:
@@ -95,10 +95,10 @@ def save_map(path: Path, saved: SavedMap) -> None:
     Raises a `WarehouseError`.
     """
     try:
-        with replacing(path) as file:
+        with write_atomically(path) as file:
             file.write(("\n".join(_file_lines(saved)) + "\n").encode())
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
 
 
 def _file_lines(saved: SavedMap) -> Iterator[str]:

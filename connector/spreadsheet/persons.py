@@ -20,8 +20,8 @@ from typing import Protocol
 from openpyxl import load_workbook
 from openpyxl.utils import get_column_letter
 
-from connector.atomic_files import replacing
-from connector.errors import DamagedSpreadsheet, naming
+from connector.atomic_files import write_atomically
+from connector.errors import DamagedSpreadsheet, file_error
 from connector.spreadsheet.source_file import measure_archive, open_source
 from connector.spreadsheet.table import WORKBOOK_SUFFIX, open_table
 
@@ -91,10 +91,10 @@ def remove_rows(path: Path, owner: RowOwner) -> None:
             kept_lines += lines[start:end]
         start = end
     try:
-        with replacing(path, path.stat().st_mode & 0o777) as file:
+        with write_atomically(path, path.stat().st_mode & 0o777) as file:
             file.write("".join(kept_lines).encode(encoding))
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Sequence[str]]]:
@@ -113,7 +113,7 @@ def _lines(path: Path) -> tuple[str, list[str], list[tuple[int, list[str]]]]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
     has_mark = table.encoding == "utf-8" and content.startswith(b"\xef\xbb\xbf")
     encoding = "utf-8-sig" if has_mark else table.encoding
     lines = list(io.StringIO(content.decode(encoding), newline=""))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from connector import atomic_files
-from connector.errors import ReportRefused, SpreadsheetError, WarehouseError, closed
+from connector.errors import ReportRefused, SpreadsheetError, WarehouseError, end_sentence
 from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.spreadsheet.columns import REPORT_HEADINGS
@@ -38,7 +38,7 @@ from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_c
 def _problem_text(problem: Problem) -> str:
     """Return the text of a problem, with the allowed values."""
     allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
-    return f"{closed(problem.text)}{allowed}"
+    return f"{end_sentence(problem.text)}{allowed}"
 
 
 def _format_change(name: str, now: Any, then: Any) -> str:
@@ -238,7 +238,7 @@ def report_cells(
         words.outcome(result.outcome),
         ", ".join(code for code in codes if code),
         "\n".join(_in_one_line(each, words) for each in found),
-        "\n".join([*(closed(fix) for fix in fixes if fix), *changes]),
+        "\n".join([*(end_sentence(fix) for fix in fixes if fix), *changes]),
         result.record_id or "",
     )
 
@@ -282,7 +282,7 @@ def new_table(path: Path, description: str) -> Iterator[IO[bytes]]:
             code="not_a_spreadsheet",
         )
     try:
-        with atomic_files.replacing(path) as file:
+        with atomic_files.write_atomically(path) as file:
             yield file
     except OSError as error:
         if error.errno in _FULL:

@@ -26,7 +26,7 @@ from openpyxl.worksheet.worksheet import Worksheet
 from connector.errors import ReportRefused
 from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
-from connector.log import neutralise
+from connector.log import escape_control_characters
 from connector.spreadsheet.columns import column_letter
 from connector.spreadsheet.problems import Amount, Cell, PartlyVisibleCell, SheetRow
 from connector.spreadsheet.report import Pairs, ReportWords, Summary, placeholder, report_cells
@@ -400,7 +400,7 @@ def _write_heading(sheet: Worksheet, index: int, column: TemplateColumn) -> None
     parts = ["Required." if column.is_required else "Optional.", column.rule]
     if column.allowed:
         parts.append(f"Allowed: {', '.join(column.allowed)}.")
-    about = neutralise("\n".join(filter(None, parts)), keeping="\n")
+    about = escape_control_characters("\n".join(filter(None, parts)), except_for="\n")
     cell.comment = Comment(about, _AUTHOR, 160, 320)
 
 
@@ -408,7 +408,7 @@ def _write_text(sheet: Worksheet, row: int, column: int, text: str) -> BookCell:
     cell = sheet.cell(row, column)
     assert isinstance(cell, BookCell)
     # The platform may offer values with characters that a workbook cannot contain.
-    cell.value = neutralise(text, keeping="\n")
+    cell.value = escape_control_characters(text, except_for="\n")
     # An example such as =x or #N/A would not be read as text.
     cell.data_type = "s"
     cell.number_format = "@"

@@ -30,10 +30,10 @@ from connector.errors import (
     NotAWarehouse,
     WarehouseBusy,
     WarehouseError,
-    naming,
+    file_error,
 )
 from connector.ledger.sqlite_file import means_no_locks, no_locks_error
-from connector.log import stamped
+from connector.log import compact_timestamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,21 +110,21 @@ LOG_ENDINGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 """Suffixes of files that DuckDB creates next to a file. A leftover log is applied to a new file."""
 
 
-def log_of(path: Path) -> Path:
+def wal_path(path: Path) -> Path:
     """Return the path of DuckDB's log, which contains commits that are not in the file yet."""
     return path.with_name(path.name + ".wal")
 
 
 @dataclass(slots=True)
-class _SharedOpening:
-    """State shared by all parts of this process that have one file open."""
+class _SharedInstance:
+    """DuckDB instance of one file, which all threads of this process share."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     instance: duckdb.DuckDBPyConnection | None = None
     users: int = 0
 
 
-_openings: defaultdict[Path, _SharedOpening] = defaultdict(_SharedOpening)
+_openings: defaultdict[Path, _SharedInstance] = defaultdict(_SharedInstance)
 
 
 @contextmanager
@@ -133,20 +133,20 @@ def open_file(
     *,
     wait_seconds: float = LOCK_WAIT_SECONDS,
     memory: str = MEMORY_MAX,
-    queues: bool = False,
+    waits_in_turn: bool = False,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a connection to the file, in UTC. No other process can open it at the same time.
+    """Open a connection to a DuckDB file, in UTC, and create the file if it is missing.
 
-    Parts of one process share an instance of DuckDB, with the `memory` of the first opening. With
-    `queues` a process that is already waiting for the file gets it first. Raises `WarehouseBusy`
-    with the process id of the holder after `wait_seconds`, `NotAWarehouse` or another
-    `WarehouseError`.
+    No other process can open the file at the same time. Threads share one instance of DuckDB, with
+    the `memory` limit of the first one. With `waits_in_turn`, a process that already waits for the
+    file gets it first. Raises `WarehouseBusy` with the process id of the holder after
+    `wait_seconds`, `NotAWarehouse` or another `WarehouseError`.
     """
     opening, name = _openings[path.absolute()], path.name.partition(".")[0]
     with convert_errors(path):
         with opening.lock:
             if opening.instance is None:
-                opening.instance = _new_instance(path, name, wait_seconds, memory, queues)
+                opening.instance = _open_instance(path, name, wait_seconds, memory, waits_in_turn)
             connection = opening.instance.cursor()
             opening.users += 1
         try:
@@ -164,9 +164,13 @@ def open_file(
                     instance.close()
 
 
-def _new_instance(
-    path: Path, name: str, wait_seconds: float, memory: str, queues: bool
+def _open_instance(
+    path: Path, name: str, wait_seconds: float, memory: str, waits_in_turn: bool
 ) -> duckdb.DuckDBPyConnection:
+    """Return a new DuckDB instance with the file attached as `name`.
+
+    Waits up to `wait_seconds` for another process. Raises errors of DuckDB.
+    """
     is_new = not path.exists()
     instance = duckdb.connect(
         ":memory:",
@@ -196,15 +200,15 @@ def _new_instance(
     until = time.monotonic() + wait_seconds
     try:
         instance.execute(SESSION)
-        if queues:
-            _attach_queued(instance, attach, path, until)
+        if waits_in_turn:
+            _attach_in_turn(instance, attach, path, until)
         else:
             try:
                 instance.execute(attach)
             except duckdb.Error as error:
-                if not _is_held(str(error)):
+                if not _means_file_in_use(str(error)):
                     raise
-                _attach_queued(instance, attach, path, until)
+                _attach_in_turn(instance, attach, path, until)
         if is_new:
             path.chmod(FILE_MODE)
     except BaseException:
@@ -219,8 +223,8 @@ def _new_instance(
 # that dies.
 
 
-def is_requested(path: Path) -> bool:
-    """Return True if another process waits for the file."""
+def has_waiting_process(path: Path) -> bool:
+    """Return True if another process waits for the file, that is, holds the lock of its folder."""
     try:
         with hold_lock(path.parent, until=0.0):
             return False
@@ -228,10 +232,13 @@ def is_requested(path: Path) -> bool:
         return True
 
 
-def _attach_queued(
+def _attach_in_turn(
     instance: duckdb.DuckDBPyConnection, attach: str, path: Path, until: float
 ) -> None:
-    """Attach the file once this process is the first that waits and the file is free."""
+    """Execute the ATTACH statement when no other process waits before this one or has the file.
+
+    Raises DuckDB's error if that is not before `until` (`time.monotonic`).
+    """
     message = "Could not set lock: others wait as well"
     with suppress(TimeoutError), hold_lock(path.parent, until):
         while True:
@@ -239,7 +246,7 @@ def _attach_queued(
                 instance.execute(attach)
             except duckdb.Error as error:
                 message = str(error)
-                if not _is_held(message):
+                if not _means_file_in_use(message):
                     raise
             else:
                 return
@@ -252,9 +259,10 @@ def _attach_queued(
 
 @contextmanager
 def hold_lock(path: Path, until: float = inf) -> Iterator[None]:
-    """Hold the lock of a folder or file. Threads wait for it as well.
+    """Hold the exclusive lock of a folder or file. Threads of this process wait for it as well.
 
-    Raises `TimeoutError` if it is not free in time, and `WarehouseError`.
+    Raises `TimeoutError` if it is not free before `until` (`time.monotonic`), and `WarehouseError`
+    if the file system has no locks.
     """
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -268,7 +276,7 @@ def hold_lock(path: Path, until: float = inf) -> Iterator[None]:
                 time.sleep(_LOCK_RETRY_SECONDS)
             except OSError as error:
                 raise (
-                    no_locks_error(path) if means_no_locks(error) else naming(path, error)
+                    no_locks_error(path) if means_no_locks(error) else file_error(path, error)
                 ) from error
         yield
     finally:
@@ -291,25 +299,25 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 @contextmanager
 def convert_errors(path: Path) -> Iterator[None]:
-    """Convert errors of DuckDB and of the file system to the errors of `errors.py`."""
+    """Raise errors of DuckDB and of the file system as `WarehouseError`."""
     try:
         yield
     except (ConnectorError, duckdb.ProgrammingError, duckdb.DataError):
         raise  # A wrong statement is a bug, not an error of the file.
     except duckdb.Error as error:
-        raise _to_error(path, str(error)) from error
+        raise _to_warehouse_error(path, str(error)) from error
     except OSError as error:
-        raise naming(path, error) from error
+        raise file_error(path, error) from error
 
 
-def _is_held(message: str) -> bool:
-    """Return True if the message means that another process or part of this one has the file."""
-    is_locked = "Could not set lock" in message and not _is_lockless(message)
+def _means_file_in_use(message: str) -> bool:
+    """Return True if DuckDB's message means that another process or thread has the file open."""
+    is_locked = "Could not set lock" in message and not _means_no_locks(message)
     return is_locked or "Unique file handle conflict" in message
 
 
-def _is_lockless(message: str) -> bool:
-    """Return True if the message means that the file system has no locks."""
+def _means_no_locks(message: str) -> bool:
+    """Return True if DuckDB's message means that the file system has no locks."""
     lowered = message.lower()
     return any(each in lowered for each in _LOCKLESS)
 
@@ -320,15 +328,15 @@ _LOCKLESS = (
 )
 
 
-def _to_error(path: Path, message: str) -> WarehouseError:
-    """Return the error for a message of DuckDB."""
+def _to_warehouse_error(path: Path, message: str) -> WarehouseError:
+    """Return the `WarehouseError` for a message of DuckDB."""
     text = message.split("\n", maxsplit=1)[0]
     lowered = text.lower()
     if "no space left" in lowered or "file too large" in lowered or "disk full" in lowered:
         return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
     if "replaying wal" in lowered or "corrupt wal" in lowered:
-        return DamagedLog(f"the log {log_of(path)} is damaged")
-    if "could not set lock" in lowered or _is_held(text):
+        return DamagedLog(f"the log {wal_path(path)} is damaged")
+    if "could not set lock" in lowered or _means_file_in_use(text):
         return _to_lock_error(path, text)
     if "not a valid duckdb database" in lowered or "serialization" in lowered:
         return NotAWarehouse(f"{path} is not a DuckDB database that this version can read")
@@ -338,8 +346,8 @@ def _to_error(path: Path, message: str) -> WarehouseError:
 
 
 def _to_lock_error(path: Path, text: str) -> WarehouseError:
-    """Return the error for a lock that DuckDB could not get."""
-    if _is_lockless(text):
+    """Return the error for DuckDB's message that the file is locked or cannot be locked."""
+    if _means_no_locks(text):
         return no_locks_error(path)
     holder = re.search(r"PID (\d+)", text)
     holder_name = f"process {holder.group(1)}" if holder else "another process"
@@ -355,11 +363,10 @@ def _to_lock_error(path: Path, text: str) -> WarehouseError:
 # again.
 
 
-def move_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
-    """Rename every log of the file to a name that DuckDB does not use.
+def lock_and_move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
+    """Lock the file, and rename its logs so that DuckDB ignores them; return the new names.
 
-    Deletes no files. Returns the new names. Raises `WarehouseBusy` while another process holds the
-    file.
+    Raises `WarehouseBusy` if another process has the file open.
     """
     with convert_errors(work), work.open("r+b") as locked_file:
         try:
@@ -376,20 +383,23 @@ def move_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
 
 
 def move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
-    """Rename the logs of a file that is missing or that no other process can open now."""
+    """Rename the logs of a file so that DuckDB ignores them; return the new names.
+
+    The file must be missing or locked by the caller.
+    """
     moved = []
     with convert_errors(work):
         for ending in LOG_ENDINGS:
             found = work.with_name(work.name + ending)
             if found.exists():
-                moved.append(found.rename(_free_name(work, stamped(now), ending)))
+                moved.append(found.rename(_unused_path(work, compact_timestamp(now), ending)))
         if moved:
             sync_folder(work.parent)
     return tuple(moved)
 
 
-def _free_name(work: Path, stamp: str, ending: str) -> Path:
-    """Return an unused name, so that a file moved in the same second is not overwritten."""
+def _unused_path(work: Path, stamp: str, ending: str) -> Path:
+    """Return a path `FILE.damaged-STAMP-NUMBER` that does not exist."""
     names = (f"{work.name}.damaged-{stamp}-{number}{ending}" for number in count(1))
     return next(path for name in names if not (path := work.with_name(name)).exists())
 
@@ -403,23 +413,23 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def from_microseconds(value: int | None) -> datetime | None:
-    """Return the timestamp, aware and in UTC."""
+    """Return the UTC time that is this many microseconds after 1970; None for None."""
     return None if value is None else _EPOCH + timedelta(microseconds=value)
 
 
-def to_microseconds(moment: datetime | None) -> int | None:
-    """Return the microseconds since 1970."""
-    return None if moment is None else (moment - _EPOCH) // timedelta(microseconds=1)
+def to_microseconds(timestamp: datetime | None) -> int | None:
+    """Return the microseconds from 1970 to the time; None for None."""
+    return None if timestamp is None else (timestamp - _EPOCH) // timedelta(microseconds=1)
 
 
-def iso(moment: datetime | None) -> str | None:
-    """Return the timestamp as text that DuckDB can cast."""
-    return None if moment is None else moment.isoformat()
+def to_iso(timestamp: datetime | None) -> str | None:
+    """Return the time in ISO 8601, which DuckDB can cast; None for None."""
+    return None if timestamp is None else timestamp.isoformat()
 
 
 @contextmanager
 def staged_table(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[None]:
-    """Make the table readable as `stage`."""
+    """Make an Arrow table readable in SQL under the name `stage`."""
     connection.register("stage", table)
     try:
         yield

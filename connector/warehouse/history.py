@@ -25,57 +25,69 @@ from connector.warehouse.queries import ExistingRow
 from connector.warehouse.schema import (
     HISTORY_COLUMNS,
     RowBatch,
-    columns,
     differing_listed_names,
     ids_table,
+    landing_columns,
     rowids_table,
     timestamp_array,
 )
 from connector.warehouse.versions import HistoryEdits, RecordState, Version, VersionEnd
 
 
-class History:
-    """Versions of one stream's records, over an open connection in a transaction."""
+class HistoryTable:
+    """History table of one stream. The caller holds the connection's transaction.
+
+    The `edits_from_...` methods compute changes from a response, and `write_edits` writes them.
+    `stored` always contains the landing rows before the response, by id.
+    """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
         self._connection, self._stream = connection, stream
         self._name = f"history.{quoted(stream.resource.name)}"
-        self._columns = columns(stream.resource)
+        self._columns = landing_columns(stream.resource)
         own = {column.name for column in HISTORY_COLUMNS} - {"_record", "_run_id"}
         shared = [c.name for c in self._columns if c.name not in own]
         self._shared = [n for n in shared if n not in ("_hydrated_at", "_seen_at", "_deleted_at")]
 
     # -- Responses ---------------------------------------------------------------------------------
 
-    def add_listed(
+    def edits_from_items(
         self, items: Mapping[str, Resource], stored: Mapping[str, ExistingRow], at: datetime
     ) -> HistoryEdits:
-        """Add versions from list items; `at` is the time of items without a server time."""
+        """Return the edits for list items that differ from what is stored.
+
+        `at` is the time of items without a server time.
+        """
         edits = HistoryEdits(self._stream.resource)
         last = self._last_versions(
             {
                 id: row
                 for id, row in stored.items()
-                if not row.is_deleted and (row.is_listed_since or self._differs(items[id], row))
+                if not row.is_deleted
+                and (row.is_listed_since or self._differs_from_row(items[id], row))
             }
         )
         for id, item in items.items():
             if id in last or id not in stored:
-                edits.add_listed(
+                edits.add_list_item(
                     item, item.served_at or at, _record_state(last.get(id), stored.get(id))
                 )
         return edits
 
-    def _differs(self, item: Resource, row: ExistingRow) -> bool:
+    def _differs_from_row(self, item: Resource, row: ExistingRow) -> bool:
+        """Return True if a listed field of the item has another value than the landing row."""
         return bool(differing_listed_names(self._stream.resource, item.raw, json.loads(row.record)))
 
-    def add_read(
+    def edits_from_details(
         self,
         found: Mapping[str, FoundDetail],
         stored: Mapping[str, ExistingRow],
         unchanged: Set[str],
     ) -> HistoryEdits:
-        """Add versions from details, except for unchanged ones in `unchanged` (see `confirm`)."""
+        """Return the edits for details that were read.
+
+        Details in `unchanged` only need an edit if a list has shown other values since.
+        """
         edits = HistoryEdits(self._stream.resource)
         last = self._last_versions(
             {id: row for id, row in stored.items() if id not in unchanged or row.is_listed_since}
@@ -86,10 +98,10 @@ class History:
                 edits.add_detail(each.record, each.served_at, before)
         return edits
 
-    def add_deleted(
+    def edits_from_deletions(
         self, gone: Mapping[str, DeletionProof], stored: Mapping[str, ExistingRow]
     ) -> HistoryEdits:
-        """End the versions of these live records."""
+        """Return the edits that end the versions of these live records."""
         edits = HistoryEdits(self._stream.resource)
         for id, last in self._last_versions({id: stored[id] for id in gone}).items():
             edits.add_deletion(id, gone[id].served_at, last)
@@ -98,22 +110,23 @@ class History:
     # -- rows -------------------------------------------------------------------------------------
 
     def _last_versions(self, stored: Mapping[str, ExistingRow]) -> dict[str, Version]:
-        """Return the last version of each of these loaded records."""
+        """Return the last version of each of these records, open or ended by a deletion."""
         found: list[tuple[Any, ...]] = []
         places = [
             row.open_version_rowid for row in stored.values() if row.open_version_rowid is not None
         ]
         if places:
-            found += self._read_versions(rowids_table(places), "SELECT place FROM stage")
+            found += self._select_versions(rowids_table(places), "SELECT place FROM stage")
         ended = [id for id, row in stored.items() if row.open_version_rowid is None]
         if ended:
             # The ids are filtered first, so that other rows' records are not read.
             rowids = f"SELECT rowid FROM {self._name} WHERE id IN (SELECT id FROM stage)"
-            found += self._read_versions(ids_table(ended), f"{rowids} AND _ended_by = 'deletion'")
+            found += self._select_versions(ids_table(ended), f"{rowids} AND _ended_by = 'deletion'")
         # If a record was deleted more than once, the last version counts.
-        return {row[0]: _version(row) for row in sorted(found, key=lambda row: int(row[1]))}
+        return {row[0]: _to_version(row) for row in sorted(found, key=lambda row: int(row[1]))}
 
-    def _read_versions(self, stage: pa.Table, places: str) -> list[tuple[Any, ...]]:
+    def _select_versions(self, stage: pa.Table, places: str) -> list[tuple[Any, ...]]:
+        """Return the versions whose row ids the query `places` selects from `stage`."""
         with staged_table(self._connection, stage):
             return self._connection.execute(
                 "SELECT id, _version, epoch_us(_valid_from), epoch_us(_began_after), "
@@ -123,33 +136,35 @@ class History:
                 f"FROM {self._name} WHERE rowid IN ({places})"
             ).fetchall()
 
-    def confirm(self, read: Mapping[str, datetime], stored: Mapping[str, ExistingRow]) -> None:
-        """Extend the open versions of records that were read unchanged, at these times.
+    def extend_unchanged(
+        self, read: Mapping[str, datetime], stored: Mapping[str, ExistingRow]
+    ) -> None:
+        """Extend the open version of each record to the time at which it was read unchanged.
 
-        Versions that lists have since shown differently are skipped.
+        Records that a list has shown differently since their detail are skipped.
         """
         self._extend_observations(
             {id: at for id, at in read.items() if not stored[id].is_listed_since}, stored
         )
 
-    def write(
+    def write_edits(
         self,
         edits: HistoryEdits,
         stored: Mapping[str, ExistingRow],
         landed: pa.Table | None,
         run_id: str,
     ) -> None:
-        """Write the edits; `stored` are the rows before them.
+        """Write the edits.
 
-        `landed` contains rows loaded with the same batch. Their values are used instead of being
-        read again.
+        `landed` contains the new landing rows of the same commit, from which values are copied.
+        Values of other records come from the edits.
         """
         self._end_versions(edits.endings, stored)
-        self._move_beginnings(edits.moved)
+        self._move_previous_ends(edits.moved)
         self._extend_observations(edits.confirmed, stored)
         if edits.completed:
             with staged_table(
-                self._connection, rowids_table(_open_versions(edits.completed, stored))
+                self._connection, rowids_table(_open_version_rowids(edits.completed, stored))
             ):
                 self._connection.execute(
                     f"DELETE FROM {self._name} WHERE rowid IN (SELECT place FROM stage)"
@@ -162,10 +177,12 @@ class History:
                 rows.add(record, {"_content_type_id": self._stream.parent, "_run_id": run_id})
         for table in (landed, rows.table() if rows else None):
             if table is not None:
-                self._insert(table, opened)
+                self._insert_versions(table, opened)
 
-    def _insert(self, table: pa.Table, opened: Mapping[str, tuple[Version, Resource]]) -> None:
-        """Insert the versions in `opened` whose values the table contains."""
+    def _insert_versions(
+        self, table: pa.Table, opened: Mapping[str, tuple[Version, Resource]]
+    ) -> None:
+        """Insert the versions of `opened` whose ids are in the table, with its values."""
         ids = table["id"].to_pylist()
         is_opened = [id in opened for id in ids]
         if not any(is_opened):
@@ -188,11 +205,12 @@ class History:
     def _end_versions(
         self, endings: Mapping[str, VersionEnd], stored: Mapping[str, ExistingRow]
     ) -> None:
+        """Set the ends of the open versions of these records."""
         if not endings:
             return
         ends = endings.values()
         stage = rowids_table(
-            _open_versions(endings, stored),
+            _open_version_rowids(endings, stored),
             valid_to=timestamp_array(each.valid_to for each in ends),
             before=timestamp_array(each.before for each in ends),
             how=pa.array([each.by for each in ends], pa.string()),
@@ -200,7 +218,7 @@ class History:
         # The rows are written again because they are spread over the table: an update needs half a
         # megabyte of memory for each row and column until the transaction ends.
         with staged_table(self._connection, stage):
-            self._assert_forward("stored.rowid = stage.place", "stage.valid_to")
+            self._assert_ends_after_start("stored.rowid = stage.place", "stage.valid_to")
             self._connection.execute(
                 f"INSERT INTO {self._name} SELECT stored.* REPLACE (stage.valid_to AS _valid_to, "
                 "stored._observed_to AS _ended_after, stage.before AS _ended_before, "
@@ -211,8 +229,8 @@ class History:
                 f"DELETE FROM {self._name} WHERE rowid IN (SELECT place FROM stage)"
             )
 
-    def _move_beginnings(self, moved: Mapping[str, Version]) -> None:
-        """Move the end of the previous version to the new beginning of a completed one."""
+    def _move_previous_ends(self, moved: Mapping[str, Version]) -> None:
+        """Set the end of the version before each of these to its new beginning."""
         moved = {id: each for id, each in moved.items() if each.number > 1}
         if not moved:
             return
@@ -221,14 +239,17 @@ class History:
         stage = ids_table(moved, number=before, at=at)
         is_before = "stored.id = stage.id AND stored._version = stage.number"
         with staged_table(self._connection, stage):
-            self._assert_forward(is_before, "stage.at")
+            self._assert_ends_after_start(is_before, "stage.at")
             self._connection.execute(
                 f"UPDATE {self._name} AS stored SET _valid_to = stage.at FROM stage "
                 f"WHERE {is_before}"
             )
 
-    def _assert_forward(self, is_ended: str, valid_to: str) -> None:
-        """Check that no version ends before it began."""
+    def _assert_ends_after_start(self, is_ended: str, valid_to: str) -> None:
+        """Assert that no version would end before it began.
+
+        Both parameters are SQL: the join of `stored` with `stage`, and the new end.
+        """
         ((backward,),) = self._connection.execute(
             f"SELECT count(*) FROM {self._name} AS stored JOIN stage ON {is_ended} "
             f"WHERE {valid_to} < stored._valid_from"
@@ -238,10 +259,12 @@ class History:
     def _extend_observations(
         self, times: Mapping[str, datetime], stored: Mapping[str, ExistingRow]
     ) -> None:
-        """Extend the open versions to the times of a new observation."""
+        """Extend the last observation of each record's open version to the time."""
         if not times:
             return
-        stage = rowids_table(_open_versions(times, stored), at=timestamp_array(times.values()))
+        stage = rowids_table(
+            _open_version_rowids(times, stored), at=timestamp_array(times.values())
+        )
         with staged_table(self._connection, stage):
             self._connection.execute(
                 f"UPDATE {self._name} AS stored "
@@ -250,15 +273,15 @@ class History:
             )
 
 
-def _open_versions(ids: Iterable[str], stored: Mapping[str, ExistingRow]) -> list[int]:
+def _open_version_rowids(ids: Iterable[str], stored: Mapping[str, ExistingRow]) -> list[int]:
     """Return the row ids of the open versions of these records."""
     places = [stored[id].open_version_rowid for id in ids]
     assert None not in places, "an open version is not one"
     return [each for each in places if each is not None]
 
 
-def _version(row: tuple[Any, ...]) -> Version:
-    """Return the version of a row that `History._last` selects."""
+def _to_version(row: tuple[Any, ...]) -> Version:
+    """Return the version for a row that `_select_versions` returns."""
     _, number, valid_from, began, seen_from, seen_to, hydrated, ended, changed, record = row
     return Version(
         number=number,
@@ -269,17 +292,19 @@ def _version(row: tuple[Any, ...]) -> Version:
         changed=None if changed is None else tuple(changed),
         hydrated_at=from_microseconds(hydrated),
         ended_at=from_microseconds(ended),
-        shown=None if record is None else json.loads(record),
+        list_item=None if record is None else json.loads(record),
     )
 
 
 def _record_state(last: Version | None, row: ExistingRow | None) -> RecordState | None:
+    """Return the state of a record before a response; None if it has no version or no row."""
     if last is None or row is None:
         return None
     return RecordState(last, json.loads(row.record), row.is_hydrated, row.seen_at)
 
 
 def _to_timestamp(microseconds: int) -> datetime:
-    moment = from_microseconds(microseconds)
-    assert moment is not None
-    return moment
+    """Return the UTC time for microseconds since 1970, of a column that is never null."""
+    timestamp = from_microseconds(microseconds)
+    assert timestamp is not None
+    return timestamp

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import duckdb
 
-from connector.warehouse.duckdb_file import from_microseconds, iso, quoted
+from connector.warehouse.duckdb_file import from_microseconds, quoted, to_iso
 
 T = TypeVar("T")
 
@@ -346,41 +346,42 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
 
 
 def column_types(table: str) -> dict[str, str]:
-    """Return the types of a table's columns, by name."""
-    return _types(OWN_TABLES[table][1])
+    """Return the DuckDB type of each column of one of the connector's own tables."""
+    return _parse_types(OWN_TABLES[table][1])
 
 
-def _types(texts: Mapping[str, str]) -> dict[str, str]:
+def _parse_types(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the type by column name from keys such as `seen_at TIMESTAMPTZ`."""
     return {name: type for name, type, *_ in (each.split(" ") for each in texts)}
 
 
 class TableRows(Generic[T]):
-    """Rows of one table as values of a dataclass whose fields are columns.
+    """Reads and writes the rows of one table as objects of a dataclass, whose fields are columns.
 
-    `texts` are the columns, as in `OWN_TABLES`, for a table that is not declared there.
+    `texts` has the columns, in the format of `OWN_TABLES`, for a table that is not declared there.
     """
 
     def __init__(self, kind: type[T], table: str, texts: Mapping[str, str] | None = None) -> None:
         self._kind, self._table = kind, table
-        self._all = _types(OWN_TABLES[table][1] if texts is None else texts)
+        self._all = _parse_types(OWN_TABLES[table][1] if texts is None else texts)
         fields: tuple[str, ...] = tuple(kind.__dataclass_fields__)  # type: ignore[attr-defined]
         self._types = {name: self._all[name] for name in fields}
 
     @property
-    def selected(self) -> str:
-        """The columns for a SELECT; `read` parses a row of them."""
+    def select_list(self) -> str:
+        """Columns for a SELECT, in the form that `read` expects."""
         return ", ".join(
             f"epoch_us({quoted(name)})" if type == "TIMESTAMPTZ" else quoted(name)
             for name, type in self._types.items()
         )
 
     def read(self, row: Sequence[Any]) -> T:
-        """Return the value of a selected row."""
+        """Return the object for a row that was selected with `select_list`."""
         pairs = zip(self._types.items(), row, strict=True)
         return self._kind(**{name: _from_sql(value, type) for (name, type), value in pairs})
 
     def insert(self, connection: duckdb.DuckDBPyConnection, value: T, **more: object) -> None:
-        """Insert the value as a row; `more` are columns that are not fields of it."""
+        """Insert the object as a row; `more` are columns that are not fields of the dataclass."""
         values = {**more, **{name: getattr(value, name) for name in self._types}}
         connection.execute(
             f"INSERT INTO {self._table} ({', '.join(map(quoted, values))}) "
@@ -390,6 +391,7 @@ class TableRows(Generic[T]):
 
 
 def _from_sql(value: Any, type: str) -> Any:
+    """Return the Python value for a selected value of a column of this type."""
     match type:
         case "TIMESTAMPTZ":
             return from_microseconds(value)
@@ -401,9 +403,10 @@ def _from_sql(value: Any, type: str) -> Any:
 
 
 def _to_sql(value: object) -> object:
+    """Return the parameter for a Python value: times and mappings as text, tuples as lists."""
     match value:
         case datetime():
-            return iso(value)
+            return to_iso(value)
         case Mapping():
             return json.dumps(value)
         case tuple():

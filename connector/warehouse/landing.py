@@ -19,8 +19,8 @@ from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
 from connector.ledger.person import SuppressionList
 from connector.warehouse import pull_commands
-from connector.warehouse.duckdb_file import iso, literal, quoted, staged_table
-from connector.warehouse.history import History
+from connector.warehouse.duckdb_file import literal, quoted, staged_table, to_iso
+from connector.warehouse.history import HistoryTable
 from connector.warehouse.pull_commands import (
     Commit,
     DeletionProof,
@@ -29,13 +29,13 @@ from connector.warehouse.pull_commands import (
     Stream,
     UnreadableDetail,
 )
-from connector.warehouse.queries import ExistingRow, created_between, stored_rows
+from connector.warehouse.queries import ExistingRow, created_condition, stored_rows
 from connector.warehouse.schema import (
     PARTS_TABLE,
     RowBatch,
     as_json,
-    columns,
     ids_table,
+    landing_columns,
     part_columns,
     rowids_table,
     timestamp_array,
@@ -45,7 +45,7 @@ from connector.warehouse.schema import (
 
 @dataclass(frozen=True, slots=True)
 class LandedCounts:
-    """Number of rows of one commit.
+    """Number of rows that one commit changed.
 
     `listed` counts rows that came from lists. The other attributes count rows that came from
     details.
@@ -62,15 +62,15 @@ class LandedCounts:
 
 
 class LandingTable:
-    """Rows of one stream in its landing table, over an open connection."""
+    """Landing table of one stream, with its queue and history. The caller holds the transaction."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
         self._connection = connection
         self._stream = stream
         self._name = f"landing.{quoted(stream.resource.name)}"
-        self._columns = columns(stream.resource)
+        self._columns = landing_columns(stream.resource)
         self._parent = stream.parent or ""
-        self._history = History(connection, stream)
+        self._history = HistoryTable(connection, stream)
 
     # -- Commits ----------------------------------------------------------------------------------
 
@@ -82,14 +82,14 @@ class LandingTable:
         records, more = self._land_records(commit.records, run_id)
         deleted, tombstones = self._mark_deleted(commit.gone, run_id)
         self._enqueue(commit.enqueue)
-        self._note_unread(commit.unread, run_id, at)
+        self._record_unreadable(commit.unread, run_id, at)
         counts = LandedCounts(listed=listed, deleted=deleted) + records
         return counts, (*events, *more, *tombstones, *commit.events)
 
     def _land_items(
         self, items: tuple[Resource, ...], run_id: str, at: datetime
     ) -> tuple[int, tuple[Event, ...]]:
-        """Insert and queue rows for new ids.
+        """Insert and queue rows for new ids; return the number of new rows and the events.
 
         A list item never changes a row with a detail; the history stores the difference.
         """
@@ -99,12 +99,12 @@ class LandingTable:
         distinct: dict[str, Resource] = {item.id: item for item in items}
         created = [item.created_at for item in distinct.values()]
         stored = stored_rows(self._connection, self._stream.resource, distinct, created)
-        edits = self._history.add_listed(distinct, stored, at)
+        edits = self._history.edits_from_items(distinct, stored, at)
         rows = RowBatch(self._columns)
         # A newer list item replaces an older one, but never a detail.
         unread = [id for id in edits.begun if id not in stored or not stored[id].is_hydrated]
         for id in unread:
-            own = self._own_columns(run_id, seen_at=distinct[id].served_at or at)
+            own = self._own_values(run_id, seen_at=distinct[id].served_at or at)
             rows.add(distinct[id], own)
         self._set_timestamps(
             "_seen_at = stage.at",
@@ -114,18 +114,21 @@ class LandingTable:
                 if id not in edits.stale
             },
         )
-        self._delete([stored[id].rowid for id in unread if id in stored])
+        self._delete_rows([stored[id].rowid for id in unread if id in stored])
         table = rows.table()
-        self._insert(table)
-        self._history.write(edits, stored, table, run_id)
+        self._insert_rows(table)
+        self._history.write_edits(edits, stored, table, run_id)
         # A deleted record that a list shows again is only restored after a detail.
         reappeared = {id: "reappeared" for id, row in stored.items() if row.is_deleted}
         listed = {id: "listed" for id in distinct if id not in stored}
         self._enqueue(listed | reappeared, created)
-        return len(distinct) - len(stored), _events(rows)
+        return len(distinct) - len(stored), _anomaly_events(rows)
 
     def _set_timestamps(self, assignments: str, times: Mapping[int, datetime]) -> None:
-        """Set a timestamp column of the rows with these row ids."""
+        """Update rows by their row ids.
+
+        `assignments` is SQL in which `stage.at` is the row's time.
+        """
         if not times:
             return
         stage = rowids_table(times, at=timestamp_array(times.values()))
@@ -152,30 +155,30 @@ class LandingTable:
                 unchanged_at[id] = each.served_at
                 continue
             new += before is None or not before.is_hydrated
-            own = self._own_columns(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
+            own = self._own_values(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
             rows.add(each.record, own | {"_record": text})
         stamps = {stored[id].rowid: at for id, at in unchanged_at.items()}
         self._set_timestamps("_hydrated_at = stage.at, _seen_at = stage.at", stamps)
-        self._history.confirm(unchanged_at, stored)
-        self._delete([stored[id].rowid for id in rows.values["id"] if id in stored])
+        self._history.extend_unchanged(unchanged_at, stored)
+        self._delete_rows([stored[id].rowid for id in rows.values["id"] if id in stored])
         table = rows.table()
-        self._insert(table)
-        edits = self._history.add_read(distinct, stored, unchanged_at.keys())
-        self._history.write(edits, stored, table, run_id)
-        self._land_parts([distinct[id] for id in rows.values["id"]], run_id)
+        self._insert_rows(table)
+        edits = self._history.edits_from_details(distinct, stored, unchanged_at.keys())
+        self._history.write_edits(edits, stored, table, run_id)
+        self._replace_content_type_fields([distinct[id] for id in rows.values["id"]], run_id)
         self._dequeue(distinct, created)
         counts = LandedCounts(
             new=new, changed=len(distinct) - len(unchanged_at) - new, unchanged=len(unchanged_at)
         )
-        return counts, _events(rows)
+        return counts, _anomaly_events(rows)
 
-    def _land_parts(self, records: list[FoundDetail], run_id: str) -> None:
-        """Replace the parts of details: the fields of content types (API 2.6)."""
+    def _replace_content_type_fields(self, records: list[FoundDetail], run_id: str) -> None:
+        """Replace the fields of these content types (API 2.6); nothing for other resources."""
         parts = [f for f in self._stream.resource.detail_fields if f.kind is Kind.PARTS]
         for declared in parts:
             rows = RowBatch(part_columns())
             for each in records:
-                own = self._own_columns(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
+                own = self._own_values(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
                 own["_content_type_id"] = each.record.id
                 for part in declared.read(each.record.raw.get(declared.name))[0] or ():
                     rows.add(part, own)
@@ -183,18 +186,18 @@ class LandingTable:
             with staged_table(self._connection, ids_table(each.record.id for each in records)):
                 condition = "_content_type_id IN (SELECT id FROM stage)"
                 self._connection.execute(f"DELETE FROM {name} WHERE {condition}")
-            self._insert(rows.table(), name)
+            self._insert_rows(rows.table(), name)
 
     def _mark_deleted(
         self, gone: Mapping[str, DeletionProof], run_id: str
     ) -> tuple[int, tuple[Event, ...]]:
-        """Mark rows as deleted, with an event for each, unless they are already marked."""
+        """Mark the live rows as deleted; return their number and an event for each."""
         if not gone:
             return 0, ()
         stored = stored_rows(self._connection, self._stream.resource, gone)
         live = [id for id, row in stored.items() if not row.is_deleted]
-        edits = self._history.add_deleted({id: gone[id] for id in live}, stored)
-        self._history.write(edits, stored, None, run_id)
+        edits = self._history.edits_from_deletions({id: gone[id] for id in live}, stored)
+        self._history.write_edits(edits, stored, None, run_id)
         self._set_timestamps(
             f"_deleted_at = stage.at, _run_id = {literal(run_id)}",
             {stored[id].rowid: gone[id].served_at for id in live},
@@ -212,17 +215,17 @@ class LandingTable:
                 "INSERT INTO sync.queue BY NAME SELECT $resource AS resource, $parent AS parent, "
                 "stage.id, stage.reason, stored.created_at "
                 f"FROM stage LEFT JOIN (SELECT id, created_at FROM {self._name} "
-                f"WHERE id IN (SELECT id FROM stage){created_between(created)}) AS stored "
+                f"WHERE id IN (SELECT id FROM stage){created_condition(created)}) AS stored "
                 "USING (id) "
                 "WHERE stage.id NOT IN (SELECT id FROM sync.queue WHERE resource = $resource "
                 "AND parent = $parent AND id IN (SELECT id FROM stage))",
                 self._stream_parameters(),
             )
 
-    def _note_unread(
+    def _record_unreadable(
         self, unread: Mapping[str, UnreadableDetail], run_id: str, at: datetime
     ) -> None:
-        """Store with queued ids why they could not be read, and in how many runs."""
+        """Set the error of queued ids, and count the runs in which they could not be read."""
         if not unread:
             return
         stage = ids_table(
@@ -239,14 +242,15 @@ class LandingTable:
                 "failed_since = coalesce(failed_since, $at::TIMESTAMPTZ), run_id = $run_id "
                 "FROM stage WHERE queued.resource = $resource AND queued.parent = $parent "
                 "AND queued.id = stage.id",
-                {**self._stream_parameters(), "run_id": run_id, "at": iso(at)},
+                {**self._stream_parameters(), "run_id": run_id, "at": to_iso(at)},
             )
 
     def _dequeue(self, ids: Iterable[str], created: Sequence[datetime | None] = ()) -> None:
+        """Remove ids from the queue; `created` has the `created_at` of their rows, if known."""
         stage = ids_table(ids)
         remaining = len(stage)
         with staged_table(self._connection, stage):
-            for where in (created_between(created), ""):
+            for where in (created_condition(created), ""):
                 if remaining:
                     removed = self._connection.execute(
                         "DELETE FROM sync.queue WHERE resource = $resource "
@@ -257,23 +261,25 @@ class LandingTable:
 
     # -- Statements -------------------------------------------------------------------------------
 
-    def _insert(self, table: pa.Table, name: str | None = None) -> None:
+    def _insert_rows(self, table: pa.Table, name: str | None = None) -> None:
+        """Insert the rows into the table `name`, by default the landing table."""
         if not len(table):
             return
         name = name or self._name
         with staged_table(self._connection, table):
             self._execute(f"INSERT INTO {name} BY NAME SELECT * FROM stage")
 
-    def _delete(self, places: Sequence[int]) -> None:
+    def _delete_rows(self, places: Sequence[int]) -> None:
+        """Delete the rows with these row ids."""
         if places:
             with staged_table(self._connection, rowids_table(places)):
                 rows = "rowid IN (SELECT place FROM stage)"
                 self._execute(f"DELETE FROM {self._name} WHERE {rows}")
 
-    def _own_columns(
+    def _own_values(
         self, run_id: str, *, seen_at: datetime, hydrated_at: datetime | None = None
     ) -> dict[str, Any]:
-        """Return the connector's own columns of a row."""
+        """Return the values of the columns that the connector adds to a row."""
         return {
             "_content_type_id": self._stream.parent,
             "_hydrated_at": hydrated_at,
@@ -289,7 +295,8 @@ class LandingTable:
         self._connection.execute(statement, dict(parameters or {}))
 
 
-def _events(rows: RowBatch) -> tuple[Event, ...]:
+def _anomaly_events(rows: RowBatch) -> tuple[Event, ...]:
+    """Return an event for each undeclared field or value in the rows."""
     return tuple(Event(oddity.kind, oddity.detail) for oddity in rows.anomalies)
 
 
@@ -302,10 +309,10 @@ SUPPRESSED = "suppressed"
 """Kind of the event for such a removal."""
 
 
-def without_erased(
+def without_erased_people(
     connection: duckdb.DuckDBPyConnection, stream: Stream, commit: Commit, folder: Path
 ) -> Commit:
-    """Return the commit without the personal data of erased people.
+    """Return the commit without the personal data of people who were erased.
 
     Adds an event for each such record that is new or changed. Raises a `WarehouseError`.
     """
@@ -334,6 +341,7 @@ def without_erased(
 def _suppression_events(
     stripped: Mapping[str, Resource], stored: Mapping[str, ExistingRow]
 ) -> Iterator[Event]:
+    """Yield an event for each stripped record that differs from its row."""
     for id, record in stripped.items():
         row = stored.get(id)
         is_seen_before = row is not None and (record.is_item or row.equals(as_json(record.raw)))
@@ -341,8 +349,13 @@ def _suppression_events(
             yield Event(SUPPRESSED, "record of an erased person, saved without their data", id)
 
 
-def query_without_erased(query: pull_commands.Query[Any], folder: Path) -> pull_commands.Query[Any]:
-    """Return the query with its responses as they would be loaded. Raises a `WarehouseError`."""
+def query_without_erased_people(
+    query: pull_commands.Query[Any], folder: Path
+) -> pull_commands.Query[Any]:
+    """Return the query with the personal data of erased people removed from its responses.
+
+    Raises a `WarehouseError`.
+    """
     if not isinstance(query, pull_commands.DifferingFields):
         return query
     suppressed = SuppressionList.read_from(folder)

@@ -35,10 +35,11 @@ _ROWS_AT_ONCE = 5_000
 
 
 class WarehouseLookups:
-    """Lookups in one account's landing tables. A context manager that releases the file at its end.
+    """Searches one account's loaded records for the checks of a spreadsheet.
 
-    `fold` converts texts with the same meaning to one form. `seen_at` is the time at which the user
-    saw the records. Every method raises a `WarehouseError` if the file cannot be read.
+    The file stays open between queries until another process waits for it, or until the end of the
+    context. `fold` converts texts with the same meaning to one form. `seen_at` is the time at which
+    the user saw the records. Every method raises a `WarehouseError` if the file cannot be read.
     """
 
     def __init__(
@@ -75,31 +76,35 @@ class WarehouseLookups:
         a request body; `parent` is the slug or id of a content type. Raises `UnknownName` for an
         unknown resource or field.
         """
-        index = self._index(resource, tuple(fields), parent)
+        index = self._value_index(resource, tuple(fields), parent)
         self._warehouse.release_if_requested()
         return [index.ids(each) for each in values]
 
     def landed(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
-        """Return the loaded records with these ids, including deleted ones."""
+        """Return the loaded records with these ids, including deleted ones.
+
+        With `seen_at`, each has the detail that the user saw, too.
+        """
         name, id_list = quoted(declaration(resource).name), ", ".join(map(literal, ids))
         if not id_list:
             return {}
-        with self._reading() as connection:
+        with self._open_connection() as connection:
             rows = connection.execute(
                 "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL "
                 f"FROM landing.{name} WHERE rowid IN "
                 # The ids are filtered first, so that other rows' records are not read.
                 f"(SELECT rowid FROM landing.{name} WHERE id IN ({id_list}))"
             ).fetchall()
-            records = dict(self._find_landed(connection, name, id_list))
+            records = dict(self._records_seen_by_user(connection, name, id_list))
         return {
             id: LandedRecord(json.loads(record), is_whole, is_deleted, records.get(id))
             for id, record, is_whole, is_deleted in rows
         }
 
-    def _find_landed(
+    def _records_seen_by_user(
         self, connection: duckdb.DuckDBPyConnection, name: str, id_list: str
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield id and latest detail that a run loaded before `seen_at`, if it is set."""
         if self._seen_at is None:
             return
         at = f"make_timestamptz({to_microseconds(self._seen_at)})"
@@ -116,23 +121,23 @@ class WarehouseLookups:
         """Return True if any record of the resource was ever loaded."""
         if not self._held.get(resource):
             name = quoted(declaration(resource).name)
-            with self._reading() as connection:
+            with self._open_connection() as connection:
                 found = connection.execute(f"SELECT 1 FROM landing.{name} LIMIT 1").fetchall()
             self._held[resource] = bool(found)
         return self._held[resource]
 
     def proven_at(self, resource: str) -> datetime | None:
         """Return the time up to which the resource is verified; None if it is not."""
-        with self._reading() as connection:
-            ((moment,),) = connection.execute(
+        with self._open_connection() as connection:
+            ((timestamp,),) = connection.execute(
                 f"SELECT {PROVEN_AT} FROM sync.bookmarks WHERE resource = {literal(resource)}"
             ).fetchall()
-        return from_microseconds(moment)
+        return from_microseconds(timestamp)
 
     def content_fields(self, content_type: str) -> tuple[ContentTypeField, ...] | None:
         """Return the fields of the content type with that slug or id; None if it is not loaded."""
         ids = _type_ids(content_type)
-        with self._reading() as connection:
+        with self._open_connection() as connection:
             types = connection.execute(ids).fetchall()
             rows = connection.execute(
                 f"SELECT _record::VARCHAR FROM landing.{PARTS_TABLE} "
@@ -143,7 +148,10 @@ class WarehouseLookups:
             return None
         return tuple(ContentTypeField(json.loads(record)) for (record,) in rows)
 
-    def _index(self, resource: str, names: tuple[str, ...], parent: str | None) -> _ValueIndex:
+    def _value_index(
+        self, resource: str, names: tuple[str, ...], parent: str | None
+    ) -> _ValueIndex:
+        """Return the index of live records by these fields, which is built at the first call."""
         known = self._indexes.get((resource, names, parent))
         if known is not None:
             return known
@@ -156,27 +164,28 @@ class WarehouseLookups:
         if parent is not None:
             conditions.append(f"_content_type_id IN ({_type_ids(parent)})")
         index = _ValueIndex(fields, self._fold)
-        columns = ", ".join(map(_as_text, fields))
-        with self._reading() as connection:
+        columns = ", ".join(map(_text_expression, fields))
+        with self._open_connection() as connection:
             found = connection.execute(
                 f"SELECT id, {columns} FROM landing.{quoted(resource)} WHERE "
                 + " AND ".join(conditions)
             )
             for rows in found.to_arrow_reader(_ROWS_AT_ONCE):
                 index.add(rows)
-        index.close()
+        index.sort()
         self._indexes[resource, names, parent] = index
         return index
 
     @contextmanager
-    def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _open_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open a connection, after another process that waits for the file."""
         self._warehouse.release_if_requested()
         with self._warehouse.open_connection() as connection:
             yield connection
 
 
 def _type_ids(content_type: str) -> str:
-    """Return a query for the ids of the content type with that slug or id."""
+    """Return the SQL for the ids of the content type with that slug or id."""
     name = literal(content_type)
     return (
         "SELECT id FROM landing.content_types WHERE _deleted_at IS NULL"
@@ -185,9 +194,9 @@ def _type_ids(content_type: str) -> str:
 
 
 class _ValueIndex:
-    """Ids by the values of some fields: sorted digests, in flat arrays.
+    """Ids of records by the values of some fields, as sorted hashes in flat arrays.
 
-    A million records take about 60 MB. Among a million values, two have the same 64-bit digest in
+    A million records take about 60 MB. Among a million values, two have the same 64-bit hash in
     one of about thirty million cases.
     """
 
@@ -201,7 +210,7 @@ class _ValueIndex:
         self._ids: Any = None
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Add rows of an id and texts, without nulls."""
+        """Add rows whose first column is the id and whose other columns are texts without nulls."""
         fold = self._fold
         ids, *columns = rows.columns
         texts = [column.to_pylist() for column in columns]
@@ -210,8 +219,8 @@ class _ValueIndex:
         )
         self._parts.append(ids)
 
-    def close(self) -> None:
-        """Sort the index for queries; no rows can be added afterwards."""
+    def sort(self) -> None:
+        """Sort the hashes for queries; no rows can be added afterwards."""
         digests = pa.Array.from_buffers(
             pa.int64(), len(self._digests), [None, pa.py_buffer(self._digests)]
         )
@@ -222,7 +231,7 @@ class _ValueIndex:
         self._digests, self._parts = array("q"), []
 
     def ids(self, values: Sequence[Any]) -> tuple[str, ...]:
-        """Return the ids of the records with these values, as in a request body."""
+        """Return the ids of at most `IDS_MAX` records with these values, as in a request body."""
         fold, digests = self._fold, self._sorted
         pairs = zip(self._texts, values, strict=True)
         digest = hash("\x1f".join([fold(text(value)) for text, value in pairs]))
@@ -234,12 +243,13 @@ class _ValueIndex:
 
 
 def _timestamp_text(value: Any) -> str:
-    moment = read_datetime(value) if isinstance(value, str) else value
-    return str(to_microseconds(moment.astimezone(UTC)))
+    """Return the microseconds since 1970 of a timestamp or of its text, as text."""
+    timestamp = read_datetime(value) if isinstance(value, str) else value
+    return str(to_microseconds(timestamp.astimezone(UTC)))
 
 
-def _as_text(field: Field) -> str:
-    """Return an SQL expression for the column as text."""
+def _text_expression(field: Field) -> str:
+    """Return the SQL for a column as text; timestamps as microseconds since 1970."""
     if field.kind is Kind.DATETIME:
         return f"epoch_us({quoted(field.name)})::VARCHAR"
     return f"{quoted(field.name)}::VARCHAR"

@@ -48,7 +48,7 @@ Record = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class CurrentErasure:
-    """Name and time of the erasure in progress."""
+    """Id and time of the erasure in progress."""
 
     erasure: str
     at: datetime
@@ -56,10 +56,12 @@ class CurrentErasure:
 
 @dataclass(slots=True)
 class PersonRows:
-    """Rows of each table that describe a person.
+    """Places in the work file that contain a person.
 
-    `fields` are the fields of each record that an erasure removes, by resource and id. `mentions`
-    are texts that name the person and stay.
+    Attributes:
+        rows: Number of rows by table.
+        fields: Names of the fields that an erasure removes, by resource and id.
+        mentions: Texts in other people's records that name the person. They are kept.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
@@ -68,7 +70,7 @@ class PersonRows:
 
 
 def find_person_versions(connection: duckdb.DuckDBPyConnection, person: Person) -> Iterator[Record]:
-    """Yield every version of every record with an identifier of the person in a declared field."""
+    """Yield each version of a record that has an identifier of the person in a declared field."""
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
             where = _subject_conditions(resource, person)
@@ -77,7 +79,7 @@ def find_person_versions(connection: duckdb.DuckDBPyConnection, person: Person) 
 
 
 def find_versions_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[Record]:
-    """Yield every version of every record of a person with this first, last or full name."""
+    """Yield each version of a record about a person with this first, last or full name."""
     words = [literal(each) for each in name.lower().split()]
     for resource in CATALOG.values():
         parts = [each for group in resource.subjects if group.is_whole for each in group.names]
@@ -94,7 +96,7 @@ def find_versions_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> I
 
 
 def count_person_rows(path: Path, person: Person) -> Counter[str]:
-    """Count the rows with an identifier of the person, by published table.
+    """Return the number of rows with an identifier of the person, by table of the published file.
 
     Raises a `WarehouseError`.
     """
@@ -118,7 +120,7 @@ def count_person_rows(path: Path, person: Person) -> Counter[str]:
 
 
 def identifier_conditions(column: str, person: Person) -> Iterator[str]:
-    """Yield conditions under which a text column is an address or number of the person."""
+    """Yield SQL conditions: the column contains an email, profile or phone number of the person."""
     name = quoted(column)
     yield from _in_condition(f"lower(trim({name}))", person.emails)
     yield from _in_condition(_profile_expression(name), person.profiles)
@@ -130,7 +132,7 @@ def identifier_conditions(column: str, person: Person) -> Iterator[str]:
 def remove_listed_persons(
     connection: duckdb.DuckDBPyConnection, suppressed: SuppressionList, erasure: str, at: datetime
 ) -> bool:
-    """Remove all people on the list of erased people; return True if the file changed."""
+    """Remove all people on the list of erased people; return True if any was found."""
     noticing = SuppressionFilter(suppressed)
     for resource, record in all_versions(connection):
         without_person(CATALOG[resource], record, noticing)
@@ -140,7 +142,7 @@ def remove_listed_persons(
 
 
 def all_versions(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every version of every record in the file, with its resource."""
+    """Yield each distinct version of each record in the file, with its resource."""
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
             name = f"{schema}.{quoted(resource.name)}"
@@ -154,7 +156,7 @@ def all_versions(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, d
 def remove_person(
     connection: duckdb.DuckDBPyConnection, person: Person, erasing: CurrentErasure | None
 ) -> PersonRows:
-    """Remove the person from every table; without `erasing`, only search."""
+    """Remove the person's data from every table; with `erasing=None`, only search for it."""
     found = PersonRows()
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
@@ -188,7 +190,7 @@ def remove_person(
 def _find_rows(
     connection: duckdb.DuckDBPyConnection, schema: str, resource: Declaration, where: Iterable[str]
 ) -> list[tuple[int, dict[str, Any]]]:
-    """Return the row ids and records of rows that any of the conditions selects."""
+    """Return row id and record of each row that any of the conditions selects."""
     conditions = " OR ".join(where)
     if not conditions:
         return []
@@ -200,7 +202,7 @@ def _find_rows(
 
 
 def _subject_conditions(resource: Declaration, person: Person) -> Iterator[str]:
-    """Yield conditions on the declared fields that identify people."""
+    """Yield SQL conditions: a declared field contains an identifier of the person."""
     subjects = subjects_of(resource.name)
     # The API accepts some fields only in requests and never shows them.
     shown = {each.name: each for each in resource.detail_fields}
@@ -221,20 +223,23 @@ def _subject_conditions(resource: Declaration, person: Person) -> Iterator[str]:
 
 
 def _in_condition(text: str, values: frozenset[str]) -> Iterator[str]:
+    """Yield the SQL condition that the expression is one of the values; nothing without values."""
     if values:
         yield f"{text} IN ({', '.join(map(literal, sorted(values)))})"
 
 
 def _phone_expression(name: str) -> str:
+    """Return the SQL for the last digits of a telephone number."""
     return f"right(regexp_replace({name}, '[^0-9]', '', 'g'), {PHONE_DIGITS})"
 
 
 def _profile_expression(name: str) -> str:
+    """Return the SQL for a web address without protocol, `www.` and trailing slash."""
     return rf"rtrim(regexp_replace(lower(trim({name})), '^(https?://)?(www\.)?', ''), '/')"
 
 
 def _mention_conditions(column: str, person: Person) -> Iterator[str]:
-    """Yield conditions under which a text may name the person; the text is checked later."""
+    """Yield SQL conditions: the text may name the person. The caller checks the text exactly."""
     text = f"lower(CAST({quoted(column)} AS VARCHAR))"
     words = {max(each.split(), key=len) for each in person.names if each}
     for each in sorted({*person.emails, *person.profiles, *words}):
@@ -246,7 +251,7 @@ def _mention_conditions(column: str, person: Person) -> Iterator[str]:
 def _mentions(
     connection: duckdb.DuckDBPyConnection, schema: str, resource: Declaration, person: Person
 ) -> Iterator[Mention]:
-    """Yield texts that name the person and that an erasure does not remove."""
+    """Yield the texts that name the person in fields that an erasure keeps."""
     table = f"{schema}.{resource.name}"
     for _, record in _find_rows(
         connection, schema, resource, _mention_conditions("_record", person)
@@ -259,6 +264,7 @@ def _mentions(
 def _update_row(
     connection: duckdb.DuckDBPyConnection, table: str, rowid: int, columns: Mapping[str, Any]
 ) -> None:
+    """Set text columns of the row; None sets null."""
     schema, _, name = table.partition(".")
     texts = {each: value for each, value in columns.items() if value is not None}
     sets = [f"{quoted(each)} = NULL" for each in columns if each not in texts]
@@ -274,7 +280,7 @@ def _update_row(
 def _mark_redacted(
     connection: duckdb.DuckDBPyConnection, resource: str, id: str, erasing: CurrentErasure
 ) -> None:
-    """Record that the row was anonymized."""
+    """Record in `sync.erased` that the erasure anonymized the row."""
     values = ", ".join(map(literal, (resource, id, erasing.erasure)))
     known = f"resource = {literal(resource)} AND id = {literal(id)}"
     connection.execute(f"DELETE FROM sync.erased WHERE {known}")
@@ -285,7 +291,7 @@ def _mark_redacted(
 
 
 def _own_text_columns(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
-    """Return text columns of the connector's own tables."""
+    """Return table and column of each text column in the schema `sync`."""
     return connection.execute(
         "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() "
         "WHERE NOT internal AND database_name = current_database() "
@@ -302,7 +308,7 @@ def _remove_texts(
     *,
     writes: bool,
 ) -> None:
-    """Remove texts of the connector's own table that name the person."""
+    """Count texts of a `sync` table that name the person; with `writes`, replace them by a mark."""
     where = " OR ".join(_mention_conditions(column, person))
     if not where:
         return
@@ -334,7 +340,11 @@ _PLACED = (
 
 @dataclass(frozen=True, slots=True)
 class OverdueRecords:
-    """Ids of overdue records, and the numbers of excluded records and records without a date."""
+    """Ids of the records that a retention rule selects.
+
+    `placed` is the number of records kept because the candidate is placed, `undated` the number of
+    records without a date.
+    """
 
     ids: tuple[str, ...]
     placed: int
@@ -348,9 +358,9 @@ def find_overdue(
     cutoff: datetime,
     conditions: Sequence[tuple[str, tuple[str, ...]]],
 ) -> OverdueRecords:
-    """Return records that meet the conditions and whose `field` is not after `cutoff`.
+    """Return the records that meet the conditions and whose date in `field` is at most `cutoff`.
 
-    Erased records are not included.
+    `conditions` are choice fields with their values. Records that were erased are not included.
     """
     placed = " OR ".join(f"coalesce({each}, FALSE)" for each in _PLACED)
     is_placed = placed if resource == "candidates" else "FALSE"
@@ -373,6 +383,7 @@ def find_overdue(
 def _rule_conditions(
     resource: str, conditions: Sequence[tuple[str, tuple[str, ...]]]
 ) -> Iterator[str]:
+    """Yield the SQL conditions for records that are not erased and have the values of a rule."""
     yield f"held.id NOT IN (SELECT id FROM sync.erased WHERE resource = {literal(resource)})"
     for name, values in conditions:
         yield f"held.{quoted(name)} IN ({', '.join(map(literal, values))})"

@@ -30,10 +30,10 @@ class QueryResult:
 
 @contextmanager
 def open_read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a connection that reads the current file, in UTC.
+    """Open a read-only connection to the file at this path, in UTC.
 
-    If this process has the path open, DuckDB's `connect` would return that file, which may have
-    been replaced since. A file attached to another database is opened again.
+    `duckdb.connect(path)` would return a file that this process already has open, although it may
+    have been replaced since.
     """
     with convert_errors(path), duckdb.connect(":memory:") as connection:
         name = quoted(path.name.partition(".")[0])
@@ -53,10 +53,10 @@ SET lock_configuration = true;
 
 
 @contextmanager
-def restricted(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_restricted(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the file for a user's query, which can read no other file and write nothing.
 
-    DuckDB's errors are JSON. Raises a `WarehouseError` if the file cannot be read.
+    DuckDB's messages are JSON. Raises a `WarehouseError` if the file cannot be read.
     """
     with open_read_only(path) as connection:
         connection.execute(_RESTRICTED)
@@ -66,20 +66,20 @@ def restricted(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def query(path: Path, sql: str) -> QueryResult:
     """Run one query. Raises a `WarehouseError` if the file cannot be read."""
     with open_read_only(path) as connection:
-        return _fetch(connection, sql)
+        return _run_query(connection, sql)
 
 
 @contextmanager
 def open_snapshot(path: Path) -> Iterator[Callable[[str], QueryResult]]:
-    """Open a snapshot of the file for several queries; later publications are not visible.
+    """Yield a function that runs queries on the file; later publications are not visible to it.
 
     Raises a `WarehouseError` if the file is missing or cannot be read.
     """
     with open_read_only(path) as connection:
-        yield lambda sql: _fetch(connection, sql)
+        yield lambda sql: _run_query(connection, sql)
 
 
-def tables(path: Path) -> tuple[str, ...]:
+def list_tables(path: Path) -> tuple[str, ...]:
     """Return tables and views of the file as `schema.table`, tables for analysts first.
 
     Raises a `WarehouseError`.
@@ -125,14 +125,15 @@ def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
             )
 
 
-def _fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
+def _run_query(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
+    """Run a query on an open connection, and return all rows."""
     cursor = connection.execute(sql)
     columns = tuple(str(each[0]) for each in cursor.description or ())
     return QueryResult(columns, tuple(cursor.fetchall()))
 
 
 def tables_in(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
-    """Tables and views of an open file as `schema.table`, those for analysts first."""
+    """Return tables and views of an open file as `schema.table`, those for analysts first."""
     found = connection.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal UNION ALL "
         "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"

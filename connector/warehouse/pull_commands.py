@@ -50,7 +50,7 @@ SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Stream with one bookmark: a resource, or the items of one content type (`parent`)."""
+    """Part of a pull with one bookmark: a resource, or the items of one content type (`parent`)."""
 
     resource: Declaration
     parent: str | None = None
@@ -63,25 +63,27 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Bookmark of one stream.
+    """Progress of the pulls of one stream. The comment above defines R, L, W and T0.
 
     Attributes:
-        load_page: Number of pages that the sweep of the first load has loaded.
-        verify_page: Page of the second sweep; None if no second sweep is due.
+        proven_at: R, the server time up to which everything is loaded or queued.
+        lateness_seconds: L, the assumed delay before a write becomes visible.
+        opened_at: T0 of the pass that is running.
+        load_page: Number of pages that the first load has read.
+        verify_page: Page of its second reading; None if none is due.
         is_sorted: False once the server did not sort the list.
         alarms: Number of consecutive scans that found the list out of order.
-        listed: Total of the list when the guard last accepted it.
+        listed: Total of the list when it was last accepted as plausible.
         total_offset: Number of rows by which the list exceeds its total; None if it was not
             measured, so that the total proves nothing.
         scrubbed_to: `created_at` up to which the current round of list verification has compared;
             None at its beginning.
-        closed_by: Id of the clean record that ended the last verified scan.
-        closed_floor: Floor of that scan, or of an earlier one that ended less than L before. A
-            floor without a record means that the scan is not trusted: the next one reaches down to
-            it.
+        closed_by: Id of the unchanged record that ended the last verified scan.
+        closed_floor: W of that scan, or of an earlier one that ended less than L before. Without
+            `closed_by` the scan is not trusted, and the next one reaches down to this time.
         clock_ahead_seconds: Seconds by which the server clock was ahead of the local clock when R
             was set, or when the server clock was last set back.
-        late_seconds_seen: Greatest lateness of any write so far.
+        late_seconds_seen: Longest observed delay before a write became visible.
     """
 
     proven_at: datetime | None = None
@@ -101,7 +103,7 @@ class Bookmark:
 
 
 def floor_of(bookmark: Bookmark) -> datetime:
-    """Return W: records dated at or before it are loaded or queued."""
+    """Return W, the time up to which all records, by their date, are loaded or queued."""
     assert bookmark.proven_at is not None
     floor = bookmark.proven_at - timedelta(seconds=bookmark.lateness_seconds)
     if bookmark.closed_by is None and bookmark.closed_floor is not None:
@@ -109,8 +111,8 @@ def floor_of(bookmark: Bookmark) -> datetime:
     return floor
 
 
-def future_of(now: datetime, bookmark: Bookmark) -> datetime:
-    """Return the time after which a date is in the future; clocks may be slightly ahead."""
+def future_limit(now: datetime, bookmark: Bookmark) -> datetime:
+    """Return the latest date that is not in the future; a later date in a record is wrong."""
     return now + timedelta(seconds=bookmark.lateness_seconds + LATENESS_UNTIMED_SECONDS)
 
 
@@ -118,13 +120,19 @@ def future_of(now: datetime, bookmark: Bookmark) -> datetime:
 
 
 def pass_start(page: Page[Resource]) -> datetime:
-    """Return T0 of a pass by its first list: the server time before it, truncated to the second."""
+    """Return T0 of a pass that begins with this list: the server time before the request.
+
+    It is truncated to the second.
+    """
     before = page.dated_at - timedelta(seconds=page.round_trip_seconds) - SECOND
     return before.replace(microsecond=0)
 
 
 def with_pass_start(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """Return the bookmark after a page of a pass: with T0, and with a larger L without a date."""
+    """Return the bookmark after a page of a pass, with T0 if it is the first page.
+
+    Without a server time in the response, L is at least `LATENESS_UNTIMED_SECONDS`.
+    """
     if page.served_at is None:
         lateness = max(bookmark.lateness_seconds, LATENESS_UNTIMED_SECONDS)
         bookmark = replace(bookmark, lateness_seconds=lateness)
@@ -132,9 +140,9 @@ def with_pass_start(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
 
 
 def with_lateness(bookmark: Bookmark, seconds: float) -> Bookmark:
-    """Return the bookmark with a lateness that covers a write `seconds` late, up to the limit.
+    """Return the bookmark after a write that became visible `seconds` late.
 
-    The floor moves down as well, which is always safe.
+    L becomes twice as long, up to its limit. W moves back as well, which is always safe.
     """
     lateness = max(bookmark.lateness_seconds, min(LATENESS_SECONDS_MAX, 2 * seconds))
     late_seconds = max(bookmark.late_seconds_seen, seconds)
@@ -142,10 +150,10 @@ def with_lateness(bookmark: Bookmark, seconds: float) -> Bookmark:
 
 
 def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """Return the bookmark with a lower floor if the server clock was set back.
+    """Return the bookmark with an earlier W if the server clock was set back since the last page.
 
     Records written since then may be dated before R by the same amount, so the next scan reaches
-    down that far.
+    back that far.
     """
     before, ahead = bookmark.clock_ahead_seconds, page.ahead_seconds
     if ahead is None:
@@ -161,10 +169,10 @@ def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
 
 
 def with_total_offset(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """Return the bookmark after a page that may show both the list's end and its total.
+    """Return the bookmark after a page that shows the list's end and its total.
 
-    If they agree, the offset is 0. If not, the total may belong to another time, so the offset is
-    unknown until every page was compared.
+    If they agree, the offset is 0. If not, the total may have been counted at another time, so the
+    offset is unknown until every page was compared.
     """
     bookmark = with_clock_change(page, bookmark)
     if page.offset is None or page.offset == bookmark.total_offset:
@@ -189,23 +197,23 @@ UNREAD_MAX, UNREAD_AMONG = 5, 100
 """A resource fails for the run if more than 5 of its last 100 details failed."""
 
 
-class EngineCommand(Generic[T_co]):
-    """Command that an executor performs, with a result of type `T`."""
+class PullCommand(Generic[T_co]):
+    """Command that an executor performs for a pull. `yield from` returns its result."""
 
     __slots__ = ()
 
-    def __iter__(self) -> Generator[EngineCommand[Any], Any, T_co]:
+    def __iter__(self) -> Generator[PullCommand[Any], Any, T_co]:
         answer: T_co = yield self
         return answer
 
 
-class Query(EngineCommand[T_co]):
-    """Query of the stream's loaded rows."""
+class Query(PullCommand[T_co]):
+    """Query of the stream's loaded rows, answered from the work file."""
 
     __slots__ = ()
 
 
-Steps = Generator[EngineCommand[Any], Any, T]
+Steps = Generator[PullCommand[Any], Any, T]
 """Steps of a pull: a generator that yields commands and returns a `T`."""
 
 # -- The API -------------------------------------------------------------------------------------
@@ -213,7 +221,7 @@ Steps = Generator[EngineCommand[Any], Any, T]
 
 @dataclass(frozen=True, slots=True)
 class FoundDetail:
-    """Detail of a record, as of `served_at`."""
+    """Detail of a record as it was at the server time `served_at`."""
 
     record: Resource
     served_at: datetime
@@ -221,14 +229,14 @@ class FoundDetail:
 
 @dataclass(frozen=True, slots=True)
 class DeletionProof:
-    """Proof that a record is deleted: a 404 with the API's own error body."""
+    """Proof that a record is deleted: a 404 with the API's own error body, at a server time."""
 
     served_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableDetail:
-    """Detail that could not be read, which proves nothing.
+    """Detail that could not be read, so the record may exist or not.
 
     `reason` is an error code, and `message` a part of a sentence without personal data.
     """
@@ -241,8 +249,11 @@ Outcome = FoundDetail | DeletionProof | UnreadableDetail
 
 
 @dataclass(frozen=True, slots=True)
-class ListPage(EngineCommand[Page[Resource]]):
-    """Read one page of the list. An error of the whole resource ends the steps."""
+class ListPage(PullCommand[Page[Resource]]):
+    """Read one page of the list.
+
+    An error that concerns the whole resource ends the pull's steps.
+    """
 
     page: int
     sort: str | None
@@ -250,15 +261,15 @@ class ListPage(EngineCommand[Page[Resource]]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRecords(EngineCommand[dict[str, Outcome]]):
-    """Read details concurrently, at least one; the executor may return fewer."""
+class ReadRecords(PullCommand[dict[str, Outcome]]):
+    """Read details concurrently; the result may lack ids that the executor did not read."""
 
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SpendFor(EngineCommand[None]):
-    """Count requests from now on under a purpose."""
+class SetPurpose(PullCommand[None]):
+    """Count all following requests under this purpose."""
 
     purpose: Purpose
 
@@ -268,7 +279,10 @@ class SpendFor(EngineCommand[None]):
 
 @dataclass(frozen=True, slots=True)
 class LandedRow:
-    """State of a loaded row; `read_at` is the server time of its last detail."""
+    """State of a loaded row.
+
+    `read_at` is the server time of its detail; None if it was only listed.
+    """
 
     updated_at: datetime | None
     read_at: datetime | None = None
@@ -278,7 +292,7 @@ class LandedRow:
 
 @dataclass(frozen=True, slots=True)
 class LandedRows(Query[dict[str, LandedRow]]):
-    """Loaded rows with these ids; the optional `created` makes the search faster."""
+    """Loaded rows with these ids. `created_at` of the rows, if known, makes the search faster."""
 
     ids: tuple[str, ...]
     created: tuple[datetime | None, ...] = ()
@@ -333,12 +347,12 @@ class NextQueued(Query[tuple[str, ...]]):
 class CountLive(Query[int]):
     """Number of live rows, optionally created before a time."""
 
-    before: datetime | None = None
+    created_before: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TiedPages(Query[frozenset[int]]):
-    """Pages of live rows in order of creation on which all rows have one `created_at`."""
+    """Numbers of pages on which all rows have one `created_at`, sorted by creation."""
 
     per_page: int
 
@@ -350,7 +364,7 @@ class CountQueued(Query[int]):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Event to be shown later; `detail` contains no personal data."""
+    """Event to be stored and shown. `detail` contains no personal data."""
 
     kind: str
     detail: str
@@ -358,17 +372,17 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit(EngineCommand[None]):
-    """Commit all of this in one transaction.
+class Commit(PullCommand[None]):
+    """Write all of this in one transaction.
 
     Attributes:
-        items: List items. They are inserted and queued unless there is a row already.
-        records: Records that replace their rows and leave the queue.
-        gone: Records that become tombstones and leave the queue.
+        items: List items. Items without a row are inserted and queued.
+        records: Details that replace their rows and leave the queue.
+        gone: Records to mark as deleted and to remove from the queue.
         enqueue: Ids to queue, each with the reason.
         unread: Errors of queued ids.
-        bookmark: New bookmark of the stream, if any.
-        ends_stream: True to remove the bookmark of the stream.
+        bookmark: New bookmark of the stream; None to keep the old one.
+        ends_stream: True to remove the bookmark because the stream no longer exists.
     """
 
     items: tuple[Resource, ...] = ()

@@ -25,11 +25,14 @@ _QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $pa
 
 @dataclass(frozen=True, slots=True)
 class ExistingRow:
-    """Loaded row, as needed to apply a new response.
+    """Landing row before a new response.
 
     Attributes:
-        rowid: Row id of the row.
-        open_version_rowid: Row id of its open version, if it has one.
+        seen_at: Server time of the last response with the record.
+        rowid: DuckDB's row id in the landing table.
+        open_version_rowid: Row id of its open version in the history; None if it has none.
+        record: The record as JSON.
+        is_hydrated: True if a detail was read, not only list items.
         is_listed_since: True if a list has shown other values since the detail.
     """
 
@@ -42,7 +45,7 @@ class ExistingRow:
     is_listed_since: bool
 
     def equals(self, record: str) -> bool:
-        """Return True if the row is live and its detail equals this record in any key order."""
+        """Return True if the row is live and its detail is this JSON in any order of keys."""
         if not self.is_hydrated or self.is_deleted:
             return False
         if self.record == record:
@@ -52,15 +55,15 @@ class ExistingRow:
         return is_as_long and not differing_names(json.loads(self.record), json.loads(record))
 
 
-def created_between(created: Iterable[datetime | None]) -> str:
-    """Return a condition: a row was created between the first and the last of these times.
+def created_condition(created: Iterable[datetime | None]) -> str:
+    """Return the SQL ` AND created_at BETWEEN ...` for these times; empty without times.
 
-    Adjacent rows of the table are then found without reading the rest of it.
+    DuckDB then skips the parts of a table that were created at other times.
     """
-    moments = [each for each in created if each is not None]
-    if not moments:
+    timestamps = [each for each in created if each is not None]
+    if not timestamps:
         return ""
-    first, last = to_microseconds(min(moments)), to_microseconds(max(moments))
+    first, last = to_microseconds(min(timestamps)), to_microseconds(max(timestamps))
     return f" AND created_at BETWEEN make_timestamptz({first}) AND make_timestamptz({last})"
 
 
@@ -72,12 +75,12 @@ def stored_rows(
 ) -> dict[str, ExistingRow]:
     """Return the loaded rows with these ids.
 
-    They are searched near the times in `created` first, which is fast in a large table, and then
+    With `created`, the table is first searched near these times, which is fast, and then
     everywhere.
     """
     name, remaining = quoted(resource.name), dict.fromkeys(ids)
     stored: dict[str, ExistingRow] = {}
-    for where in dict.fromkeys((created_between(created), "")):
+    for where in dict.fromkeys((created_condition(created), "")):
         if not remaining:
             break
         with staged_table(connection, ids_table(remaining)):
@@ -111,10 +114,10 @@ def live_ids(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[str,
     return tuple(id for (id,) in rows)
 
 
-def deleted_parents(
+def find_deleted_parents(
     connection: duckdb.DuckDBPyConnection, resource: Declaration
 ) -> tuple[str, ...]:
-    """Return ids of deleted parents that have live records, or a bookmark of their stream."""
+    """Return ids of deleted content types that have live items or a bookmark."""
     parents, rows = quoted(resource.parent or ""), quoted(resource.name)
     found = connection.execute(
         f"SELECT parent FROM (SELECT _content_type_id AS parent FROM landing.{rows} "
@@ -127,7 +130,7 @@ def deleted_parents(
 
 
 class StreamQueries:
-    """Queries of one stream's rows, over an open connection."""
+    """Answers the queries of a pull from one stream's rows and queue."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
         self._connection = connection
@@ -136,16 +139,16 @@ class StreamQueries:
         self._parent = stream.parent or ""
 
     def run(self, query: pull_commands.Query[Any]) -> Any:
-        """Run a query, as its docstring describes it."""
+        """Return the result of the query, as the docstring of its class describes it."""
         match query:
             case pull_commands.LandedRows(ids, created):
                 found: Any = self._landed_rows(ids, created)
             case pull_commands.DifferingFields(answers):
-                found = self._differing(answers)
+                found = self._differing_fields(answers)
             case pull_commands.CreatedBetween(after, before):
                 found = self._ids_between("created_at", after, before)
             case pull_commands.UpdatedBetween(after, before):
-                found = self._ids_between("updated_at", after, before, queued=False)
+                found = self._ids_between("updated_at", after, before, includes_queued=False)
             case pull_commands.CountLive(before):
                 found = self.count_live(before)
             case pull_commands.TiedPages(per_page):
@@ -154,14 +157,14 @@ class StreamQueries:
                 found = self._least_recently_read(count)
             case pull_commands.UndatedIds(after):
                 found = self._fetch_ids(
-                    f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
+                    f"SELECT id FROM {self._from_live_rows()} AND _hydrated_at IS NOT NULL "
                     "AND (updated_at IS NULL OR epoch_us(updated_at) > $after) ORDER BY id",
                     {"parent": self._parent, "after": to_microseconds(after)},
                 )
             case pull_commands.NextQueued(count, skip):
                 found = self._next_queued(count, skip)
             case pull_commands.CountQueued():
-                found = self.count_pending()
+                found = self.count_queued()
         return found
 
     def count_live(self, before: datetime | None) -> int:
@@ -170,10 +173,10 @@ class StreamQueries:
         if before is not None:
             condition = f" AND created_at < make_timestamptz({to_microseconds(before)})"
         return self._fetch_count(
-            f"SELECT count(*) FROM {self._live()}{condition}", {"parent": self._parent}
+            f"SELECT count(*) FROM {self._from_live_rows()}{condition}", {"parent": self._parent}
         )
 
-    def count_pending(self) -> int:
+    def count_queued(self) -> int:
         """Return the number of queued ids."""
         return self._fetch_count(
             "SELECT count(*) FROM sync.queue WHERE resource = $resource AND parent = $parent",
@@ -184,7 +187,7 @@ class StreamQueries:
         self, ids: tuple[str, ...], created: tuple[datetime | None, ...]
     ) -> dict[str, LandedRow]:
         found: dict[str, LandedRow] = {}
-        for where in dict.fromkeys((created_between(created), "")):
+        for where in dict.fromkeys((created_condition(created), "")):
             remaining = [id for id in ids if id not in found]
             if not remaining:
                 break
@@ -196,31 +199,38 @@ class StreamQueries:
                     self._stream_parameters(),
                 ).fetchall()
             for id, updated, read, queued, deleted in rows:
-                moments = from_microseconds(updated), from_microseconds(read)
-                found[id] = LandedRow(*moments, queued, deleted)
+                timestamps = from_microseconds(updated), from_microseconds(read)
+                found[id] = LandedRow(*timestamps, queued, deleted)
         return found
 
-    def _differing(self, answers: tuple[Resource, ...]) -> dict[str, tuple[str, ...]]:
+    def _differing_fields(self, answers: tuple[Resource, ...]) -> dict[str, tuple[str, ...]]:
+        """Return, by id, the fields in which responses differ from loaded details."""
         ids, created = [each.id for each in answers], [each.created_at for each in answers]
         stored = stored_rows(self._connection, self._stream.resource, ids, created)
         names = {
-            each.id: _differing(each, stored[each.id].record)
+            each.id: _differing_names(each, stored[each.id].record)
             for each in answers
             if each.id in stored and stored[each.id].is_hydrated
         }
         return {id: each for id, each in names.items() if each}
 
     def _ids_between(
-        self, column: str, after: datetime | None, before: datetime | None, *, queued: bool = True
+        self,
+        column: str,
+        after: datetime | None,
+        before: datetime | None,
+        *,
+        includes_queued: bool = True,
     ) -> frozenset[str]:
-        statement = f"SELECT id FROM {self._live()}"
+        """Return ids of live rows whose column is between two times, exclusively."""
+        statement = f"SELECT id FROM {self._from_live_rows()}"
         parameters: dict[str, Any] = {"parent": self._parent}
         # Bounds are literals, so that DuckDB skips row groups outside of them.
         if after is not None:
             statement += f" AND {column} > make_timestamptz({to_microseconds(after)})"
         if before is not None:
             statement += f" AND {column} < make_timestamptz({to_microseconds(before)})"
-        if not queued:
+        if not includes_queued:
             statement += f" AND id NOT IN ({_QUEUED})"
             parameters["resource"] = self._stream.resource.name
         return frozenset(self._fetch_ids(statement, parameters))
@@ -228,7 +238,7 @@ class StreamQueries:
     def _tied_pages(self, per_page: int) -> frozenset[int]:
         rows = self._connection.execute(
             "SELECT 1 + place // $per_page FROM (SELECT created_at, "
-            f"row_number() OVER (ORDER BY created_at) - 1 AS place FROM {self._live()}) "
+            f"row_number() OVER (ORDER BY created_at) - 1 AS place FROM {self._from_live_rows()}) "
             "GROUP BY 1 HAVING min(created_at) = max(created_at)",
             {"parent": self._parent, "per_page": per_page},
         ).fetchall()
@@ -236,7 +246,7 @@ class StreamQueries:
 
     def _least_recently_read(self, count: int) -> tuple[str, ...]:
         return self._fetch_ids(
-            f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
+            f"SELECT id FROM {self._from_live_rows()} AND _hydrated_at IS NOT NULL "
             f"AND id NOT IN ({_QUEUED}) "
             "ORDER BY _hydrated_at, id LIMIT $count",
             {**self._stream_parameters(), "count": count},
@@ -251,12 +261,13 @@ class StreamQueries:
             f"{_QUEUED} {others}ORDER BY created_at DESC NULLS LAST, id LIMIT $count", parameters
         )
 
-    def _live(self) -> str:
-        """FROM clause for the stream's live rows, with the parameter `parent`."""
+    def _from_live_rows(self) -> str:
+        """Return the FROM and WHERE clauses for live rows, with the parameter `parent`."""
         condition = "_content_type_id = $parent" if self._stream.resource.parent else "$parent = ''"
         return f"{self._name} WHERE _deleted_at IS NULL AND {condition}"
 
     def _stream_parameters(self) -> dict[str, str]:
+        """Return the parameters `resource` and `parent` of a statement."""
         return {"resource": self._stream.resource.name, "parent": self._parent}
 
     def _fetch_ids(self, statement: str, parameters: Mapping[str, Any]) -> tuple[str, ...]:
@@ -268,8 +279,11 @@ class StreamQueries:
         return int(row[0][0])
 
 
-def _differing(answer: Resource, landed: str) -> tuple[str, ...]:
-    """Return the names of fields whose value in a response differs from the loaded record."""
+def _differing_names(answer: Resource, landed: str) -> tuple[str, ...]:
+    """Return the fields in which a response differs from the loaded record (JSON).
+
+    A list item is compared in the listed fields only.
+    """
     record = json.loads(landed)
     if not answer.is_item:
         return differing_names(record, json.loads(as_json(answer.raw)))

@@ -46,12 +46,12 @@ class ResourceRun:
     """Result of one run for one resource: requests by kind, and rows by result.
 
     Attributes:
-        proven: True if the local copy is verified up to the new bookmark.
+        proven: True if the local copy is verified up to `bookmark_after`.
         message: Reason why it is not verified.
         sweeps: Number of requests that searched for deletions.
         scrubs: Number of requests that verified unchanged records.
-        lateness_seconds: Maximum delay before a write becomes visible, as observed so far.
-        oldest_read_at: Earliest time at which a live row was last read.
+        lateness_seconds: Assumed delay before a write becomes visible.
+        oldest_read_at: Time of the least recently read detail of a live row.
         anomalies: Number of events by kind, except deletions.
         month_share: Share of the monthly quota; None if the quota is unknown.
     """
@@ -93,13 +93,13 @@ one of them was never loaded.
 
 
 def write_run(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
-    """Insert the run, or replace it at its end."""
+    """Insert the run, or replace it if it exists."""
     connection.execute("DELETE FROM sync.runs WHERE run_id = ?", [run.run_id])
     _RUNS.insert(connection, run)
 
 
 def begin_run(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
-    """Record the start of a run; earlier runs without an end become interrupted."""
+    """Insert a run that starts now; earlier runs without an outcome become `interrupted`."""
     connection.execute("UPDATE sync.runs SET outcome = 'interrupted' WHERE outcome IS NULL")
     write_run(connection, run)
 
@@ -111,10 +111,10 @@ def write_resource_run(
     _RESOURCE_RUNS.insert(connection, result, run_id=run_id)
 
 
-def end_resource(
+def finish_resource_run(
     connection: duckdb.DuckDBPyConnection, run_id: str, result: ResourceRun
 ) -> ResourceRun:
-    """Store the result of a run for one resource; return it with the number of events by kind.
+    """Insert the result of a run for one resource; return it with its number of events by kind.
 
     Deletions are not among the events because they have their own count.
     """
@@ -141,7 +141,7 @@ def count_runs_with_changes(connection: duckdb.DuckDBPyConnection, kind: str) ->
 def last_runs(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Run, ...]:
     """Return the latest runs, newest first."""
     rows = connection.execute(
-        f"SELECT {_RUNS.selected} FROM sync.runs ORDER BY started_at DESC, run_id DESC LIMIT ?",
+        f"SELECT {_RUNS.select_list} FROM sync.runs ORDER BY started_at DESC, run_id DESC LIMIT ?",
         [count],
     ).fetchall()
     return tuple(map(_RUNS.read, rows))
@@ -150,9 +150,9 @@ def last_runs(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Run, .
 def last_resource_runs(
     connection: duckdb.DuckDBPyConnection, resource: str | None = None
 ) -> dict[str, tuple[str, ResourceRun]]:
-    """Return, by resource, the latest run id and its result."""
+    """Return run id and result of the latest run of each resource (default: all)."""
     rows = connection.execute(
-        f"SELECT run_id, {_RESOURCE_RUNS.selected} FROM sync.run_resources "
+        f"SELECT run_id, {_RESOURCE_RUNS.select_list} FROM sync.run_resources "
         "JOIN (SELECT run_id, started_at FROM sync.runs) USING (run_id) "
         "WHERE outcome <> 'not_started' AND resource = coalesce(?, resource) QUALIFY row_number() "
         "OVER (PARTITION BY resource ORDER BY started_at DESC, run_id DESC) = 1",
@@ -162,7 +162,7 @@ def last_resource_runs(
     return {each.resource: (run_id, each) for run_id, each in done}
 
 
-def not_started(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
+def resources_not_started(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
     """Return the resources that the latest run did not reach."""
     rows = connection.execute(
         "SELECT resource FROM sync.run_resources WHERE outcome = 'not_started' AND run_id = "
@@ -172,7 +172,7 @@ def not_started(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
 
 
 def last_run_of(connection: duckdb.DuckDBPyConnection, resource: str) -> ResourceRun | None:
-    """Return the latest result for the resource; None if there is none."""
+    """Return the latest result for the resource; None before its first run."""
     found = last_resource_runs(connection, resource)
     return found[resource][1] if resource in found else None
 
@@ -183,16 +183,17 @@ QUOTA_DAYS_AGAIN = 7
 
 def copy_quota(
     connection: duckdb.DuckDBPyConnection,
-    read: Callable[[date | None], Sequence[RequestUse]],
+    read_uses: Callable[[date | None], Sequence[RequestUse]],
     billing_day: int,
 ) -> None:
-    """Copy the request counts for analysts; `read` returns them from a day on, or all.
+    """Copy the request counts from the ledger for analysts.
 
-    Recent days are copied again because a running pull stores its requests late.
+    `read_uses` returns the counts from a day on (None: all). The last days are copied again,
+    because a running pull stores its requests late.
     """
     ((last,),) = connection.execute("SELECT max(day) FROM sync.quota").fetchall()
     since = None if last is None else last - timedelta(days=QUOTA_DAYS_AGAIN)
-    uses = read(since)
+    uses = read_uses(since)
     connection.execute(
         "DELETE FROM sync.quota WHERE day >= coalesce(?::DATE, DATE '0001-01-01')", [since]
     )
@@ -229,14 +230,17 @@ class Publication:
     """Attempt to publish. `outcome` is None while it is running.
 
     Attributes:
-        true_of: Time of the data.
-        failed_checks: Failed checks; in a published file, only those that warn.
-        failed_rows: Number of rows that each failed check found.
-        failed_samples: Id of one row that each failed check found.
+        publication: Id of the attempt.
+        true_of: Time up to which the data is verified.
+        failed_checks: Names of failed checks; in a published file, only warnings.
+        failed_rows: Number of wrong rows of each failed check.
+        failed_samples: Id of one wrong row of each failed check.
         unfilled_seeds: Seeds that the user has not started to fill in.
-        unfilled_rows: Number of values that each unfilled seed lacks.
-        bytes: Size of the file; unknown within the file itself.
-        fingerprint: Fingerprint of everything that the file was made from.
+        unfilled_rows: Number of values that each of these seeds lacks.
+        personal: Setting `publish_personal`.
+        left_out: Setting `publish_without`.
+        bytes: Size of the file; None within the file itself.
+        fingerprint: Hash of everything that the file was made from.
     """
 
     publication: str
@@ -266,7 +270,7 @@ _PUBLICATIONS = TableRows(Publication, "sync.publications")
 
 
 def write_publication(connection: duckdb.DuckDBPyConnection, row: Publication) -> None:
-    """Insert the publication, or replace it at its end.
+    """Insert the publication, or replace it if it exists.
 
     Only the latest publication without changes is kept, because a pull every few minutes would fill
     the table with them.
@@ -282,7 +286,7 @@ _OPEN = "(outcome IS NULL OR (outcome = 'published' AND bytes IS NULL))"
 
 
 def end_interrupted_publications(connection: duckdb.DuckDBPyConnection, published: Path) -> None:
-    """Set the outcome of publications that no process recorded.
+    """Set the outcome of publications whose process ended without recording it.
 
     A publication that the published file contains was published; any other was interrupted. A
     publication without checks is marked as published beforehand; its size is known afterwards.
@@ -300,7 +304,7 @@ def end_interrupted_publications(connection: duckdb.DuckDBPyConnection, publishe
 def last_publications(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Publication, ...]:
     """Return the latest publications, newest first."""
     rows = connection.execute(
-        f"SELECT {_PUBLICATIONS.selected} FROM sync.publications "
+        f"SELECT {_PUBLICATIONS.select_list} FROM sync.publications "
         "ORDER BY started_at DESC, publication DESC LIMIT ?",
         [count],
     ).fetchall()
@@ -310,14 +314,14 @@ def last_publications(connection: duckdb.DuckDBPyConnection, count: int) -> tupl
 def find_publication(
     connection: duckdb.DuckDBPyConnection, published: Path, fingerprint: str | None
 ) -> Publication | None:
-    """Return the publication of the published file if it has this fingerprint.
+    """Return the publication of the published file if it is current: it has this fingerprint.
 
-    Returns None after a failed publication, and if the file is missing, damaged or another one. A
-    file without the schema `sync`, or one that another process holds, does not show its
-    publication: its size must equal the size of the publication.
+    Returns None after a failed publication, and if the file is missing, damaged or another one. If
+    the file cannot show its publication (no schema `sync`, or held by another process), its size
+    must equal the size of the publication.
     """
     rows = connection.execute(
-        f"SELECT {_PUBLICATIONS.selected} FROM sync.publications WHERE outcome <> 'unchanged' "
+        f"SELECT {_PUBLICATIONS.select_list} FROM sync.publications WHERE outcome <> 'unchanged' "
         "ORDER BY started_at DESC, publication DESC LIMIT 1"
     ).fetchall()
     last = _PUBLICATIONS.read(rows[0]) if rows else None
@@ -335,7 +339,7 @@ def find_publication(
 
 
 def read_own_publication(path: Path) -> Publication | None:
-    """Return the publication that a published file contains; None if there is none."""
+    """Return the publication that a published file contains; None if it has none."""
     if not path.exists():
         return None
     try:
@@ -346,7 +350,8 @@ def read_own_publication(path: Path) -> Publication | None:
 
 
 def _read_publication(path: Path) -> Publication | None:
-    selected = _PUBLICATIONS.selected
+    """Return the file's latest publication with the file's size; None if it contains none."""
+    selected = _PUBLICATIONS.select_list
     sql = f"SELECT {selected} FROM sync.publications ORDER BY started_at DESC LIMIT 1"
     rows = query(path, sql).rows
     return replace(_PUBLICATIONS.read(rows[0]), bytes=path.stat().st_size) if rows else None
@@ -358,11 +363,11 @@ def data_time(connection: duckdb.DuckDBPyConnection) -> datetime | None:
     It is the latest time up to which a resource is verified, or the time of the last run before
     the first verification.
     """
-    ((moment,),) = connection.execute(
+    ((timestamp,),) = connection.execute(
         "SELECT epoch_us(coalesce((SELECT max(proven_at) FROM sync.bookmarks), "
         "(SELECT max(coalesce(ended_at, started_at)) FROM sync.runs)))"
     ).fetchall()
-    return from_microseconds(moment)
+    return from_microseconds(timestamp)
 
 
 # -- Shared publications ---------------------------------------------------------------------------
@@ -375,8 +380,8 @@ ROWS_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class SharedPublication:
-    """Attempt to publish to the lakehouse. `snapshot` is the id in the lakehouse."""
+class LakehouseAttempt:
+    """Attempt to publish to the lakehouse. `snapshot` is the number of the new snapshot."""
 
     started_at: datetime
     ended_at: datetime
@@ -390,11 +395,11 @@ class SharedPublication:
     message: str | None = None
 
 
-_SHARED = TableRows(SharedPublication, "sync.lakehouse")
+_SHARED = TableRows(LakehouseAttempt, "sync.lakehouse")
 
 
-def write_shared(work: Path, row: SharedPublication) -> None:
-    """Record the attempt in the work file and delete the oldest.
+def record_lakehouse_attempt(work: Path, row: LakehouseAttempt) -> None:
+    """Insert the attempt into the work file, and delete attempts beyond the latest 1,000.
 
     Raises a `WarehouseError`.
     """
@@ -408,12 +413,10 @@ def write_shared(work: Path, row: SharedPublication) -> None:
             )
 
 
-def last_sharing_attempt(connection: duckdb.DuckDBPyConnection) -> SharedPublication | None:
-    """Return the latest attempt to publish to the lakehouse, even a failed one; None if there was
-    none.
-    """
+def last_lakehouse_attempt(connection: duckdb.DuckDBPyConnection) -> LakehouseAttempt | None:
+    """Return the latest attempt to publish to the lakehouse; None before the first one."""
     rows = connection.execute(
-        f"SELECT {_SHARED.selected} FROM sync.lakehouse "
+        f"SELECT {_SHARED.select_list} FROM sync.lakehouse "
         "ORDER BY started_at DESC, rowid DESC LIMIT 1"
     ).fetchall()
     return _SHARED.read(rows[0]) if rows else None
@@ -430,14 +433,15 @@ PUBLICATIONS_READ = 10
 
 @dataclass(frozen=True, slots=True)
 class RunHealth:
-    """Health of an account: its latest runs and publications, newest first.
+    """Latest runs and publications of an account, newest first, to judge its health.
 
     Attributes:
-        scrubs: Number of verification requests of each run.
-        resources: Id and result of the latest run of each resource.
+        scrubs: Number of requests that verified unchanged records, by run.
+        first_run_at: Start of the first recorded run.
+        resources: Id and result of the latest run, by resource.
         proven_at: Time up to which each resource is verified; None if it is not.
-        shared: Latest attempt to publish to the lakehouse.
-        events: Events of each resource that its latest run found, or that still apply.
+        lakehouse: Latest attempt to publish to the lakehouse.
+        events: Events of each resource in its latest run, or earlier ones that still apply.
     """
 
     runs: tuple[Run, ...]
@@ -446,12 +450,12 @@ class RunHealth:
     resources: Mapping[str, tuple[str, ResourceRun]]
     proven_at: Mapping[str, datetime | None]
     publications: tuple[Publication, ...]
-    shared: SharedPublication | None = None
+    lakehouse: LakehouseAttempt | None = None
     events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
 
 
 def read_run_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
-    """Read the health in one snapshot."""
+    """Read the health without `events`; `state.read_health` adds them."""
     ((first,),) = connection.execute("SELECT epoch_us(min(started_at)) FROM sync.runs").fetchall()
     scrubs = connection.execute(
         "SELECT run_id, sum(scrubs)::BIGINT FROM sync.run_resources GROUP BY run_id "
@@ -465,7 +469,7 @@ def read_run_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
         scrubs=dict(scrubs),
         first_run_at=from_microseconds(first),
         resources=last_resource_runs(connection),
-        proven_at={resource: from_microseconds(moment) for resource, moment in proven},
+        proven_at={resource: from_microseconds(timestamp) for resource, timestamp in proven},
         publications=last_publications(connection, PUBLICATIONS_READ),
-        shared=last_sharing_attempt(connection),
+        lakehouse=last_lakehouse_attempt(connection),
     )

@@ -52,7 +52,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Column of a landing table. `field` is None for the connector's own columns."""
+    """Column of a table. `field` is None for the connector's own columns."""
 
     name: str
     type: str
@@ -62,7 +62,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """Undeclared part of a response, without personal data."""
+    """Undeclared field or value in a response, described without personal data."""
 
     kind: str
     detail: str
@@ -70,7 +70,7 @@ class Anomaly:
 
 @dataclass(slots=True)
 class RowBatch:
-    """Batch of rows to stage: column names with values of equal length."""
+    """Rows to insert: by column name, a list with the value of each row."""
 
     columns: tuple[Column, ...]
     values: dict[str, list[Any]] = field(init=False)
@@ -79,18 +79,21 @@ class RowBatch:
     def __post_init__(self) -> None:
         self.values = {column.name: [] for column in self.columns}
 
-    def add(self, record: Record, own: Mapping[str, Any]) -> None:
-        """Add a record; `own` are the connector's columns, and `_record` if it is known."""
+    def add(self, record: Record, own_values: Mapping[str, Any]) -> None:
+        """Add a record; `own_values` are the values of the connector's own columns.
+
+        They may contain `_record`, the record's JSON, if it is known already.
+        """
         for column in self.columns:
             value: Any
             if column.name == "_record":
-                value = own.get("_record") or as_json(record.raw)
+                value = own_values.get("_record") or as_json(record.raw)
             elif column.field is None:
-                value = own.get(column.name)
+                value = own_values.get(column.name)
             elif (value := record.raw.get(column.name)) is not None:
                 value, problem = column_value(column.field, value)
                 if problem is not None:
-                    self._note(column, value, problem)
+                    self._add_anomaly(column, value, problem)
             self.values[column.name].append(value)
         for name in record.undeclared_fields:
             self.anomalies[
@@ -105,7 +108,8 @@ class RowBatch:
         types = {column.name: ARROW_TYPES[column.type] for column in self.columns}
         return pa.table({n: pa.array(v, types[n]) for n, v in self.values.items()})
 
-    def _note(self, column: Column, value: Any, problem: str) -> None:
+    def _add_anomaly(self, column: Column, value: Any, problem: str) -> None:
+        """Add an anomaly for an undeclared value, or (None) one that cannot be stored."""
         assert column.field is not None
         # A choice is a value of the platform and may be shown; other values may be personal.
         shown = f" {value[:_VALUE_CHARACTERS_MAX]!r}" if column.field.values and value else ""
@@ -114,7 +118,7 @@ class RowBatch:
 
 
 def column_value(field: Field, value: Any) -> tuple[Any, str | None]:
-    """Return the column value for a value of a response, and a problem or None."""
+    """Return the column's value for a received value, and a description of the problem or None."""
     read, problem = field.read(value)
     if field.kind is Kind.VALUES and read is not None:
         return as_json(read), problem
@@ -122,27 +126,27 @@ def column_value(field: Field, value: Any) -> tuple[Any, str | None]:
 
 
 def as_json(value: Any) -> str:
-    """Return the JSON as received: same keys, order and characters, without half surrogates."""
+    """Return the value as JSON text in the received order of keys, without half surrogates."""
     return without_surrogates(_ENCODER.encode(value))
 
 
 def without_surrogates(text: str) -> str:
-    """Return the text with half surrogate pairs replaced, because no column can store them."""
+    """Return the text without half surrogate pairs, which columns cannot store."""
     return _HALF_PAIR.sub(HALF_PAIR_MARK, text)
 
 
 def ids_table(ids: Iterable[str], **columns: pa.Array) -> pa.Table:
-    """Return a table of ids and further columns."""
+    """Return an Arrow table with the ids as the column `id`, and further columns."""
     return pa.table({"id": pa.array(list(ids), pa.string()), **columns})
 
 
 def rowids_table(places: Iterable[int], **columns: pa.Array) -> pa.Table:
-    """Return a table of row ids and further columns."""
+    """Return an Arrow table with DuckDB's row ids as the column `place`, and further columns."""
     return pa.table({"place": pa.array(list(places), pa.int64()), **columns})
 
 
 def timestamp_array(values: Iterable[datetime | None]) -> pa.Array:
-    """Return a column of timestamps in UTC."""
+    """Return an Arrow array of UTC timestamps in microseconds."""
     return pa.array(list(values), pa.timestamp("us", tz="UTC"))
 
 
@@ -159,7 +163,7 @@ _SCALARS = (str, int, float, bool, type(None))
 
 
 def differing_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return names of fields whose JSON differs, in the order of `after`."""
+    """Return the names of fields whose JSON differs, those of `after` first."""
     names = (*after, *(name for name in before if name not in after))
     return tuple(name for name in names if not _is_same(before, after, name))
 
@@ -167,31 +171,35 @@ def differing_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> tupl
 def differing_listed_names(
     declaration: Declaration, item: Mapping[str, Any], record: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Return names of listed fields whose value in a list item differs from the record."""
+    """Return the names of listed fields whose value in a list item differs from the record.
+
+    Values of the record that a list cannot show are ignored.
+    """
     return tuple(
         field.name
         for field in declaration.item_fields
         if field.name in item
         and field.name in record
         and not _is_same(item, record, field.name)
-        and can_list(field, record[field.name])
+        and can_appear_in_list(field, record[field.name])
         and parsed_value(field, item[field.name]) != parsed_value(field, record[field.name])
     )
 
 
-def can_list(field: Field, value: Any) -> bool:
-    """Return True if a list can show the field with this value."""
+def can_appear_in_list(field: Field, value: Any) -> bool:
+    """Return True if a list contains the field and can show this value."""
     return field.listed and (not field.item_values or value in field.item_values)
 
 
 def parsed_value(field: Field, value: Any) -> Any:
-    """Return the parsed value; None if it cannot be read."""
+    """Return the value as its column stores it; None if it cannot be read."""
     read = field.read(value)[0]
     # The loaded value comes from a column, which contains no half surrogates.
     return without_surrogates(read) if isinstance(read, str) else read
 
 
 def _is_same(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> bool:
+    """Return True if both records have the field, with the same JSON in any order of keys."""
     if name not in before or name not in after:
         return False
     one, other = before[name], after[name]
@@ -227,8 +235,8 @@ PARTS_TABLE = "content_type_fields"
 """Table for the parts of a content type."""
 
 
-def _named(texts: Mapping[str, str]) -> tuple[Column, ...]:
-    """Return the connector's own columns from texts with name, type and comment."""
+def _parse_columns(texts: Mapping[str, str]) -> tuple[Column, ...]:
+    """Return columns from texts such as `{"seen_at TIMESTAMPTZ": "Comment."}`."""
     named = (each.split(" ", maxsplit=1) for each in texts)
     pairs = zip(named, texts.values(), strict=True)
     return tuple(Column(name, type, comment) for (name, type), comment in pairs)
@@ -236,7 +244,7 @@ def _named(texts: Mapping[str, str]) -> tuple[Column, ...]:
 
 _PARENT = Column("_content_type_id", "VARCHAR", "The content type (`content_types.id`).")
 
-OWN_COLUMNS = _named(
+OWN_COLUMNS = _parse_columns(
     {
         "_record JSON": "The record as received, with fields that have no column.",
         "_hydrated_at TIMESTAMPTZ": "Server time at which the record was read; null if it "
@@ -249,7 +257,7 @@ OWN_COLUMNS = _named(
     }
 )
 
-HISTORY_COLUMNS = _named(
+HISTORY_COLUMNS = _parse_columns(
     {
         "_record JSON": "The record as received. If the version was only listed, the list item.",
         "_version BIGINT": "Number of the version, from 1.",
@@ -287,25 +295,26 @@ HISTORY_COLUMNS = _named(
 )
 
 
-def columns(resource: Declaration) -> tuple[Column, ...]:
+def landing_columns(resource: Declaration) -> tuple[Column, ...]:
     """Return the columns of a resource's landing table, in order."""
     own = (_PARENT, *OWN_COLUMNS) if resource.parent else OWN_COLUMNS
-    return (*_columns(resource.detail_fields), *own)
+    return (*_field_columns(resource.detail_fields), *own)
 
 
 def history_columns(resource: Declaration) -> tuple[Column, ...]:
     """Return the columns of a resource's history table, in order."""
     own = (_PARENT, *HISTORY_COLUMNS) if resource.parent else HISTORY_COLUMNS
-    return (*_columns(resource.detail_fields), *own)
+    return (*_field_columns(resource.detail_fields), *own)
 
 
 def part_columns() -> tuple[Column, ...]:
     """Return the columns of the table of content type fields."""
     declared = tuple(ContentTypeField.fields_declared.values())
-    return (*_columns(declared), _PARENT, *OWN_COLUMNS)
+    return (*_field_columns(declared), _PARENT, *OWN_COLUMNS)
 
 
-def _columns(fields: tuple[Field, ...]) -> Iterator[Column]:
+def _field_columns(fields: tuple[Field, ...]) -> Iterator[Column]:
+    """Yield a column for each field, except arrays of parts, which have a table of their own."""
     for each in fields:
         if each.kind is not Kind.PARTS:
             yield Column(each.name, TYPES[each.kind], each.about, each)
@@ -330,12 +339,12 @@ class TableSchema:
 
 
 def declared_tables() -> Iterator[TableSchema]:
-    """Yield every table of a work file: the connector's own, the landing and the history."""
+    """Yield every table of a work file: the connector's own tables, landing and history tables."""
     for table, (about, texts) in OWN_TABLES.items():
         schema, _, name = table.partition(".")
-        yield TableSchema(schema, name, _named(texts), about)
+        yield TableSchema(schema, name, _parse_columns(texts), about)
     for resource in CATALOG.values():
-        yield TableSchema("landing", resource.name, columns(resource), resource.about)
+        yield TableSchema("landing", resource.name, landing_columns(resource), resource.about)
         if any(each.kind is Kind.PARTS for each in resource.detail_fields):
             about = "The fields of each content type."
             yield TableSchema("landing", PARTS_TABLE, part_columns(), about)
@@ -347,7 +356,8 @@ def declared_tables() -> Iterator[TableSchema]:
 def complete_tables(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     """Create the tables and columns that the file lacks; write nothing if it is complete.
 
-    Raises `NotAWarehouse` if the file belongs to another program or to a newer version.
+    `path` is for errors. Raises `NotAWarehouse` if the file belongs to another program or to a
+    newer version.
     """
     existing: dict[tuple[str, str], dict[str, str | None]] = {}
     for schema, table, column, comment in connection.execute(
@@ -372,7 +382,7 @@ def complete_tables(connection: duckdb.DuckDBPyConnection, path: str) -> None:
         return
     with transaction(connection):
         for table in declared:
-            _complete(connection, table, existing.get((table.schema, table.name)))
+            _complete_table(connection, table, existing.get((table.schema, table.name)))
         if version is None:
             connection.execute(f"INSERT INTO sync.schema_version VALUES ({SCHEMA_VERSION})")
     # Schema changes left in the log have made files unreadable; a checkpoint removes them.
@@ -389,12 +399,15 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     return None if version is None else int(version)
 
 
-def _complete(
+def _complete_table(
     connection: duckdb.DuckDBPyConnection,
     table: TableSchema,
     existing: Mapping[str, str | None] | None,
 ) -> None:
-    """Create the table, or add missing columns, with all comments."""
+    """Create the table, or add its missing columns, and write the comments.
+
+    `existing` has the comment of each existing column; None if there is no table yet.
+    """
     name = table.quoted
     missing = (
         [] if existing is None else [each for each in table.columns if each.name not in existing]
@@ -413,11 +426,11 @@ def _complete(
     connection.execute(";".join(statements))
     for each in missing:
         if each.field is not None:
-            _fill(connection, table, each)
+            _fill_column(connection, table, each)
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, table: TableSchema, column: Column) -> None:
-    """Set a new column in the rows whose record already contained the field."""
+def _fill_column(connection: duckdb.DuckDBPyConnection, table: TableSchema, column: Column) -> None:
+    """Set a new column from the field in `_record`, in rows that were loaded before it existed."""
     assert column.field is not None
     name, value = quoted(column.name), f"(_record->{literal(column.name)})"
     rows = connection.execute(

@@ -16,7 +16,7 @@ import pyarrow as pa
 from connector.catalog import CATALOG, declaration
 from connector.catalog.field import read_datetime
 from connector.ledger.ledger import Identity
-from connector.warehouse.duckdb_file import from_microseconds, iso, literal, quoted, staged_table
+from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, staged_table, to_iso
 from connector.warehouse.internal_tables import TableRows, column_types
 from connector.warehouse.pull_commands import Bookmark, Event, Stream
 from connector.warehouse.runs import (
@@ -34,12 +34,17 @@ _ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsort
 
 @dataclass(frozen=True, slots=True)
 class ResourceState:
-    """State of a resource: rows, queue, earliest bookmark, last run.
+    """State of a resource over all its streams.
 
     Attributes:
+        live: Number of rows that are not deleted.
+        listed_only: Number of live rows without a detail.
+        pending: Number of queued records.
+        proven_at: Time up to which the resource is verified; None if it is not.
+        last: Result of its latest run.
         is_listing: True while the list of a first load is being read.
-        lateness_seconds: Greatest lateness of its streams; None if it was never pulled.
-        oldest_read_at: Earliest time at which a live row was last read.
+        lateness_seconds: Greatest assumed delay of a stream; None if it was never pulled.
+        oldest_read_at: Time of the least recently read detail of a live row.
         broken: Number of `pending` records that could not be read in several runs.
     """
 
@@ -58,7 +63,7 @@ class ResourceState:
 
 @dataclass(frozen=True, slots=True)
 class UnreadRecord:
-    """Queued record that could not be read: the error, and the number of runs."""
+    """Queued record that could not be read, with its last error and the number of failed runs."""
 
     id: str
     error: str
@@ -77,9 +82,9 @@ _UNREAD = TableRows(UnreadRecord, "sync.queue")
 
 
 def read_unread(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[UnreadRecord, ...]:
-    """Return the queued records that could not be read, oldest failures first."""
+    """Return the queued records of the resource that could not be read, most failed runs first."""
     rows = connection.execute(
-        f"SELECT {_UNREAD.selected} FROM sync.queue WHERE resource = ? AND failed_runs > 0"
+        f"SELECT {_UNREAD.select_list} FROM sync.queue WHERE resource = ? AND failed_runs > 0"
         " ORDER BY failed_runs DESC, id",
         [resource],
     ).fetchall()
@@ -95,7 +100,7 @@ _FOLDER = TableRows(Identity, "sync.folder")
 
 def read_identity(connection: duckdb.DuckDBPyConnection) -> Identity | None:
     """Return the identity of the folder; None if no run has used the file yet."""
-    rows = connection.execute(f"SELECT {_FOLDER.selected} FROM sync.folder").fetchall()
+    rows = connection.execute(f"SELECT {_FOLDER.select_list} FROM sync.folder").fetchall()
     return _FOLDER.read(rows[0]) if rows else None
 
 
@@ -106,9 +111,9 @@ def write_identity(connection: duckdb.DuckDBPyConnection, identity: Identity) ->
 
 
 def read_bookmark(connection: duckdb.DuckDBPyConnection, stream: Stream) -> Bookmark:
-    """Return the stream's bookmark; a new one if there is none."""
+    """Return the stream's bookmark; a new one if the stream was never pulled."""
     rows = connection.execute(
-        f"SELECT {_BOOKMARKS.selected} FROM sync.bookmarks WHERE resource = ? AND parent = ?",
+        f"SELECT {_BOOKMARKS.select_list} FROM sync.bookmarks WHERE resource = ? AND parent = ?",
         [stream.resource.name, stream.parent or ""],
     ).fetchall()
     return _BOOKMARKS.read(rows[0]) if rows else Bookmark()
@@ -117,7 +122,7 @@ def read_bookmark(connection: duckdb.DuckDBPyConnection, stream: Stream) -> Book
 def write_bookmark(
     connection: duckdb.DuckDBPyConnection, stream: Stream, bookmark: Bookmark, run_id: str
 ) -> None:
-    """Replace the stream's bookmark, which never moves back."""
+    """Replace the stream's bookmark. Asserts that its `proven_at` does not move back."""
     resource, parent = stream.resource.name, stream.parent or ""
     replaced = connection.execute(
         "DELETE FROM sync.bookmarks WHERE resource = ? AND parent = ? "
@@ -147,7 +152,7 @@ def write_events(
     run_id: str,
     at: datetime,
 ) -> None:
-    """Append events, except those that are only reported once and were reported before."""
+    """Insert the events, except kinds that are reported only once and are known already."""
     for each in events:
         values = [each.kind, each.detail, stream.resource.name]
         reported = connection.execute(
@@ -159,7 +164,7 @@ def write_events(
         connection.execute(
             "INSERT INTO sync.events (kind, detail, resource, parent, id, run_id, seen_at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?::TIMESTAMPTZ)",
-            [*values, stream.parent or "", each.id, run_id, iso(at)],
+            [*values, stream.parent or "", each.id, run_id, to_iso(at)],
         )
 
 
@@ -218,19 +223,19 @@ def _find_record_with_anomaly(
 def write_notice(
     connection: duckdb.DuckDBPyConnection, event: Event, at: datetime, run_id: str | None = None
 ) -> None:
-    """Append an event without a resource once; without `run_id` the next pull reports it."""
+    """Insert an event without a resource once; without `run_id` the next pull reports it."""
     connection.execute(
         "INSERT INTO sync.events (kind, detail, seen_at, run_id) "
         "SELECT $1, $2, $3::TIMESTAMPTZ, $4 "
         "WHERE NOT EXISTS (FROM sync.events WHERE kind = $1 AND seen_at = $3::TIMESTAMPTZ)",
-        [event.kind, event.detail, iso(at), run_id],
+        [event.kind, event.detail, to_iso(at), run_id],
     )
 
 
-def take_notices(
+def report_notices(
     connection: duckdb.DuckDBPyConnection, run_id: str, more: Iterable[tuple[Event, datetime]] = ()
 ) -> tuple[str, ...]:
-    """Return notices that no pull has reported, and `more`; mark them as reported by the run."""
+    """Return the texts of unreported notices and of `more`, and mark them as reported."""
     for event, at in more:
         write_notice(connection, event, at)
     rows = connection.execute(
@@ -253,8 +258,8 @@ def read_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
     return replace(found, events=events)
 
 
-def read_known_ids(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[RecordKey, ...]:
-    """Return the oldest live records, for identification of the workspace.
+def read_oldest_keys(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[RecordKey, ...]:
+    """Return resource and id of the oldest live records, by which a workspace can be recognized.
 
     Content items are not included because their address needs more than an id.
     """
@@ -283,10 +288,10 @@ def find_by_slug_or_id(
     return tuple(id for (id,) in found)
 
 
-def read_status(
-    connection: duckdb.DuckDBPyConnection, resource: str, *, tells_last: bool = True
+def read_resource_state(
+    connection: duckdb.DuckDBPyConnection, resource: str, *, with_last_run: bool = True
 ) -> ResourceState:
-    """Return the state of a resource, over all its streams, optionally with its last run."""
+    """Return the state of a resource over all its streams, optionally without its last run."""
     live, listed_only, deleted, oldest_read_at = connection.execute(
         "SELECT count(*) FILTER (_deleted_at IS NULL), "
         "count(*) FILTER (_deleted_at IS NULL AND _hydrated_at IS NULL), "
@@ -303,7 +308,7 @@ def read_status(
         "max(lateness_seconds) FROM sync.bookmarks WHERE resource = ?",
         [resource],
     ).fetchall()[0]
-    last = last_resource_runs(connection, resource) if tells_last else {}
+    last = last_resource_runs(connection, resource) if with_last_run else {}
     return ResourceState(
         resource=resource,
         live=live,
@@ -343,8 +348,8 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def last_copied(connection: duckdb.DuckDBPyConnection) -> int:
-    """Return the number of the latest copied change of the journal, or 0.
+def last_copied_change(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return the highest number of a copied change of the journal; 0 if none was copied.
 
     All earlier changes are copied as well, because a copy is a snapshot.
     """
@@ -358,7 +363,7 @@ def last_copied(connection: duckdb.DuckDBPyConnection) -> int:
 
 
 def count_pushed(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
-    """Return the number of pushed files, and of the records that they created."""
+    """Return the number of pushed files, and of created records that were not undone."""
     ((batches,),) = connection.execute("SELECT count(*) FROM push.batches").fetchall()
     ((created,),) = connection.execute(
         "SELECT count(*) FROM push.rows WHERE operation = 'create' AND record_id IS NOT NULL"
@@ -370,7 +375,10 @@ def count_pushed(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
 def find_push(
     connection: duckdb.DuckDBPyConnection, digest: str, resource: str
 ) -> tuple[str, datetime] | None:
-    """Return batch and time of a pushed file whose created records were not undone."""
+    """Return id and time of the latest push of the file that created records which still exist.
+
+    `digest` is the hash of the file. Returns None if there is no such push.
+    """
     rows = connection.execute(
         f"SELECT batch, epoch_us(begun_at) FROM push.batches WHERE digest = {literal(digest)}"
         f" AND resource = {literal(resource)} AND batch IN"
@@ -385,24 +393,25 @@ def find_push(
 
 
 def write_pushes(
-    connection: duckdb.DuckDBPyConnection, copied: int, parts: Iterable[PushChanges]
+    connection: duckdb.DuckDBPyConnection, copied: int, batches: Iterable[PushChanges]
 ) -> bool:
-    """Replace the copied rows that changed since `copied`.
+    """Replace the copied rows of the journal that changed since the change number `copied`.
 
     Returns False and writes no rows if another process has copied since, because its copy may be
     newer.
     """
-    if last_copied(connection) != copied:
+    if last_copied_change(connection) != copied:
         return False
-    for changes in parts:
-        _write(connection, changes)
+    for changes in batches:
+        _replace_rows(connection, changes)
     return True
 
 
-def _write(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
+def _replace_rows(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
+    """Replace the changed rows in each table of the schema `push`."""
     if changes.get("rows"):
         # A row may have fewer problems than before.
-        with staged_table(connection, _table("rows", changes["rows"])):
+        with staged_table(connection, _to_arrow("rows", changes["rows"])):
             connection.execute(
                 "DELETE FROM push.problems WHERE (batch, number) IN "
                 "(SELECT (batch, number) FROM stage)"
@@ -412,25 +421,27 @@ def _write(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
         if not rows:
             continue
         key = ", ".join(names)
-        with staged_table(connection, _table(table, rows)):
+        with staged_table(connection, _to_arrow(table, rows)):
             connection.execute(
                 f"DELETE FROM push.{table} WHERE ({key}) IN (SELECT ({key}) FROM stage)"
             )
             connection.execute(f"INSERT INTO push.{table} BY NAME SELECT * FROM stage")
 
 
-def _table(name: str, rows: Rows) -> pa.Table:
-    """Return the rows as an Arrow table."""
+def _to_arrow(name: str, rows: Rows) -> pa.Table:
+    """Return the rows as an Arrow table with the columns of the table `push.NAME`."""
     return pa.table(
         {
-            column: pa.array([_value(each[column], type) for each in rows], ARROW_TYPES[type])
+            column: pa.array(
+                [_column_value(each[column], type) for each in rows], ARROW_TYPES[type]
+            )
             for column, type in column_types(f"push.{name}").items()
         }
     )
 
 
-def _value(value: Any, type: str) -> Any:
-    """Return the value for its column."""
+def _column_value(value: Any, type: str) -> Any:
+    """Return a value of the journal for a column of this type."""
     if isinstance(value, str):
         return _parse_timestamp(value) if type == "TIMESTAMPTZ" else without_surrogates(value)
     return as_json(value) if type == "JSON" and value is not None else value

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from connector.errors import Misused, NothingPublished
 from connector.warehouse.duckdb_file import literal
-from connector.warehouse.published_file import restricted
+from connector.warehouse.published_file import open_restricted
 
 _BATCH_ROWS = 10_000
 _OF_VALUES = ("Conversion", "Invalid Input", "Out of Range")
@@ -32,7 +32,7 @@ _LIST_TYPE = re.compile(rf"({_TEXT_OR_WHOLE})\[[0-9]*\]").fullmatch
 
 @dataclass(frozen=True, slots=True)
 class OpenQuery:
-    """Result of a query whose rows are read once; `types` are DuckDB's, by column."""
+    """Running query whose rows can be read once. `types` are DuckDB's types by column."""
 
     _cursor: duckdb.DuckDBPyConnection
     _types: dict[str, str]
@@ -43,12 +43,15 @@ class OpenQuery:
         return list(self._types)
 
     def rows(self, null: str) -> Iterator[list[str]]:
-        """Yield each row as the cells of a spreadsheet. Raises `Misused` if a value is invalid."""
-        with _naming_errors("", "the query failed"):
+        """Yield the texts of each row's cells; `null` is the text of a null.
+
+        Raises `Misused` if a value is invalid.
+        """
+        with _convert_errors("", "the query failed"):
             for batch in self._cursor.to_arrow_reader(_BATCH_ROWS):
                 columns = [
-                    [null if value is None else _cell(value) + ending for value in values]
-                    for values, ending in map(_values, batch.columns, self._types.values())
+                    [null if value is None else _format_cell(value) + ending for value in values]
+                    for values, ending in map(_column_values, batch.columns, self._types.values())
                 ]
                 yield from map(list, zip(*columns, strict=True))
 
@@ -75,7 +78,7 @@ def open_query(published: Path, query: str) -> Iterator[OpenQuery]:
         with duckdb.connect(":memory:") as connection:
             connection.execute("SET TimeZone = 'UTC'; SET errors_as_json = true")
             parquet = f"FROM read_parquet({literal(name)}, hive_partitioning = false)"
-            yield _run(connection, parquet, f"{path} cannot be read")
+            yield _start_query(connection, parquet, f"{path} cannot be read")
         return
     if not published.exists():
         raise NothingPublished(f"{published} does not exist: nothing has been published yet")
@@ -87,12 +90,13 @@ def open_query(published: Path, query: str) -> Iterator[OpenQuery]:
             raise Misused(
                 f"{path} cannot be read: {error}", action="Give a .sql file in UTF-8."
             ) from None
-    with restricted(published) as connection:
-        yield _run(connection, sql, f"{where} failed")
+    with open_restricted(published) as connection:
+        yield _start_query(connection, sql, f"{where} failed")
 
 
-def _run(connection: duckdb.DuckDBPyConnection, sql: str, failed: str) -> OpenQuery:
-    with _naming_errors(sql, failed):
+def _start_query(connection: duckdb.DuckDBPyConnection, sql: str, problem: str) -> OpenQuery:
+    """Execute one SELECT statement. Raises `Misused`, whose message begins with `problem`."""
+    with _convert_errors(sql, problem):
         statements = connection.extract_statements(sql)
         if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
             raise Misused(
@@ -109,7 +113,7 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str, failed: str) -> OpenQu
             action="Leave one out, or rename it with AS.",
         )
     for name, type in described:
-        if not _has_cells(type):
+        if not _fits_in_cell(type):
             raise Misused(
                 f"column {name!r} of the query has the type {type}, which a cell cannot contain",
                 action="Leave the column out, or cast it to VARCHAR.",
@@ -118,8 +122,8 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str, failed: str) -> OpenQu
 
 
 @contextmanager
-def _naming_errors(sql: str, failed: str) -> Iterator[None]:
-    """Raise DuckDB's errors as `Misused` with the line and column in the query."""
+def _convert_errors(sql: str, problem: str) -> Iterator[None]:
+    """Raise DuckDB's errors as `Misused` with `problem`, line, column and reason."""
     try:
         yield
     except duckdb.Error as error:
@@ -140,11 +144,12 @@ def _naming_errors(sql: str, failed: str) -> Iterator[None]:
                 # The parser counts characters, later steps count bytes.
                 before = sql.encode()[: int(position)].decode(errors="ignore")
             line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-            failed += f" at line {line}, column {column}"
-        raise Misused(f"{failed}: {message}", action="Correct the query.") from None
+            problem += f" at line {line}, column {column}"
+        raise Misused(f"{problem}: {message}", action="Correct the query.") from None
 
 
 def _parse_error(text: str) -> dict[str, str]:
+    """Return the parts of DuckDB's JSON message; other texts become `exception_message`."""
     with suppress(ValueError):
         found = json.loads(text[text.index("{") :])
         if isinstance(found, dict) and "exception_message" in found:
@@ -155,12 +160,13 @@ def _parse_error(text: str) -> dict[str, str]:
 # -- Cells -----------------------------------------------------------------------------------------
 
 
-def _has_cells(type: str) -> bool:
+def _fits_in_cell(type: str) -> bool:
+    """Return True if values of this type can be written to a cell."""
     return _CELL_TYPE(type) is not None or _LIST_TYPE(type) is not None
 
 
-def _values(column: pa.Array, type: str) -> tuple[Iterable[Any], str]:
-    """Return the values of a column, and the ending of its cells: `Z` for times in UTC."""
+def _column_values(column: pa.Array, type: str) -> tuple[Iterable[Any], str]:
+    """Return the values of a column and a suffix for its cells: `Z` for UTC, else empty."""
     if type.startswith("TIMESTAMP"):
         return column.cast(pa.timestamp("us"), safe=False).to_pylist(), "Z" * type.endswith("ZONE")
     if type == "FLOAT":
@@ -169,8 +175,8 @@ def _values(column: pa.Array, type: str) -> tuple[Iterable[Any], str]:
     return column.to_pylist(), ""
 
 
-def _cell(value: Any) -> str:
-    """Return a value as a cell that the reader of spreadsheets reads as the same value."""
+def _format_cell(value: Any) -> str:
+    """Return the text of a cell that the spreadsheet reader reads as the same value."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -180,5 +186,5 @@ def _cell(value: Any) -> str:
         case date():
             return value.isoformat()
         case list():
-            return "; ".join(_cell(each) for each in value if each is not None)
+            return "; ".join(_format_cell(each) for each in value if each is not None)
     return str(value)

@@ -40,7 +40,7 @@ from connector.catalog.resource import Declaration, Resource
 from connector.warehouse.schema import (
     HALF_PAIR_MARK,
     as_json,
-    can_list,
+    can_appear_in_list,
     differing_listed_names,
     differing_names,
     parsed_value,
@@ -55,10 +55,10 @@ SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Version of a record: its last one, open unless `ended_at` is set.
+    """Last version of a record. It is open unless `ended_at` is set.
 
-    `shown` is the list item if only lists have shown the version; otherwise its values are in the
-    landing table. `changed` is None for a first version.
+    `list_item` has the values if only lists have shown the version; otherwise they are in the
+    landing table. `changed` are the changed fields; None for a first version.
     """
 
     number: int
@@ -69,22 +69,23 @@ class Version:
     changed: tuple[str, ...] | None = None
     hydrated_at: datetime | None = None
     ended_at: datetime | None = None
-    shown: Mapping[str, Any] | None = None
+    list_item: Mapping[str, Any] | None = None
 
     @property
-    def is_whole(self) -> bool:
-        """Return True if a detail showed it, not only lists."""
+    def is_from_detail(self) -> bool:
+        """Return True if a detail has shown the version, not only lists."""
         return self.hydrated_at is not None
 
     @property
     def began_before(self) -> datetime:
-        """End of the second in which it was first seen."""
+        """Latest possible time of its beginning: the end of the second of `observed_from`."""
         return self.observed_from + SECOND
 
-    def is_before(self, sighting: Observation) -> bool:
-        """Return True if the observation is dated after the last response with this version.
+    def is_outdated_by(self, sighting: Observation) -> bool:
+        """Return True if the record was changed after the last response that showed this version.
 
-        A date in the future of the observation is wrong and proves nothing.
+        The observation's `updated_at` decides. A date after the observation is wrong and proves
+        nothing.
         """
         at = sighting.updated_at
         return at is not None and self.observed_to + SECOND <= at < sighting.at + SECOND
@@ -92,11 +93,11 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Response that showed a record `at` a time; `updated_at` is the record's."""
+    """Response that showed a record at the server time `at`. `updated_at` is the record's date."""
 
     at: datetime
     updated_at: datetime | None
-    is_whole: bool
+    is_detail: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class VersionEnd:
 
     Attributes:
         valid_to: Best estimate of the time.
-        before: Latest possible time. The earliest one is the version's `observed_to`.
+        before: Latest possible time. The earliest possible one is the version's `observed_to`.
         by: `change` or `deletion`.
     """
 
@@ -115,7 +116,7 @@ class VersionEnd:
 
 
 def first_version(sighting: Observation, created_at: datetime | None) -> Version:
-    """Return the first version of a record; `created_at` is the record's own."""
+    """Return the first version of a record, which cannot begin before the record's `created_at`."""
     if created_at is not None and created_at >= sighting.at + SECOND:
         created_at = sighting.at
     return _new_version(1, sighting, sighting.at, created_at, None)
@@ -124,10 +125,10 @@ def first_version(sighting: Observation, created_at: datetime | None) -> Version
 def next_version(
     before: Version, sighting: Observation, changed: Iterable[str], listed_at: datetime | None
 ) -> Version:
-    """Return the version after an open one.
+    """Return the version that follows an open one.
 
-    `listed_at` is the time when a list last showed the previous version, if a field changed that a
-    list would have shown.
+    `listed_at` is the time when a list last showed the previous version; None if no changed field
+    is one that a list would have shown.
     """
     at = max(sighting.at, before.observed_to)
     last_seen_at = before.observed_to if listed_at is None else max(before.observed_to, listed_at)
@@ -137,7 +138,7 @@ def next_version(
 
 
 def revived_version(before: Version, sighting: Observation, changed: Iterable[str]) -> Version:
-    """Return the version with which a deleted record exists again."""
+    """Return the version of a record that exists again after a deletion."""
     assert before.ended_at is not None, "only a record that was deleted can exist again"
     at = max(sighting.at, before.ended_at)
     version = _new_version(
@@ -150,7 +151,7 @@ def revived_version(before: Version, sighting: Observation, changed: Iterable[st
 
 
 def completed_version(listed: Version, sighting: Observation, changed: Iterable[str]) -> Version:
-    """Return a version seen only in lists, completed by the first detail that agrees.
+    """Return a version seen only in lists, completed by the first detail with the same values.
 
     It counts as observed since that detail, because lists do not show all of it.
     """
@@ -160,22 +161,22 @@ def completed_version(listed: Version, sighting: Observation, changed: Iterable[
         names = tuple(dict.fromkeys((*listed.changed, *changed)))
     return replace(
         listed,
-        valid_from=_best_time(sighting.updated_at, listed.began_after, listed.observed_from),
+        valid_from=_best_start(sighting.updated_at, listed.began_after, listed.observed_from),
         observed_from=at,
         observed_to=at,
         changed=names,
         hydrated_at=at,
-        shown=None,
+        list_item=None,
     )
 
 
 def end_by_change(following: Version) -> VersionEnd:
-    """Return the end of a version that another one follows."""
+    """Return the end of a version that the version `following` replaces."""
     return VersionEnd(following.valid_from, following.began_before, "change")
 
 
 def end_by_deletion(last: Version, at: datetime) -> VersionEnd:
-    """Return the end of a version whose record was deleted at `at`."""
+    """Return the end of a version whose record was found deleted at `at`."""
     at = max(at, last.observed_to)
     return VersionEnd(max(at, last.valid_from), at + SECOND, "deletion")
 
@@ -187,24 +188,25 @@ def _new_version(
     began_after: datetime | None,
     changed: tuple[str, ...] | None,
 ) -> Version:
+    """Return an open version that was first seen at `at` and began after `began_after`."""
     return Version(
         number=number,
-        valid_from=_best_time(sighting.updated_at, began_after, at),
+        valid_from=_best_start(sighting.updated_at, began_after, at),
         began_after=began_after,
         observed_from=at,
         observed_to=at,
         changed=changed,
-        hydrated_at=at if sighting.is_whole else None,
+        hydrated_at=at if sighting.is_detail else None,
     )
 
 
-def _best_time(
+def _best_start(
     updated_at: datetime | None, began_after: datetime | None, observed_from: datetime
 ) -> datetime:
-    """Return the best single time of the interval: `updated_at` if it is within."""
+    """Return `updated_at` if it is between the two other times, else the nearest of them."""
     is_within = updated_at is not None and updated_at < observed_from + SECOND
-    moment = updated_at if updated_at is not None and is_within else observed_from
-    return moment if began_after is None else max(moment, began_after)
+    timestamp = updated_at if updated_at is not None and is_within else observed_from
+    return timestamp if began_after is None else max(timestamp, began_after)
 
 
 # -- Edits -----------------------------------------------------------------------------------------
@@ -226,7 +228,10 @@ _DATE = "updated_at"
 
 @dataclass(frozen=True, slots=True)
 class RecordState:
-    """Record before a response: its last version, and the values of its loaded row."""
+    """Record before a response: its last version, and the values of its landing row.
+
+    `seen_at` is the time of the last response with the record.
+    """
 
     last: Version
     landed: Mapping[str, Any]
@@ -234,17 +239,22 @@ class RecordState:
     seen_at: datetime | None
 
     @property
-    def shown(self) -> dict[str, Any]:
-        """Last known value of each field, from a list or else from the last detail."""
-        return {**self.landed, **(self.last.shown or {})}
+    def known_values(self) -> dict[str, Any]:
+        """Latest values of the fields: of the list item since the last detail, or of the detail."""
+        return {**self.landed, **(self.last.list_item or {})}
 
 
 @dataclass(slots=True)
 class HistoryEdits:
-    """Edits of the history by a batch, by id; each record has one response.
+    """Changes to the history table by a batch of responses, by record id.
 
-    These are versions to begin and to complete, versions to end, earlier ends to move, versions
-    that a list confirmed, and ids whose list items are too old.
+    Attributes:
+        begun: New versions, each with the record that has its values.
+        completed: Versions from lists that a detail completes, with the detail.
+        endings: Ends of open versions.
+        moved: Completed versions whose start moved, and with it the end of the previous version.
+        confirmed: Times at which a list showed an open version again.
+        stale: Ids whose list items are older than their last version and are ignored.
     """
 
     declaration: Declaration
@@ -255,17 +265,17 @@ class HistoryEdits:
     confirmed: dict[str, datetime] = field(default_factory=dict)
     stale: set[str] = field(default_factory=set)
 
-    def add_listed(self, item: Resource, at: datetime, before: RecordState | None) -> None:
-        """Add a list item of the record at that time; `before` is None for a new record."""
+    def add_list_item(self, item: Resource, at: datetime, before: RecordState | None) -> None:
+        """Add the edit for a list item; `before` is None for a new record."""
         updated_at = item.updated_at if self.declaration.lists_cursor else None
         sighting = Observation(at, updated_at, False)
         if before is None:
             self.begun[item.id] = first_version(sighting, item.created_at), item
             return
-        last, shown, raw = before.last, before.shown, _stored_values(item)
+        last, shown, raw = before.last, before.known_values, _stored_values(item)
         names = differing_listed_names(self.declaration, raw, shown)
         if not names:
-            if not last.is_whole:
+            if not last.is_from_detail:
                 self.confirmed[item.id] = at
         elif at < last.observed_to + SECOND:
             self.stale.add(item.id)
@@ -283,23 +293,26 @@ class HistoryEdits:
     def _may_hide_unlisted_value(
         self, name: str, raw: Mapping[str, Any], shown: Mapping[str, Any]
     ) -> bool:
-        """Return True if lists cannot show the present value and may show `raw` in its place."""
+        """Return True if the current value is one that lists cannot show, and the item has another.
+
+        The item's value may then be how a list shows the current one.
+        """
         field = self.declaration.fields.get(name)
-        if field is None or name not in shown or can_list(field, shown[name]):
+        if field is None or name not in shown or can_appear_in_list(field, shown[name]):
             return False
         return bool(parsed_value(field, raw[name]) != parsed_value(field, shown[name]))
 
     def add_detail(self, record: Resource, at: datetime, before: RecordState | None) -> None:
-        """Add a changed detail of the record at that time."""
+        """Add the edit for a changed detail; `before` is None for a new record."""
         sighting = Observation(at, record.updated_at, True)
         if before is None:
             self.begun[record.id] = first_version(sighting, record.created_at), record
             return
-        last, shown, raw = before.last, before.shown, _stored_values(record)
-        names, listable = self._changed(shown, raw, before)
+        last, shown, raw = before.last, before.known_values, _stored_values(record)
+        names, listable = self._changed_fields(shown, raw, before)
         if last.ended_at is not None:
             self.begun[record.id] = revived_version(last, sighting, names), record
-        elif last.is_whole or self._contradicts(names, shown, raw, last, sighting):
+        elif last.is_from_detail or self._is_another_version(names, shown, raw, last, sighting):
             # If no detail had shown the record, a later date may be the only sign of a change.
             seen_at = before.seen_at if listable else None
             version = next_version(last, sighting, names or (_DATE,), seen_at)
@@ -311,12 +324,12 @@ class HistoryEdits:
             if version.valid_from != last.valid_from:
                 self.moved[record.id] = version
 
-    def _changed(
+    def _changed_fields(
         self, shown: Mapping[str, Any], raw: Mapping[str, Any], before: RecordState
     ) -> tuple[tuple[str, ...], bool]:
-        """Return the fields in which a detail differs, and whether lists would show one of them."""
+        """Return the fields in which a detail differs, and True if lists would show one of them."""
         names = differing_names(shown, raw)
-        if not before.last.is_whole:
+        if not before.last.is_from_detail:
             # Values from a list are compared by their parsed values.
             fields = {f.name: f for f in self.declaration.item_fields}
             names = tuple(
@@ -330,16 +343,18 @@ class HistoryEdits:
                     != parsed_value(fields[name], raw.get(name))
                 )
             )
-        return names, any(name in shown and self._lists(name, shown[name]) for name in names)
+        return names, any(
+            name in shown and self._is_surely_listed(name, shown[name]) for name in names
+        )
 
-    def _lists(self, name: str, value: Any) -> bool:
+    def _is_surely_listed(self, name: str, value: Any) -> bool:
         """Return True if a list certainly shows the field with this value."""
         field = self.declaration.fields.get(name)
         # An unsortable list may have no dates; the API does not say (API 2.6).
         is_sure = name != _DATE or bool(self.declaration.sortable)
-        return is_sure and field is not None and can_list(field, value)
+        return is_sure and field is not None and can_appear_in_list(field, value)
 
-    def _contradicts(
+    def _is_another_version(
         self,
         names: tuple[str, ...],
         shown: Mapping[str, Any],
@@ -349,24 +364,25 @@ class HistoryEdits:
     ) -> bool:
         """Return True if a detail shows another version than the one that lists have shown.
 
-        If a list cannot show the detail's value, the value that it showed proves little.
+        `names` are the fields that differ. A list's value proves little if a list cannot show the
+        value of the detail.
         """
-        if last.is_before(sighting):
+        if last.is_outdated_by(sighting):
             return True
         from_list = set(names) if last.changed is None else set(last.changed)
         return any(
-            self._lists(name, raw.get(name))
-            and (name in from_list or self._lists(name, shown.get(name)))
+            self._is_surely_listed(name, raw.get(name))
+            and (name in from_list or self._is_surely_listed(name, shown.get(name)))
             for name in names
         )
 
     def add_deletion(self, id: str, at: datetime, last: Version) -> None:
-        """Add a deletion of the record at that time."""
+        """Add the end of the record's last version, unless it has ended already."""
         if last.ended_at is None:
             self.endings[id] = end_by_deletion(last, at)
 
 
 def _stored_values(record: Resource) -> Mapping[str, Any]:
-    """Return the values of the record as its row stores them."""
+    """Return the values of a response as a row stores them, without half surrogates."""
     text = as_json(record.raw)
     return record.raw if HALF_PAIR_MARK not in text else json.loads(text)

@@ -24,7 +24,7 @@ from connector.warehouse import pull_commands, runs, state
 from connector.warehouse.duckdb_file import (
     KEEP_METADATA,
     convert_errors,
-    is_requested,
+    has_waiting_process,
     make_folder,
     open_file,
     quoted,
@@ -33,8 +33,8 @@ from connector.warehouse.duckdb_file import (
 from connector.warehouse.landing import (
     LandedCounts,
     LandingTable,
-    query_without_erased,
-    without_erased,
+    query_without_erased_people,
+    without_erased_people,
 )
 from connector.warehouse.pull_commands import Commit, Event, Stream
 from connector.warehouse.queries import StreamQueries
@@ -66,7 +66,7 @@ ROWS_WRITTEN_MAX = 5_000
 
 
 class Warehouse:
-    """Files of one account in `folder`, which is created if necessary.
+    """Work file and published file of one account, in `folder`.
 
     Every method raises a `WarehouseError` that names the file and the next step.
     """
@@ -95,9 +95,10 @@ class Warehouse:
     def prepare(self, identity: Identity | None = None) -> None:
         """Create the folder and the work file, or add missing tables and columns.
 
+        A file that many runs have changed is compacted.
+
         A lost work file is restored from the published file, if that file belongs to the folder
-        with this `identity` (None: unknown). Raises a `WarehouseError`, also if this is
-        impossible.
+        with this `identity` (None: unknown). Raises a `WarehouseError` if this is impossible.
         """
         make_folder(self.folder)
         if not self.exists:
@@ -108,22 +109,22 @@ class Warehouse:
         if is_due:
             self.release()
             compact(self.work)
-            with self._writing() as connection:
-                event = Event(COMPACTED, "made anew")
+            with self._open_transaction() as connection:
+                event = Event(COMPACTED, "work file compacted")
                 state.write_notice(connection, event, datetime.now(UTC), run_id="")
 
     def read(
         self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
     ) -> T:
-        """Call a function of `runs`, `state` or `queries` with a connection to the work file."""
+        """Call a function with a connection to the work file as its first argument."""
         with self.open_connection() as connection:
             return query(connection, *args, **options)
 
     def write(
         self, change: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
     ) -> T:
-        """Call a function that writes, in one transaction."""
-        with self._writing() as connection:
+        """Call a function with a connection as its first argument, in one transaction."""
+        with self._open_transaction() as connection:
             return change(connection, *args, **options)
 
     def health(self) -> RunHealth:
@@ -133,7 +134,7 @@ class Warehouse:
     def status(self) -> tuple[ResourceState, ...]:
         """Return the state of every resource, in the API's order."""
         with self.open_connection() as connection:
-            return tuple(state.read_status(connection, name) for name in CATALOG)
+            return tuple(state.read_resource_state(connection, name) for name in CATALOG)
 
     def commit(self, stream: Stream, commit: Commit, run_id: str, at: datetime) -> LandedCounts:
         """Write a commit and its bookmark in one transaction; return the row counts.
@@ -142,8 +143,8 @@ class Warehouse:
         """
         if commit == Commit():
             return LandedCounts()
-        with self._writing() as connection:
-            commit = without_erased(connection, stream, commit, self.folder)
+        with self._open_transaction() as connection:
+            commit = without_erased_people(connection, stream, commit, self.folder)
             counts, events = LandingTable(connection, stream).apply_commit(commit, run_id, at)
             state.write_events(connection, stream, events, run_id, at)
             if commit.bookmark is not None:
@@ -156,13 +157,13 @@ class Warehouse:
         return counts
 
     def query(self, stream: Stream, query: pull_commands.Query[Any]) -> Any:
-        """Run a query of the steps, as described in `warehouse/pull_commands.py`."""
+        """Return the result of a pull's query, without data of erased people in its responses."""
         with self.open_connection() as connection:
-            stripped_query = query_without_erased(query, self.folder)
+            stripped_query = query_without_erased_people(query, self.folder)
             return StreamQueries(connection, stream).run(stripped_query)
 
     def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
-        """Return the number of live loaded records by the value of a field, highest first."""
+        """Return the number of live records for each value of the field, most frequent first."""
         name = quoted(resource.field(field).name)
         with self.open_connection() as connection:
             counts = connection.execute(
@@ -193,13 +194,17 @@ class Warehouse:
             self._close()
 
     def _close(self) -> None:
+        """Close the file without resetting its settings."""
         with self._lock:
             self._open.close()
             self._connection, self._rows_written = None, 0
 
     def release_if_requested(self) -> None:
-        """Close the file if another process waits for it, which then opens it first."""
-        if self._connection is not None and is_requested(self.work):
+        """Close the file if another process waits for it.
+
+        The next use waits until that one is done.
+        """
+        if self._connection is not None and has_waiting_process(self.work):
             self.release()
             self._has_yielded = True
 
@@ -208,7 +213,7 @@ class Warehouse:
         """Open a connection to the work file, or use the one that is kept open."""
         with self._lock:
             if self._connection is None:
-                opening = open_file(self.work, queues=self._has_yielded)
+                opening = open_file(self.work, waits_in_turn=self._has_yielded)
                 self._connection = self._open.enter_context(opening)
                 if self._keeps:
                     self._connection.execute(f"{KEEP_METADATA} = true")
@@ -227,6 +232,7 @@ class Warehouse:
                 self.release()
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _open_transaction(self) -> Iterator[Connection]:
+        """Open a connection, and commit at the end or roll back after an error."""
         with self.open_connection() as connection, transaction(connection):
             yield connection

@@ -19,7 +19,7 @@ from typing import Any
 
 import duckdb
 
-from connector.atomic_files import create, sync_folder
+from connector.atomic_files import create_private_file, sync_folder
 from connector.errors import WarehouseError
 from connector.ledger.ledger import Identity
 from connector.ledger.person import SuppressionList
@@ -30,11 +30,11 @@ from connector.warehouse.duckdb_file import (
     convert_errors,
     hold_lock,
     literal,
-    log_of,
     move_logs,
     open_file,
     quoted,
     transaction,
+    wal_path,
 )
 from connector.warehouse.published_file import query
 from connector.warehouse.pull_commands import Event
@@ -48,7 +48,7 @@ from connector.warehouse.runs import (
     write_publication,
 )
 from connector.warehouse.schema import TableSchema, complete_tables, declared_tables, schema_version
-from connector.warehouse.state import last_copied, write_notice
+from connector.warehouse.state import last_copied_change, write_notice
 
 # -- Fingerprint -----------------------------------------------------------------------------------
 # Fingerprint of everything that a publication shows, except how recently it was verified.
@@ -63,65 +63,74 @@ _MOVES = frozenset(("_seen_at", "_hydrated_at", "_observed_to"))
 """Columns that a pull changes although the record is unchanged."""
 
 
-def fingerprint(
-    connection: duckdb.DuckDBPyConnection, at: datetime | None, time_zone: str, made_with: str
+def publication_fingerprint(
+    connection: duckdb.DuckDBPyConnection,
+    at: datetime | None,
+    time_zone: str,
+    settings_fingerprint: str,
 ) -> str:
-    """Return the fingerprint of a publication.
+    """Return a hash that changes if a new publication would show other records or figures.
 
     Args:
         connection: Open work file.
         at: Time of the data.
         time_zone: Time zone of the account's days.
-        made_with: Fingerprint of everything else that the published file depends on.
+        settings_fingerprint: Hash of the version, models, seeds and settings.
     """
-    moment = "NULL::TIMESTAMPTZ" if at is None else f"{literal(at.isoformat())}::TIMESTAMPTZ"
-    digest = hashlib.sha256(made_with.encode())
-    for sql in (*_row_queries(moment, time_zone), *_state_queries(moment, time_zone)):
+    timestamp = "NULL::TIMESTAMPTZ" if at is None else f"{literal(at.isoformat())}::TIMESTAMPTZ"
+    digest = hashlib.sha256(settings_fingerprint.encode())
+    for sql in (*_row_queries(timestamp, time_zone), *_state_queries(timestamp, time_zone)):
         found = connection.execute(sql).fetchall()
         digest.update(json.dumps(found, default=str).encode())
-    digest.update(json.dumps([*_outcomes(connection), last_copied(connection)]).encode())
+    digest.update(
+        json.dumps([*_last_outcomes(connection), last_copied_change(connection)]).encode()
+    )
     return digest.hexdigest()
 
 
-def _row_queries(moment: str, time_zone: str) -> Iterator[str]:
-    """Yield a query for each table of records: the number of its rows, and a hash of all rows."""
+def _row_queries(timestamp: str, time_zone: str) -> Iterator[str]:
+    """Yield a query for the number and a hash of all rows, for each landing and history table."""
     for table in declared_tables():
         if table.schema in ("landing", "history"):
-            hashed = ", ".join(_value_expressions(table, moment, time_zone))
+            hashed = ", ".join(_value_expressions(table, timestamp, time_zone))
             yield f"SELECT count(*), sum(hash({hashed})::HUGEINT) FROM {table.quoted}"
 
 
-def _value_expressions(table: TableSchema, moment: str, time_zone: str) -> Iterator[str]:
-    """Yield expressions for the parts of a row that models can depend on."""
+def _value_expressions(table: TableSchema, timestamp: str, time_zone: str) -> Iterator[str]:
+    """Yield SQL expressions for the parts of a row that models can depend on.
+
+    `timestamp` is SQL for the time of the data.
+    """
     for column in table.columns:
         name = quoted(column.name)
         if column.name not in _MOVES:
             yield name
             if column.field is not None and column.type == "TIMESTAMPTZ":
-                yield f"{name} <= {moment}"
+                yield f"{name} <= {timestamp}"
     if table.schema == "landing":
-        yield _local_day("_hydrated_at", time_zone)
+        yield _local_day_expression("_hydrated_at", time_zone)
     else:
         # A version that only lists have shown counts as observed once a second list shows it.
         yield "_hydrated_at IS NULL AND _observed_to > _observed_from"
 
 
-def _state_queries(moment: str, time_zone: str) -> Iterator[str]:
-    """Yield queries for the state outside of rows that models and analysts see."""
-    yield f"SELECT {_local_day(moment, time_zone)}"
-    proven = _local_day("proven_at", time_zone)
+def _state_queries(timestamp: str, time_zone: str) -> Iterator[str]:
+    """Yield queries for other state that models and analysts see, such as queues and erasures."""
+    yield f"SELECT {_local_day_expression(timestamp, time_zone)}"
+    proven = _local_day_expression("proven_at", time_zone)
     yield f"SELECT resource, parent, {proven} FROM sync.bookmarks ORDER BY ALL"
     yield "SELECT resource, count(*) FROM sync.queue GROUP BY ALL ORDER BY ALL"
     yield "SELECT folder, address FROM sync.folder ORDER BY ALL"
     yield "SELECT resource, id, erasure FROM sync.erased ORDER BY ALL"
 
 
-def _local_day(moment: str, time_zone: str) -> str:
-    return f"timezone({literal(time_zone)}, {moment})::DATE"
+def _local_day_expression(timestamp: str, time_zone: str) -> str:
+    """Return the SQL for the day of a timestamp expression in the time zone."""
+    return f"timezone({literal(time_zone)}, {timestamp})::DATE"
 
 
-def _outcomes(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
-    """Return the last outcome of each resource."""
+def _last_outcomes(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    """Yield the resource, outcome and counts of each resource's latest run."""
     for resource, (_, done) in sorted(last_resource_runs(connection).items()):
         state = (done.outcome, done.proven, done.live, done.total, done.pending, done.error_code)
         yield resource, *state
@@ -130,16 +139,16 @@ def _outcomes(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]
 # -- Work file -------------------------------------------------------------------------------------
 
 
-def copy_work(
+def begin_publication(
     work: Path,
     draft: Path,
     publication: Publication,
     published: Path,
     *,
-    made_with: str,
+    settings_fingerprint: str,
     if_changed: bool = False,
 ) -> Publication:
-    """Record that the publication begins, and copy the work file to `draft`.
+    """Record in the work file that a publication begins, and copy the file to `draft`.
 
     The work file is locked during the copy, so that no other process writes to it.
 
@@ -148,7 +157,7 @@ def copy_work(
         draft: File to write.
         publication: Record of the publication.
         published: File that analysts currently read.
-        made_with: Fingerprint of models, seeds and settings.
+        settings_fingerprint: Hash of models, seeds and settings.
         if_changed: Copy nothing if `published` is up to date.
 
     Returns:
@@ -156,8 +165,7 @@ def copy_work(
         nothing was copied.
 
     Raises:
-        WarehouseError: The disk is full.
-        WarehouseError: A file cannot be used.
+        WarehouseError: The disk is full, or a file cannot be used.
     """
     with open_file(work) as connection:
         complete_tables(connection, str(work))
@@ -166,7 +174,7 @@ def copy_work(
         publication = replace(
             publication,
             true_of=data_at,
-            fingerprint=fingerprint(connection, data_at, zone, made_with),
+            fingerprint=publication_fingerprint(connection, data_at, zone, settings_fingerprint),
         )
         with transaction(connection):
             end_interrupted_publications(connection, published)
@@ -194,19 +202,19 @@ def copy_work_file(work: Path, target: Path) -> int | None:
 
 
 def record_publication(file: Path, publication: Publication) -> None:
-    """Write the state of the publication to the file. Raises a `WarehouseError`."""
+    """Insert or replace the publication in the work file or a draft. Raises a `WarehouseError`."""
     with open_file(file) as connection, transaction(connection):
         write_publication(connection, publication)
 
 
 def replace_published(draft: Path, target: Path) -> int:
-    """Replace the published file with the draft, durably; return its size in bytes.
+    """Sync the draft to the disk, and rename it to `target`; return its size in bytes.
 
     Raises a `WarehouseError`.
     """
     with convert_errors(target):
         # Closing makes a checkpoint, unless the disk is full: then the log has the rest.
-        if log_of(draft).exists():
+        if wal_path(draft).exists():
             with open_file(draft) as connection:
                 connection.execute("CHECKPOINT")
         with draft.open("rb") as written:
@@ -228,7 +236,7 @@ def remove_draft(draft: Path) -> None:
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file that no process writes to; `target` is new. Raises an `OSError`."""
     # Remains of a crash were removed, and a symlink would not be followed.
-    with create(target):
+    with create_private_file(target):
         pass
     shutil.copyfile(source, target)
 
@@ -246,7 +254,7 @@ FRESH_ENDING = ".compacting"
 
 
 def compact(path: Path) -> None:
-    """Compact the file; if this fails, the file is unchanged.
+    """Write the file again without deleted rows; if this fails, the file is unchanged.
 
     Raises `WarehouseBusy` or another `WarehouseError`.
     """
@@ -310,16 +318,14 @@ def is_missing(work: Path) -> bool:
 
 
 def create_work_file(work: Path, published: Path, identity: Identity | None = None) -> None:
-    """Create the work file, with the tables of the published file.
+    """Create the work file if it is missing, from the published file if there is one.
 
-    If a folder with an `identity` has neither file, a notice of the loss is added. Does nothing if
-    another process has created the file. `identity` is the one that the published file must have,
-    if it has one.
+    `identity` is that of the folder, which the published file must have, too. A known folder
+    without both files has lost them, so a notice is added.
 
     Raises:
-        WarehouseError: The lost file cannot be restored from the published one.
-        WarehouseError: The disk is full.
-        WarehouseError: The file cannot be created. There is no work file then.
+        WarehouseError: The lost file cannot be restored from the published one, the disk is full,
+            or the file cannot be created. There is no work file then.
     """
     with convert_errors(work.parent), hold_lock(work.parent):
         if not is_missing(work):
@@ -328,7 +334,7 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
         remove_draft(fresh)
         try:
             if published.exists():
-                _check_folder(published, identity)
+                _check_same_folder(published, identity)
                 _restore_tables(published, fresh)
             now = datetime.now(UTC)
             with open_file(fresh) as connection:
@@ -349,14 +355,14 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
 
 
 def _restore_tables(published: Path, fresh: Path) -> None:
-    """Create `fresh` from the published file, without people who were erased since."""
+    """Write the connector's own tables of the published file to `fresh`, without erased people."""
     true_of = _read_data_time(published)
     with convert_errors(fresh):
         copy_file(published, fresh)
     now = datetime.now(UTC)
     with open_file(fresh) as connection:
         with transaction(connection):
-            for schema in _foreign_schemas(connection):
+            for schema in _model_schemas(connection):
                 connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE")
         is_reduced = False
         with transaction(connection):
@@ -374,8 +380,8 @@ def _restore_tables(published: Path, fresh: Path) -> None:
         compact(fresh)
 
 
-def _check_folder(published: Path, identity: Identity | None) -> None:
-    """Raise `WarehouseError` if the published file belongs to another folder."""
+def _check_same_folder(published: Path, identity: Identity | None) -> None:
+    """Raise `WarehouseError` if the published file belongs to another data folder."""
     if identity is None:
         return
     try:
@@ -391,7 +397,10 @@ def _check_folder(published: Path, identity: Identity | None) -> None:
 
 
 def _read_data_time(published: Path) -> str:
-    """Return the time of the published file's data. Raises `WarehouseError`."""
+    """Return the time of the published file's data as text.
+
+    Raises `WarehouseError` if the file cannot restore the work file: data is masked or left out.
+    """
     row = read_own_publication(published)
     if row is None:
         why = "does not contain its publication settings"
@@ -409,11 +418,13 @@ def _read_data_time(published: Path) -> str:
 
 
 def _missing_schemas(published: Path) -> Sequence[str]:
+    """Return the connector's own schemas that the published file lacks."""
     found = query(published, "SELECT schema_name FROM duckdb_schemas()").rows
     return [each for each in _OWN_SCHEMAS if (each,) not in found]
 
 
-def _foreign_schemas(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def _model_schemas(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the schemas that models have added to the file."""
     own = ", ".join(map(literal, (*_OWN_SCHEMAS, "main")))
     rows = connection.execute(
         "SELECT schema_name FROM duckdb_schemas() WHERE database_name = current_database() "

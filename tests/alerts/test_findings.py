@@ -25,12 +25,12 @@ from connector.operations.findings import (
     read_snapshot,
     remove_api_text,
 )
-from connector.settings.values import read_age
+from connector.settings.values import parse_age
 from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
 from tests.alerts.agency import DONE, START, RecordedAccount, load_account_settings
 from tests.support.clock import Clock
 
-AGE = read_age("26h")
+AGE = parse_age("26h")
 
 
 def make_run(hours: float, outcome: str | None = "done", requests: int = 10, **unlike: Any) -> Run:

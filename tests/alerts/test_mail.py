@@ -19,7 +19,7 @@ from connector.settings.values import Security
 from tests.alerts.agency import START, load_account_settings
 from tests.alerts.receivers import MailServer
 from tests.support.clock import Clock
-from tests.support.tls import PEM, server_context
+from tests.support.tls import PEM, make_server_context
 
 PASSWORD = "planted password 4d1f"
 TO = ("ops@acme.example", "night@acme.example")
@@ -51,7 +51,7 @@ def make_email_sink(
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
 def test_an_email_is_sent_over_a_verified_tls_connection(security: Security) -> None:
     with MailServer(
-        tls=server_context(), is_wrapped=security == "ssl", password=PASSWORD
+        tls=make_server_context(), is_wrapped=security == "ssl", password=PASSWORD
     ) as office:
         make_email_sink(office.port, security, office.password).send(make_test_message(START))
 
@@ -69,7 +69,7 @@ def test_an_email_is_sent_over_a_verified_tls_connection(security: Security) -> 
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
 def test_a_mail_server_with_an_untrusted_certificate_receives_nothing(security: Security) -> None:
     with MailServer(
-        tls=server_context(), is_wrapped=security == "ssl", password=PASSWORD
+        tls=make_server_context(), is_wrapped=security == "ssl", password=PASSWORD
     ) as office:
         distrusting = make_email_sink(
             office.port, security, office.password, trust=ssl.create_default_context
@@ -132,7 +132,7 @@ def test_rejections_are_reported_without_the_mail_servers_text(
 
 def test_a_wrong_password_is_reported_and_not_shown() -> None:
     with (
-        MailServer(tls=server_context(), password="another") as office,
+        MailServer(tls=make_server_context(), password="another") as office,
         pytest.raises(NotDelivered) as caught,
     ):
         make_email_sink(office.port, "starttls", office.password).send(make_test_message(START))

@@ -15,7 +15,7 @@ import pytest
 from connector.errors import WarehouseBusy
 from connector.sandbox.faults import HtmlPage, WrongRateHeaders
 from connector.sandbox.server import Sandbox
-from connector.warehouse.duckdb_file import move_logs_aside
+from connector.warehouse.duckdb_file import lock_and_move_logs
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 
@@ -232,7 +232,7 @@ def test_a_damaged_log_stays_while_another_process_uses_the_file(tmp_path: Path)
         assert held.stdout is not None
         assert b"held\n" == held.stdout.readline()
         with pytest.raises(WarehouseBusy, match="used by another process"):
-            move_logs_aside(log.parent / "work.duckdb", datetime.now(UTC))
+            lock_and_move_logs(log.parent / "work.duckdb", datetime.now(UTC))
         held.kill()
 
     assert log.exists()

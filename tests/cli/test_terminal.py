@@ -16,7 +16,7 @@ import pytest
 from connector.cli.terminal import Terminal, to_json
 from connector.errors import UnknownName
 from connector.errors_api import BudgetSpent
-from connector.log import neutralise
+from connector.log import escape_control_characters
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 
@@ -78,7 +78,7 @@ def read_screen(reader: int) -> str:
     ],
 )
 def test_unsafe_characters_are_shown_as_escapes(text: str, shown: str) -> None:
-    assert shown == neutralise(text)
+    assert shown == escape_control_characters(text)
 
 
 def test_a_piped_table_separates_columns_with_tabs_and_keeps_empty_cells() -> None:
@@ -186,7 +186,7 @@ def test_json_output_is_exactly_one_object() -> None:
 
     assert {"rows": 1, "name": f"é{ESCAPE}\x9b\u202e\u2028\ud800"} == json.loads(streams.out)
     assert "é" in streams.out
-    assert not [c for c in streams.out if neutralise(c) != c and c != "\n"]
+    assert not [c for c in streams.out if escape_control_characters(c) != c and c != "\n"]
 
 
 def test_json_output_keeps_every_value_exactly() -> None:

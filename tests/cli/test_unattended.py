@@ -58,7 +58,7 @@ class RecordedBar(ProgressMeter):
         """Start a phase."""
         self.phases.append([0, total or 0])
 
-    def show(
+    def update(
         self, doing: str | None = None, *, total: int | None = None, steps: int | None = None
     ) -> None:
         """Move the bar of this phase."""

@@ -12,7 +12,7 @@ from connector.errors import SettingsError
 from connector.errors_api import Redirected, Unreachable
 from tests.client.calls import KEY, READS, WRITES, get_endpoint, make_client
 from tests.client.peer import Peer, found, listed, make_response, send_bytes
-from tests.support.tls import PEM, server_context
+from tests.support.tls import PEM, make_server_context
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -36,7 +36,7 @@ def test_redirects_are_not_followed(status: int, call: str) -> None:
 
 def test_an_untrusted_certificate_is_refused() -> None:
     async def act() -> None:
-        async with Peer(found, tls=server_context()) as peer:
+        async with Peer(found, tls=make_server_context()) as peer:
             async with make_client(peer.base_url) as client:
                 with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED") as caught:
                     await get_endpoint(client, "jobs").get("5d1c")
@@ -48,7 +48,7 @@ def test_an_untrusted_certificate_is_refused() -> None:
 
 def test_a_certificate_signed_by_the_configured_authority_is_accepted() -> None:
     async def act() -> None:
-        async with Peer(found, tls=server_context()) as peer:
+        async with Peer(found, tls=make_server_context()) as peer:
             async with make_client(peer.base_url, ca_file=PEM) as client:
                 assert "5d1c" == (await get_endpoint(client, "jobs").get("5d1c")).id
             assert 1 == len(peer.requests)
@@ -58,7 +58,7 @@ def test_a_certificate_signed_by_the_configured_authority_is_accepted() -> None:
 
 def test_a_certificate_of_another_host_is_refused() -> None:
     async def act() -> None:
-        async with Peer(found, tls=server_context()) as peer:
+        async with Peer(found, tls=make_server_context()) as peer:
             address = peer.base_url.replace("127.0.0.1", "localhost")
             async with make_client(address, ca_file=PEM) as client:
                 with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):

@@ -1,4 +1,4 @@
-"""All accounts spread over real worker processes, one of which is killed in the middle."""
+"""All accounts are pulled by real worker processes, and one is killed during a pull."""
 
 from __future__ import annotations
 
@@ -23,49 +23,49 @@ from connector.sandbox.store import Store
 from pipelines.accounts import PARTITION_TAG
 from pipelines.everywhere import ADDRESS, RUN_TAG, intraday_pull_everywhere
 from tests.pipelines.running import open_instance
-from tests.support.agency import differences, reading
+from tests.support.agency import differences, open_read_only
 
 NAMES = ("acme", "globex", "initech")
-"""Accounts that are well."""
+"""Accounts with valid keys."""
 
 BROKEN = ("broken", "forgotten")
 """Accounts whose key files are missing."""
 
 COUNTS = {"jobs": 5, "candidates": 40, "companies": 3, "bookings": 4, "leads": 3}
 LIMIT = 400
-"""Of requests a month, which the server allows and the account's settings know."""
+"""Requests per month that the server allows and the settings contain."""
 
 KILLED_AT = 25
 """The request during which the worker that sent it is killed."""
 
 
 @dataclass
-class Agencies:
-    """Sandboxes by the name of their account, and the folder of the project."""
+class ProjectSandboxes:
+    """A project folder and the sandboxes of its accounts by name. `killed` are process ids."""
 
     sandboxes: dict[str, Sandbox]
     folder: Path
     killed: list[int]
 
-    def files(self, name: str) -> Path:
+    def data_folder(self, name: str) -> Path:
         """Return the data folder of the account."""
         return self.folder / "data" / name
 
     def is_exact(self, name: str) -> bool:
         """Return True if the local copy equals the server."""
-        file = self.files(name) / "recruitment.duckdb"
+        file = self.data_folder(name) / "recruitment.duckdb"
         sandbox = self.sandboxes.get(name, self.sandboxes["acme"])
         return file.exists() and not differences(sandbox, file)
 
-    def kill(self, name: str) -> None:
-        """Kill the process that pulls from the account once, during a request."""
+    def kill_during_pull(self, name: str) -> None:
+        """Kill the process that pulls from the account when it sends request `KILLED_AT`."""
         seen = 0
 
         def kill_once(_: Store) -> None:
             nonlocal seen
             seen += 1
             if seen == KILLED_AT:
-                with closing(sqlite3.connect(self.files(name) / "ledger.sqlite")) as ledger:
+                with closing(sqlite3.connect(self.data_folder(name) / "ledger.sqlite")) as ledger:
                     ((pid,),) = ledger.execute("SELECT pid FROM leases WHERE name = 'pull'")
                 self.killed.append(pid)
                 os.kill(pid, signal.SIGKILL)
@@ -80,7 +80,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def agencies(tmp_path: Path, project: Path) -> Iterator[Agencies]:
+def agencies(tmp_path: Path, project: Path) -> Iterator[ProjectSandboxes]:
     """A project with all accounts and no loaded records."""
     lines = [f'data_dir = "{tmp_path / "data"}"', 'models = "off"', f"monthly_requests = {LIMIT}"]
     with ExitStack() as stack:
@@ -100,7 +100,7 @@ def agencies(tmp_path: Path, project: Path) -> Iterator[Agencies]:
             (tmp_path / name).write_text(f"key-of-{name}\n", encoding="utf-8")
             (tmp_path / name).chmod(0o600)
         project.write_text("\n".join(lines), encoding="utf-8")
-        yield Agencies(sandboxes, tmp_path, [])
+        yield ProjectSandboxes(sandboxes, tmp_path, [])
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +127,9 @@ def cluster(project: Path) -> Iterator[LocalCluster]:
 
 @pytest.mark.slow
 def test_every_account_is_pulled_although_a_worker_is_killed(
-    agencies: Agencies, cluster: LocalCluster
+    agencies: ProjectSandboxes, cluster: LocalCluster
 ) -> None:
-    agencies.kill(NAMES[-1])
+    agencies.kill_during_pull(NAMES[-1])
     with open_instance(agencies.folder / "home") as instance:
         result = dg.execute_job(dg.reconstructable(intraday_pull_everywhere), instance)
         runs = instance.get_runs(dg.RunsFilter(tags={RUN_TAG: result.run_id}))
@@ -149,9 +149,9 @@ def test_every_account_is_pulled_although_a_worker_is_killed(
     assert all(1 == ended[name, "SUCCESS"] for name in NAMES)
     assert failed == {f"intraday_pull_{name}" for name in BROKEN}
     for name, sandbox in agencies.sandboxes.items():
-        file = agencies.files(name) / "recruitment.duckdb"
+        file = agencies.data_folder(name) / "recruitment.duckdb"
         assert [] == differences(sandbox, file)
-        with reading(file) as connection:
+        with open_read_only(file) as connection:
             versions = "SELECT count(*), count(DISTINCT id) FROM history.candidates"
             assert [(COUNTS["candidates"],) * 2] == connection.execute(versions).fetchall()
         assert len(sandbox.log) <= LIMIT

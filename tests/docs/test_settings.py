@@ -38,7 +38,7 @@ def test_the_settings_page_lists_every_setting() -> None:
 
 def test_the_settings_page_states_defaults_and_limits(tmp_path: Path) -> None:
     table = next(t for t in read_tables(SETTINGS_PAGE) if t.header[0] == "Setting")
-    shown = {name: value for name, value, _ in load_settings({}, {}, tmp_path).rows()}
+    shown = {name: value for name, value, _ in load_settings({}, {}, tmp_path).display_rows()}
     for row in table.records():
         (name,) = list_quoted_words(row["Setting"])
         bounds = re.fullmatch(r"(\d+) to (\d+)", row["Allowed"])

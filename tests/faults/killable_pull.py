@@ -24,6 +24,8 @@ PullOrder = Mapping[str, Any]
 
 
 class PullForkServer(ForkServer):
+    """Server process that forks a pull for each order."""
+
     def __init__(self) -> None:
         super().__init__(__name__)
 
@@ -36,15 +38,10 @@ def pull_order(
     counts_commits: bool = False,
     file_bytes_max: int | None = None,
 ) -> PullOrder:
-    """Order a pull of the resources from the sandbox into the folder.
+    """Return the order for a pull into `folder / "data"`.
 
-    Args:
-        sandbox: Server to pull from.
-        folder: Parent of the data folder.
-        resources: Names of the resources.
-        dies_after_commit: Number of commits after which the child kills itself.
-        counts_commits: Print the number of commits as the last line.
-        file_bytes_max: Size beyond which the child cannot write a file.
+    After `dies_after_commit` commits, the child kills itself. `counts_commits` prints the number
+    of commits as the last line. The child cannot write a file beyond `file_bytes_max`.
     """
     return {
         "environ": variables(sandbox.base_url, folder / "data", sandbox.key),
@@ -68,14 +65,15 @@ def serve() -> None:
     # Small batches, so that a short load has several.
     vars(listing)["BATCH_RECORDS_MAX"] = vars(detail_queue)["BATCH_RECORDS_MAX"] = BATCH_REQUESTS
 
-    serve_forks(_run)
+    serve_forks(_run_pull)
 
 
-def _run(order: PullOrder) -> int:
+def _run_pull(order: PullOrder) -> int:
+    """Run the pull of an order in the child, and return the exit status."""
     from connector.cli import main  # noqa: PLC0415
 
     os.environ.update(order["environ"])
-    commits = _die_after_commits(order["dies_after_commit"])
+    commits = _count_commits(order["dies_after_commit"])
     if (size := order["file_bytes_max"]) is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -87,8 +85,10 @@ def _run(order: PullOrder) -> int:
     return 0
 
 
-def _die_after_commits(dies_after: int | None) -> list[int]:
-    """Count committed transactions in the returned item, and die after so many."""
+def _count_commits(dies_after: int | None) -> list[int]:
+    """Count commits in the only item of the returned list, and kill this process after
+    `dies_after`.
+    """
     from connector.warehouse import warehouse  # noqa: PLC0415
 
     transaction: Any = vars(warehouse)["transaction"]

@@ -20,7 +20,7 @@ Edit = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class EditedResponse:
-    """Serve the request, and change a successful response with `edit`."""
+    """Serves the request, and lets `edit` change the JSON document of a response with 200."""
 
     edit: Edit
 
@@ -37,15 +37,16 @@ class EditedResponse:
 
 @dataclass(frozen=True, slots=True)
 class RateLimitRefusal:
-    """Respond with 429 and exactly these headers, without effect.
+    """Responds with 429 and exactly these headers, without performing the request.
 
-    `reset_in_seconds` is added to the server's time; None omits the reset.
+    The reset header is `reset_in_seconds` after the server's time; None omits it.
     """
 
     reset_in_seconds: float | None
     headers: Mapping[str, str] = field(default_factory=lambda: {"x-ratelimit-remaining": "0"})
 
     async def perform(self, exchange: HttpExchange) -> None:
+        """Send the 429."""
         body = {"error": "rate_limit_exceeded", "message": "Too many requests."}
         claims = dict(self.headers)
         if self.reset_in_seconds is not None:
@@ -59,7 +60,9 @@ Where = Literal["before", "in the status", "in the headers", "after the headers"
 
 @dataclass(frozen=True, slots=True)
 class CutResponse:
-    """Serve the request, send the first bytes, then reset or close the connection."""
+    """Performs the request, sends the first bytes of the response, then resets or closes the
+    connection.
+    """
 
     where: Where
     is_reset: bool = True
@@ -80,17 +83,18 @@ class CutResponse:
 
 @dataclass(frozen=True, slots=True)
 class RawBytes:
-    """Send exactly these bytes, then close the connection."""
+    """Sends exactly these bytes instead of a response, then closes the connection."""
 
     data: bytes
 
     async def perform(self, exchange: HttpExchange) -> None:
+        """Send the bytes and close the connection."""
         await write_raw(exchange, self.data)
 
 
 @dataclass(slots=True)
 class FromRequest:
-    """Perform another fault from the n-th request on. Plan it with `times=None`."""
+    """Performs another fault from request `number` on. Add it with `times=None`."""
 
     number: int
     fault: Fault
@@ -106,7 +110,7 @@ class FromRequest:
 
 
 def encode_response(response: Response) -> bytes:
-    """Return the bytes of the response, with the headers that every server sends."""
+    """Return status line, content headers and body of the response as bytes."""
     head = b"HTTP/1.1 %d Words\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (
         response.status_code,
         len(response.body),

@@ -53,7 +53,7 @@ def test_a_pull_without_changes_is_exact_after_pulls_during_changes(
     time = Time()
     behaviours = {"timestamp_precision": precision, "ties": ties}
     with Sandbox(
-        counts={"candidates": COUNTS[when]}, clock=time.servers, behaviours=behaviours
+        counts={"candidates": COUNTS[when]}, clock=time.server_now, behaviours=behaviours
     ) as sandbox:
         if when == "later pull":
             assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome

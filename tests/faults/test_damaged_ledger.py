@@ -40,7 +40,7 @@ MALFORMED = (
     "UPDATE server SET offset_seconds = 'no number'",
     "ALTER TABLE push_rows RENAME COLUMN moved_at TO moved",
 )
-"""What a changed byte or somebody's edit may make of values and of a table."""
+"""Changes of values and of a table, as a flipped byte or an edit may cause them."""
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 TEXT, BYTES = "nobody wrote this", b"\xff\x00\xfe"
@@ -166,7 +166,7 @@ class DamagedLedgerAccount:
         return target
 
     def call(self, folder: Path, *words: str) -> tuple[int, str]:
-        """Run a command, and return its exit status and all of its output."""
+        """Run a command on a copy, and return its exit status and its combined output."""
         environ = variables(self._sandbox.base_url, folder, self._sandbox.key)
         called = call(words, environ | {"CONNECTOR_MODELS": "off"})
         return called.status, f"{called.out}{called.err}"

@@ -14,7 +14,7 @@ from connector.sandbox.faults import HtmlPage, Status
 from connector.sandbox.server import Sandbox
 from tests.faults.network_faults import DETAILS, LISTS, EditedResponse, FromRequest, add_fault
 from tests.support.agency import differences, published, rows
-from tests.support.clock import Time, pulled, tombstones, work_rows
+from tests.support.clock import Time, count_deleted_candidates, pulled, work_rows
 from tests.support.errors import has_code
 from tests.tiers import first_fast
 
@@ -25,7 +25,7 @@ SCOPES = ("jobs", "candidates", "companies", "bookings", "leads", "content")
 
 def test_a_revoked_key_ends_the_run_immediately(tmp_path: Path) -> None:
     time = Time()
-    with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
+    with Sandbox(counts=COUNTS, clock=time.server_now) as sandbox:
         sandbox.faults.add(FromRequest(30, Status(401)), times=None)
         report = pulled(sandbox, tmp_path, time=time)
 
@@ -47,7 +47,7 @@ def test_a_revoked_key_ends_the_run_immediately(tmp_path: Path) -> None:
 def test_a_missing_scope_stops_only_its_own_resource(tmp_path: Path, missing: str) -> None:
     keys = {"some": [f"{scope}.read" for scope in SCOPES if scope != missing], "all": ("*",)}
     time = Time()
-    with Sandbox(counts=COUNTS, keys=keys, clock=time.servers) as sandbox:
+    with Sandbox(counts=COUNTS, keys=keys, clock=time.server_now) as sandbox:
         report = pulled(sandbox, tmp_path, time=time)
 
         assert ("partial", 3) == (report.outcome, report.exit_status)
@@ -85,7 +85,7 @@ def test_a_key_that_no_longer_sees_records_deletes_nothing(
     tmp_path: Path, hide: Any, is_denied_too: bool
 ) -> None:
     time = Time()
-    with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 60}, clock=time.server_now) as sandbox:
         before = pulled(sandbox, tmp_path, "candidates", time=time).resources["candidates"]
         time.pass_minutes(10)
         add_fault(sandbox, EditedResponse(hide), LISTS)
@@ -102,7 +102,7 @@ def test_a_key_that_no_longer_sees_records_deletes_nothing(
             assert after.requests <= 2 + 2 * 30
             assert "60" in str(after.message) or "missing" in str(after.message)
             time.pass_minutes(10)
-        assert 0 == tombstones(tmp_path)
+        assert 0 == count_deleted_candidates(tmp_path)
 
         sandbox.faults.clear()
         assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
@@ -119,7 +119,7 @@ ELSEWHERE: Mapping[str, Fault] = {
 @pytest.mark.parametrize("variant", first_fast([*ELSEWHERE]))
 def test_a_wrong_address_deletes_nothing(tmp_path: Path, variant: str, is_loading: bool) -> None:
     time = Time()
-    with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 60}, clock=time.server_now) as sandbox:
         if is_loading:
             # The list is landed, and no detail can be read: all of them stay queued.
             add_fault(sandbox, Status(503), DETAILS)
@@ -147,7 +147,7 @@ def test_a_wrong_address_deletes_nothing(tmp_path: Path, variant: str, is_loadin
 
 def test_an_address_with_a_wrong_path_deletes_nothing(tmp_path: Path) -> None:
     time = Time()
-    with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 60}, clock=time.server_now) as sandbox:
         pulled(sandbox, tmp_path, "candidates", time=time)
         kept = rows(published(tmp_path), "FROM landing.candidates ORDER BY id")
         with pytest.raises(SettingsError, check=has_code("other_workspace")):
@@ -156,4 +156,4 @@ def test_an_address_with_a_wrong_path_deletes_nothing(tmp_path: Path) -> None:
             )
 
         assert kept == rows(published(tmp_path), "FROM landing.candidates ORDER BY id")
-        assert 0 == tombstones(tmp_path)
+        assert 0 == count_deleted_candidates(tmp_path)

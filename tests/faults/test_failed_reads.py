@@ -25,7 +25,7 @@ from tests.faults.network_faults import (
     add_fault,
 )
 from tests.support.agency import differences, published
-from tests.support.clock import Time, pulled, pulled_until_done, tombstones, work_rows
+from tests.support.clock import Time, count_deleted_candidates, pull_until_done, pulled, work_rows
 from tests.tiers import first_fast
 
 COUNTS = {"candidates": 110, "jobs": 6, "content_types": 2, "content_items": 4}
@@ -34,7 +34,7 @@ FEW = {"candidates": 40, "jobs": 4}
 
 def test_server_errors_at_thirty_percent_leave_an_exact_copy(tmp_path: Path) -> None:
     time = Time()
-    with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
+    with Sandbox(counts=COUNTS, clock=time.server_now) as sandbox:
         # Each is drawn where those before it did not strike, which makes 30 % of all.
         for fault, share in (
             (Status(500), 0.075),
@@ -43,7 +43,7 @@ def test_server_errors_at_thirty_percent_leave_an_exact_copy(tmp_path: Path) -> 
             (HtmlPage(504), 0.0968),
         ):
             sandbox.faults.add(fault, method="GET", times=None, probability=share)
-        reports = pulled_until_done(sandbox, tmp_path, time=time, runs_max=6)
+        reports = pull_until_done(sandbox, tmp_path, time=time, runs_max=6)
 
         assert "done" == reports[-1].outcome, reports[-1].as_json()
         assert [] == differences(sandbox, published(tmp_path))
@@ -52,7 +52,7 @@ def test_server_errors_at_thirty_percent_leave_an_exact_copy(tmp_path: Path) -> 
         assert len(sandbox.log) == sum(each.requests for each in reports)
         assert max(time.waits) <= 30
         assert sum(time.waits) <= 20 * failed
-        assert 0 == tombstones(tmp_path)
+        assert 0 == count_deleted_candidates(tmp_path)
 
 
 @pytest.mark.parametrize("is_reset", first_fast([True, False]), ids=["reset", "closed"])
@@ -61,7 +61,7 @@ def test_reads_with_lost_responses_are_repeated(
     tmp_path: Path, where: Where, is_reset: bool
 ) -> None:
     time = Time()
-    with Sandbox(counts=FEW, clock=time.servers) as sandbox:
+    with Sandbox(counts=FEW, clock=time.server_now) as sandbox:
         cut = CutResponse(where, is_reset)
         fault = sandbox.faults.add(cut, method="GET", times=None, probability=0.2)
         report = pulled(sandbox, tmp_path, time=time)
@@ -77,10 +77,11 @@ def test_reads_with_lost_responses_are_repeated(
 def test_a_slowly_dripping_response_fails_at_the_deadline_and_counts_once(
     tmp_path: Path, path: str
 ) -> None:
+    """Each record counts as failed once, although its request was repeated."""
     limits = Limits(deadline_seconds=1.0)
     with Sandbox(counts={"candidates": 8}) as sandbox:
         clean = pulled(sandbox, tmp_path / "clean", "candidates")
-        # Eight parts, of which the first seven come before the deadline.
+        # Eight parts; the first seven arrive before the deadline.
         drip = sandbox.faults.add(Drip(0.14), path=path)
         report = pulled(sandbox, tmp_path, "candidates", limits=limits)
 
@@ -108,7 +109,7 @@ def test_200_responses_of_other_servers_change_nothing(
     tmp_path: Path, variant: str, path: str
 ) -> None:
     time = Time()
-    with Sandbox(counts={"candidates": 40}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 40}, clock=time.server_now) as sandbox:
         before = pulled(sandbox, tmp_path, "candidates", time=time).resources["candidates"]
         time.pass_minutes(10)
         ids = sorted(sandbox.store.records("candidates"))
@@ -136,7 +137,7 @@ def test_a_pull_whose_reads_keep_failing_ends_as_failed(
 ) -> None:
     monkeypatch.setattr(pull_executor, "BATCH_SECONDS_MAX", -1.0)
     time = Time()
-    with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 60}, clock=time.server_now) as sandbox:
         add_fault(sandbox, Status(500), DETAILS)
         report = pulled(sandbox, tmp_path, "candidates", time=time)
 

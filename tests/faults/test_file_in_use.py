@@ -23,17 +23,18 @@ HOLD = (
 
 
 class FakeTime:
-    """Simulated time while the connector waits for the file; `act` runs at the third wait."""
+    """Replacement of the `time` module while the connector waits; the third wait calls `act`."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self.waits = 0
-        self.act = self.nothing
+        self.act = self.do_nothing
 
-    def nothing(self) -> None:
-        """Do nothing during the wait."""
+    def do_nothing(self) -> None:
+        """Do nothing: the default of `act`."""
 
     def monotonic(self) -> float:
+        """Return the simulated seconds."""
         return self.seconds
 
     def sleep(self, seconds: float) -> None:

@@ -18,7 +18,7 @@ from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.killable_pull import BATCH_REQUESTS, PullForkServer, pull_order
 from tests.seeds import SEED, seeded_random
-from tests.support.agency import belongs_to, differences, published, rows
+from tests.support.agency import differences, published, rows, set_address
 from tests.support.clock import Time, pulled
 from tests.support.kill_points import IS_ALL, SHARES, sample_points
 from tests.support.processes import ChildResult
@@ -36,7 +36,10 @@ def fork_server() -> Iterator[PullForkServer]:
 
 @dataclass(frozen=True)
 class PreparedAccount:
-    """Folder in which pulls are killed, its server, and the requests of a pull without a kill."""
+    """Folder before any kill, with its server's data.
+
+    `clean` is the number of requests of a pull without a kill, `most` the maximum with one.
+    """
 
     folder: Path
     clean: int
@@ -55,7 +58,7 @@ class PreparedAccount:
         """Restore the folder to the state before any kill."""
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.folder / "base", folder)
-        belongs_to(folder / "data", sandbox.base_url)
+        set_address(folder / "data", sandbox.base_url)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +75,10 @@ def make_clock(time: Time) -> Callable[[], datetime]:
 
 
 def prepare_account(sandbox: Sandbox, time: Time, base: Path) -> tuple[int, int]:
-    """Load a folder, change most of its records, and add resources that were never loaded."""
+    """Load a folder, change most of its records, and leave a resource unloaded.
+
+    Returns the requests of a pull that is not killed, and the maximum for one that is killed once.
+    """
     pulled(sandbox, base, "candidates")
     ids = sorted(sandbox.store.records("candidates"))
     for id in ids[:104]:
@@ -90,7 +96,9 @@ def prepare_account(sandbox: Sandbox, time: Time, base: Path) -> tuple[int, int]
 
 
 def finish_pull(sandbox: Sandbox, folder: Path, point: str) -> int:
-    """Pull until the copy is exact. Returns the number of all requests that the server received."""
+    """Pull once, and check that the copy is exact. Returns all requests that the server ever
+    received.
+    """
     report = pulled(sandbox, folder, *RESOURCES)
     assert "done" == report.outcome, (point, report.as_json())
     assert [] == differences(sandbox, published(folder)), point
@@ -98,7 +106,7 @@ def finish_pull(sandbox: Sandbox, folder: Path, point: str) -> int:
 
 
 def print_cost(what: str, extra: dict[int, int]) -> None:
-    """Print the extra requests of the kills, visible for failed tests and with `-s`."""
+    """Print the extra requests after each kill; `what` names the kind of kill point."""
     worst = max(extra, key=lambda n: extra[n])
     print(  # noqa: T201  # the figures are the point of trying every one
         f"{len(extra)} kills, each at another {what}: exact; extra requests "
@@ -189,9 +197,7 @@ def test_a_first_load_killed_at_random_times_continues_to_an_exact_copy(
 def kill_pull_at(
     sandbox: Sandbox, fork_server: PullForkServer, folder: Path, request: int, seconds: float = 0.0
 ) -> ChildResult:
-    """Start a pull and kill it after that request: when the next request arrives, or some seconds
-    later.
-    """
+    """Start a pull and kill it when request number `request` arrives, or `seconds` after that."""
     served = 0
     pid = 0
     is_started = threading.Event()

@@ -45,7 +45,7 @@ Preload = Callable[[int], dict[str, str]]
 
 @pytest.fixture(scope="module")
 def preload_environ(tmp_path_factory: pytest.TempPathFactory) -> Preload:
-    """Environment of a process in which file locks fail with an error number."""
+    """Return a function from an error number to an environment in which file locks fail with it."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler")

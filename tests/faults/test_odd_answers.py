@@ -13,7 +13,7 @@ import pytest
 from connector.sandbox.server import Sandbox
 from tests.faults.network_faults import DETAILS, LISTS, EditedResponse, add_fault
 from tests.support.agency import differences, published, rows
-from tests.support.clock import Time, pulled, tombstones
+from tests.support.clock import Time, count_deleted_candidates, pulled
 from tests.tiers import first_fast
 
 COUNT = 110
@@ -34,7 +34,7 @@ def change_records(sandbox: Sandbox) -> None:
 def test_pulls_are_exact_if_the_server_caps_pages_at_fifty(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(
-        counts={"candidates": COUNT}, clock=time.servers, behaviours={"per_page_max": "50"}
+        counts={"candidates": COUNT}, clock=time.server_now, behaviours={"per_page_max": "50"}
     ) as sandbox:
         for _ in range(3):
             report = pulled(sandbox, tmp_path, "candidates", time=time)
@@ -47,7 +47,7 @@ def test_pulls_are_exact_if_the_server_caps_pages_at_fifty(tmp_path: Path) -> No
 def test_a_pull_is_not_verified_if_the_server_ignores_the_sort(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(
-        counts={"candidates": COUNT}, clock=time.servers, behaviours={"sorting": "ignored"}
+        counts={"candidates": COUNT}, clock=time.server_now, behaviours={"sorting": "ignored"}
     ) as sandbox:
         first = pulled(sandbox, tmp_path, "candidates", time=time)
         assert [] == differences(sandbox, published(tmp_path))
@@ -78,7 +78,7 @@ def test_a_wrong_total_deletes_nothing(tmp_path: Path, when: str, by: int) -> No
         if "pagination" in document:
             document["pagination"]["total"] += by
 
-    with Sandbox(counts={"candidates": COUNT}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": COUNT}, clock=time.server_now) as sandbox:
         if when == "afterwards":
             assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
             time.pass_minutes(10)
@@ -88,7 +88,7 @@ def test_a_wrong_total_deletes_nothing(tmp_path: Path, when: str, by: int) -> No
             assert report.outcome in ("done", "partial"), report.as_json()
             if report.resources["candidates"].proven:
                 assert [] == differences(sandbox, published(tmp_path))
-            assert 0 == tombstones(tmp_path)
+            assert 0 == count_deleted_candidates(tmp_path)
             time.pass_minutes(10)
             for id in sorted(sandbox.store.records("candidates"))[:5]:
                 sandbox.store.update("candidates", id, {"city": f"At {time.seconds:.0f}"})
@@ -107,7 +107,7 @@ ODD: Mapping[str, tuple[Oddity, str]] = {
     "no updated_at": (lambda r: r.update(updated_at=None), ""),
     "an updated_at of 2099": (lambda r: r.update(updated_at="2099-01-01T00:00:00Z"), ""),
 }
-"""What is odd about a record's detail, and the kind of event that tells of it."""
+"""Change of a record's detail, and the kind of event that reports it (or none)."""
 
 
 @pytest.mark.parametrize("oddity", first_fast([*ODD]))
@@ -116,7 +116,7 @@ def test_odd_records_are_loaded_as_received_and_recorded_as_events(
 ) -> None:
     time = Time()
     edit, kind = ODD[oddity]
-    with Sandbox(counts={"candidates": 40}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 40}, clock=time.server_now) as sandbox:
         ids = sorted(sandbox.store.records("candidates"))
         odd = ids[3]
 
@@ -147,7 +147,7 @@ def test_odd_records_are_loaded_as_received_and_recorded_as_events(
 
 
 def pull_and_compare_others(sandbox: Sandbox, folder: Path, time: Time, odd: str) -> None:
-    """Pull, and check that only the odd record differs from the server."""
+    """Pull, and check that no record except `odd` differs from the server."""
     report = pulled(sandbox, folder, "candidates", time=time)
     assert report.outcome in ("done", "partial"), report.as_json()
     found = differences(sandbox, published(folder))
@@ -161,7 +161,7 @@ def parse_record(record: str) -> Any:
 
 def test_a_record_dated_in_the_future_does_not_move_the_bookmark(tmp_path: Path) -> None:
     time = Time()
-    with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 60}, clock=time.server_now) as sandbox:
         ids = sorted(sandbox.store.records("candidates"))
         ahead = datetime(2099, 1, 1, tzinfo=UTC)
         sandbox.store.touch("candidates", ids[0], updated_at=ahead)
@@ -177,4 +177,4 @@ def test_a_record_dated_in_the_future_does_not_move_the_bookmark(tmp_path: Path)
             assert [] == differences(sandbox, published(tmp_path))
         bookmark = report.resources["candidates"].bookmark_after
         assert bookmark is not None
-        assert bookmark < time.servers()
+        assert bookmark < time.server_now()

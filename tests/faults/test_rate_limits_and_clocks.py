@@ -23,7 +23,7 @@ ODD_REFUSALS: Mapping[str, RateLimitRefusal] = {
     "no headers": RateLimitRefusal(None, {}),
     "reset in the past": RateLimitRefusal(-60),
     "reset long ago": RateLimitRefusal(-1_000_000),
-    "nothing but garbage": RateLimitRefusal(
+    "only garbage": RateLimitRefusal(
         None, {"x-ratelimit-remaining": "many", "x-ratelimit-reset": "soon", "retry-after": "?"}
     ),
     "reset as seconds": RateLimitRefusal(
@@ -37,7 +37,7 @@ ODD_REFUSALS: Mapping[str, RateLimitRefusal] = {
 def test_odd_429s_lead_to_reasonable_waits(tmp_path: Path, variant: str) -> None:
     time = Time()
     refused: list[datetime] = []
-    with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
+    with Sandbox(counts=COUNTS, clock=time.server_now) as sandbox:
 
         class RefusesFor20Seconds:
             """Refuses for 20 seconds from the first request that it meets."""
@@ -67,7 +67,7 @@ def test_odd_429s_lead_to_reasonable_waits(tmp_path: Path, variant: str) -> None
 
 def test_a_reset_in_forty_minutes_stops_the_run_and_the_next_continues(tmp_path: Path) -> None:
     time = Time()
-    with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
+    with Sandbox(counts=COUNTS, clock=time.server_now) as sandbox:
         refusal = RateLimitRefusal(40 * 60)
         run_after_requests(sandbox, 60, lambda: sandbox.faults.add(refusal, times=None))
         report = pulled(sandbox, tmp_path, time=time)
@@ -90,7 +90,7 @@ def test_a_reset_in_forty_minutes_stops_the_run_and_the_next_continues(tmp_path:
 
 
 def run_after_requests(sandbox: Sandbox, request: int, act: Callable[[], object]) -> None:
-    """Run a function once, after that many requests have been served."""
+    """Let the sandbox call a function once, when it has served that many requests."""
     served = 0
 
     def count_request(_: Store) -> None:
@@ -143,7 +143,7 @@ def test_steps_of_the_servers_clock_cause_no_429(tmp_path: Path, skews: str, win
     time.skew = timedelta(minutes=first)
     with Sandbox(
         counts={"candidates": 140},
-        clock=time.servers,
+        clock=time.server_now,
         rate_limit=60,
         behaviours={"rate_window": window},
     ) as sandbox:
@@ -174,7 +174,7 @@ def test_changes_are_found_although_the_servers_clock_steps(tmp_path: Path, skew
     first, *steps = SKEWS[skews]
     time.skew = timedelta(minutes=first)
     names = ("candidates", "content_types")
-    with Sandbox(counts={"candidates": 30, "content_types": 1}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 30, "content_types": 1}, clock=time.server_now) as sandbox:
         ids = sorted(sandbox.store.records("candidates"))
         pulled(sandbox, tmp_path, *names, time=time)
         for number, skew in enumerate((first, *steps)):
@@ -193,7 +193,7 @@ def test_changes_are_found_although_the_servers_clock_steps(tmp_path: Path, skew
 def test_a_wrong_local_clock_does_not_change_the_result(tmp_path: Path) -> None:
     time = Time()
     time.skew = timedelta(days=365)
-    with Sandbox(counts={"candidates": 20}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 20}, clock=time.server_now) as sandbox:
         pulled(sandbox, tmp_path, time=time)
         time.pass_minutes(10)
         id = min(sandbox.store.records("candidates"))
@@ -202,7 +202,7 @@ def test_a_wrong_local_clock_does_not_change_the_result(tmp_path: Path) -> None:
 
         bookmark = report.resources["candidates"].bookmark_after
         assert bookmark is not None
-        assert timedelta(0) <= time.servers() - bookmark.astimezone(UTC) < timedelta(minutes=1)
+        assert timedelta(0) <= time.server_now() - bookmark.astimezone(UTC) < timedelta(minutes=1)
         assert [] == differences(sandbox, published(tmp_path))
 
 
@@ -213,7 +213,7 @@ def test_a_pull_beside_a_client_that_uses_half_of_the_limit_is_exact(
     time = Time()
     with Sandbox(
         counts={"candidates": 400},
-        clock=time.servers,
+        clock=time.server_now,
         rate_limit=120,
         behaviours={"rate_window": window},
     ) as sandbox:

@@ -15,7 +15,7 @@ import pytest
 from connector.catalog import CATALOG
 from connector.publishing.columns import describe_project
 from connector.publishing.project_loader import load_project
-from connector.warehouse.schema import columns
+from connector.warehouse.schema import landing_columns
 from generate.files import ROOT, BlockMissing, block_content, replace_block, stale_files
 from generate.sources import SOURCES
 from tests.repository import Repository
@@ -95,7 +95,7 @@ def test_staging_views_have_every_column_of_landing(name: str) -> None:
     resource = CATALOG[name]
     key = f"{resource.singular.replace(' ', '_')}_id"
     staged = {each.name for each in describe_project(load_project())[f"staging.{resource.view}"]}
-    landed = {each.name for each in columns(resource) if not each.name.startswith("_")}
+    landed = {each.name for each in landing_columns(resource) if not each.name.startswith("_")}
 
     assert set() == (landed - {"id"} | {key}) - staged
 

@@ -191,6 +191,6 @@ def test_lakehouse_paths_are_parsed_as_object_storage_or_folders(tmp_path: Path)
     assert str(tmp_path / "shared" / "lake") == settings.lakehouse_data.value
     assert settings.lakehouse.value is not None
     assert f"host=db password={WRONG}" == settings.lakehouse.value.get_secret_value()
-    shown = {name: value for name, value, _ in settings.rows()}
+    shown = {name: value for name, value, _ in settings.display_rows()}
     assert "set" == shown["lakehouse"]
     assert WRONG not in f"{shown} {settings!r}"

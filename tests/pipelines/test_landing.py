@@ -7,7 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from connector import CATALOG, Warehouse, columns
+from connector import CATALOG, Warehouse, landing_columns
 from connector.sandbox.server import Sandbox
 from connector.warehouse.published_file import query
 from pipelines.graph import KEYS
@@ -174,5 +174,5 @@ def test_the_column_schema_of_an_asset_matches_its_landing_table(tmp_path: Path)
     schema = spec.metadata["dagster/column_schema"]
 
     assert [(each.name, each.description) for each in schema.columns] == list(found.rows)
-    assert len(schema.columns) == len(columns(CATALOG["bookings"]))
+    assert len(schema.columns) == len(landing_columns(CATALOG["bookings"]))
     assert "landing.bookings" == spec.metadata["dagster/table_name"]

@@ -16,7 +16,7 @@ from connector.privacy.person_locations import locate_person
 from connector.privacy.receipt import PersonLocations
 from connector.publishing.publication import publish
 from connector.report.page import REPORT_FILE
-from connector.warehouse.published_file import open_snapshot, tables
+from connector.warehouse.published_file import list_tables, open_snapshot
 from tests.privacy.populated_agency import (
     EMAIL,
     FIRST,
@@ -56,7 +56,7 @@ def erased_agency(tmp_path_factory: pytest.TempPathFactory) -> ErasedAgency:
 def sum_figures(published: Path) -> Mapping[str, Any]:
     """Return the row counts and sums of every mart, except salaries of candidates."""
     found: dict[str, Any] = {}
-    marts = [each for each in tables(published) if each.startswith("marts.")]
+    marts = [each for each in list_tables(published) if each.startswith("marts.")]
     with open_snapshot(published) as ask:
         for table in marts:
             columns = ask(f"SELECT column_name, column_type FROM (DESCRIBE {table})").rows

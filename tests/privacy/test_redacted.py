@@ -53,7 +53,7 @@ class RedactedAccount(Undoer):
         """Load a candidate in its current state."""
         warehouse = Warehouse(self.settings.folder)
         with warehouse.keep_open():
-            load_record(warehouse, "candidates", self.record(id), self.time.ours())
+            load_record(warehouse, "candidates", self.record(id), self.time.local_now())
 
     def erase(self) -> None:
         """Erase the person from the account's folder; the server keeps the records."""
@@ -83,7 +83,7 @@ class RedactedAccount(Undoer):
 def redacted_account(tmp_path: Path) -> Iterator[RedactedAccount]:
     """Account with a person, and another whose notes name the person."""
     time = Time()
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         yield RedactedAccount(sandbox, tmp_path, time)
 
 

@@ -10,7 +10,7 @@ import pytest
 from connector.cli.demo import COUNTS
 from tests.publishing.demonstration import publish_generated_records
 from tests.publishing.questions import PAGE, add_results, parse_queries
-from tests.support.agency import reading
+from tests.support.agency import open_read_only
 
 DATA = PAGE.parent / "DATA.md"
 
@@ -25,7 +25,7 @@ def test_every_column_in_the_data_reference_has_a_meaning() -> None:
 def test_documented_queries_return_the_documented_results(tmp_path: Path) -> None:
     page = PAGE.read_text(encoding="utf-8")
     file = publish_generated_records(tmp_path, COUNTS)
-    with reading(file) as connection:
+    with open_read_only(file) as connection:
         kinds = [
             str(each[1]) for q in parse_queries(page) for each in connection.sql(q).description
         ]

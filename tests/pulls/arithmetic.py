@@ -33,6 +33,7 @@ _TEXT = "Ten years of steady work in the trade, with references. " * 4
 
 
 def format_id(number: int) -> str:
+    """Return the id of the candidate with this number."""
     return f"{number * _SCATTER % 2**32:08x}-0000-4000-8000-{number:012x}"
 
 
@@ -66,11 +67,11 @@ def make_record(number: int, changed_at: datetime | None = None) -> dict[str, An
     }
 
 
-class Arithmetic(Client):
-    """Client with computed responses: `candidates` records in order of creation.
+class ComputedClient(Client):
+    """Client whose responses are computed: `candidates_count` records, numbered by creation.
 
-    The order of change is the same, except for the records changed last. Everything between the
-    call and the network is the real client's.
+    Records were last changed in the same order, except those in `candidates_changed`. Everything
+    above the network is the real client.
     """
 
     candidates_count = 0
@@ -83,15 +84,15 @@ class Arithmetic(Client):
         )
 
 
-def make_client_factory(count: int, changed: Sequence[int] = ()) -> type[Arithmetic]:
-    """Return a replacement for `connect` that serves so many candidates.
+def make_client_factory(count: int, changed: Sequence[int] = ()) -> type[ComputedClient]:
+    """Return a replacement for `connect` that serves `count` candidates.
 
     Candidates with the numbers in `changed` have just been changed, in that order.
     """
     now = datetime.now(UTC)
     moments = {each: now + timedelta(microseconds=place) for place, each in enumerate(changed)}
     computed = {"candidates_count": count, "candidates_changed": moments}
-    return type("Arithmetic", (Arithmetic,), computed)
+    return type("Arithmetic", (ComputedClient,), computed)
 
 
 class ComputedConnection:
@@ -108,7 +109,9 @@ class ComputedConnection:
         """Respond to a list of candidates or to one detail."""
         if request.resource != "candidates":
             raise NoAnswer(request.method_and_path, "it is not computed")
-        body = self._list(request) if request.operation == "list" else self._detail(request)
+        body = (
+            self._make_list(request) if request.operation == "list" else self._make_detail(request)
+        )
         now = time.time()
         headers = {
             "date": formatdate(now, usegmt=True),
@@ -118,15 +121,16 @@ class ComputedConnection:
         }
         return Response(200, headers, json.dumps(body).encode())
 
-    def _list(self, request: Request) -> dict[str, Any]:
+    def _make_list(self, request: Request) -> dict[str, Any]:
+        """Return the document of a list response."""
         page, size = int(request.query["page"]), int(request.query["per_page"])
         places = range((page - 1) * size, min(page * size, self._count))
         if request.query["order"] == "desc":
             places = range(self._count - 1 - places.start, self._count - 1 - places.stop, -1)
         if request.query["sort"] == "updated_at":
-            records = [self._record(self._by_change(place)) for place in places]
+            records = [self._make_record(self._number_by_change(place)) for place in places]
         else:
-            records = [self._record(place) for place in places]
+            records = [self._make_record(place) for place in places]
         return {
             "data": [{name: each[name] for name in self._item_fields} for each in records],
             "pagination": {
@@ -137,14 +141,16 @@ class ComputedConnection:
             },
         }
 
-    def _detail(self, request: Request) -> dict[str, Any]:
-        return {"data": self._record(parse_number(request.path.rsplit("/", 1)[1]))}
+    def _make_detail(self, request: Request) -> dict[str, Any]:
+        """Return the document of a detail response."""
+        return {"data": self._make_record(parse_number(request.path.rsplit("/", 1)[1]))}
 
-    def _record(self, number: int) -> dict[str, Any]:
+    def _make_record(self, number: int) -> dict[str, Any]:
+        """Return the candidate with this number, changed if it is one of the changed."""
         return make_record(number, self._changed.get(number))
 
-    def _by_change(self, place: int) -> int:
-        """Return the number of the candidate at this place in order of change."""
+    def _number_by_change(self, place: int) -> int:
+        """Return the number of the candidate at this index in ascending order of `updated_at`."""
         number, unchanged = place, self._count - len(self._changed)
         if place >= unchanged:
             return list(self._changed)[place - unchanged]

@@ -23,7 +23,7 @@ CONTENT = ("content_types", "content_items")
 
 
 def delete_type(sandbox: Sandbox, items: int) -> str:
-    """Delete the content type with so many items, and return its id."""
+    """Delete the first content type that has this number of items, and return its id."""
     for id in sandbox.store.records("content_types"):
         held = sandbox.store.records("content_items", type=id)
         if len(held) == items:
@@ -31,10 +31,10 @@ def delete_type(sandbox: Sandbox, items: int) -> str:
                 sandbox.store.remove("content_items", item)
             sandbox.store.remove("content_types", id)
             return id
-    raise AssertionError("no content type has so many items")
+    raise AssertionError(f"no content type has {items} items")
 
 
-def list_counts(report: PullReport) -> tuple[str, bool, int, int]:
+def content_item_counts(report: PullReport) -> tuple[str, bool, int, int]:
     """Return outcome, verified state, deletions and live records of the content items."""
     done = report.resources["content_items"]
     return done.outcome, done.proven, done.deleted, done.live
@@ -51,8 +51,8 @@ def test_items_of_a_deleted_type_are_deleted(resources: tuple[str, ...], tmp_pat
         found = differences(sandbox, published(tmp_path))
 
     assert (3, 10) == (verified.exit_status, len(verified.streams[f"content_items/{id}"].extra))
-    assert ("done", True, 10, 20) == list_counts(report)
-    assert ("done", True, 0, 20) == list_counts(again)
+    assert ("done", True, 10, 20) == content_item_counts(report)
+    assert ("done", True, 0, 20) == content_item_counts(again)
     assert [] == found
     bookmarks = rows(published(tmp_path), "SELECT parent FROM sync.bookmarks WHERE parent <> ''")
     assert 2 == len(bookmarks)
@@ -68,9 +68,9 @@ def test_many_items_of_a_deleted_type_wait_until_deletions_are_accepted(tmp_path
         accepted = asyncio.run(pull(settings, CONTENT, options=options))
         found = differences(sandbox, published(tmp_path))
 
-    assert ("partial", False, 0, 90) == list_counts(kept)
+    assert ("partial", False, 0, 90) == content_item_counts(kept)
     assert "list_shrank" == kept.resources["content_items"].error_code
-    assert ("done", True, 30, 60) == list_counts(accepted)
+    assert ("done", True, 30, 60) == content_item_counts(accepted)
     assert [] == found
 
 
@@ -81,7 +81,7 @@ def test_a_404_page_of_a_proxy_deletes_no_content_items(tmp_path: Path) -> None:
         sandbox.faults.add(HtmlPage(404), path=f"/api/v1/content/{id}", times=None)
         report = pulled(sandbox, tmp_path, *CONTENT)
 
-    assert ("failed", False, 0, 30) == list_counts(report)
+    assert ("failed", False, 0, 30) == content_item_counts(report)
 
 
 def test_a_resource_is_not_verified_after_two_pulls_with_wrong_counts(

@@ -1,4 +1,4 @@
-"""Deletions are detected with proof, and many at once are held back."""
+"""Deletions are detected with proof, and many together are held back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_deleted_records_become_tombstones(tmp_path: Path) -> None:
 
         assert ("done", 5) == (report.outcome, report.resources["candidates"].deleted)
         assert [] == differences(sandbox, published(tmp_path))
-        # One list and one detail, all pages once more, and one 404 for each.
+        # One list and one detail, all pages again, and one 404 for each.
         assert report.resources["candidates"].requests <= 2 + 2 + 5
         query = "SELECT id FROM landing.candidates WHERE _deleted_at IS NOT NULL ORDER BY id"
         assert gone == [row["id"] for row in rows(published(tmp_path), query)]

@@ -28,7 +28,7 @@ KINDS = ("found", "gone", "unread")
 
 
 def make_detail(kind: str, id: str) -> Outcome:
-    """Return a record as the API shows it."""
+    """Return the result of reading a record: found, gone or unread."""
     if kind == "found":
         return FoundDetail(Job({"id": id, **RAW}), AT)
     return DeletionProof(AT) if kind == "gone" else UnreadableDetail("server_failed")

@@ -21,10 +21,13 @@ from tests.tiers import first_fast
 RESOURCES = tuple(COUNTS)
 
 
-def first_load_requests_max(
+def max_first_load_requests(
     sandbox: Sandbox, name: str, per_page: int = 100, sweeps: int = 1
 ) -> int:
-    """Return N + 2P + 2 requests; for content, per list of each type."""
+    """Return the maximum requests of a first load: each record once, and each list page per sweep.
+
+    Content items have a list for each of their types.
+    """
     held = sandbox.store.records(name)
     pages = max(1, math.ceil(len(held) / per_page))
     if name == "content_items":
@@ -36,16 +39,16 @@ def first_load_requests_max(
     return len(held) + (sweeps + 1) * pages + 2
 
 
-def count_quiet_requests(name: str, types: int, *, is_dated: bool = True) -> int:
-    """Return the requests of a pull without changes: one list and one detail.
+def expected_quiet_requests(name: str, types: int, *, is_dated: bool = True) -> int:
+    """Return the requests of a pull without changes, for `types` content types.
 
-    Content shows its cursor in the list. Types are listed, and each is read if the list shows no
-    date.
+    Usually one list and one detail. Content items have one list per type. Content types are one
+    list, and without a date in it also one detail each.
     """
     return {"content_types": 1 if is_dated else 1 + types, "content_items": types}.get(name, 2)
 
 
-def change_some(sandbox: Sandbox) -> None:
+def change_records(sandbox: Sandbox) -> None:
     """Update fifty candidates, create ten, and remove the fields of a content type."""
     now = sandbox.store.clock()
     types = list(sandbox.store.records("content_types"))[:1]
@@ -80,17 +83,17 @@ def test_first_quiet_and_changed_pulls_are_exact_with_few_requests(tmp_path: Pat
         assert_all_verified(report)
         assert [] == differences(sandbox, published(tmp_path))
         for name, each in report.resources.items():
-            assert each.requests <= first_load_requests_max(sandbox, name), each
+            assert each.requests <= max_first_load_requests(sandbox, name), each
             assert each.new == COUNTS[name]
 
         quiet = pulled(sandbox, tmp_path)
 
         assert_all_verified(quiet)
         for name, each in quiet.resources.items():
-            assert count_quiet_requests(name, 3) == each.requests, each
+            assert expected_quiet_requests(name, 3) == each.requests, each
             assert (0, 0) == (each.new, each.changed)
 
-        change_some(sandbox)
+        change_records(sandbox)
         changed = pulled(sandbox, tmp_path)
 
         assert_all_verified(changed)
@@ -152,7 +155,7 @@ def test_every_behaviour_gives_an_exact_copy_with_few_requests(
         passed = timedelta(seconds=2)
         quiet = pulled(sandbox, tmp_path)
         passed = timedelta(seconds=4)
-        change_some(sandbox)
+        change_records(sandbox)
         changed = pulled(sandbox, tmp_path)
 
         assert [] == differences(sandbox, published(tmp_path))
@@ -161,11 +164,11 @@ def test_every_behaviour_gives_an_exact_copy_with_few_requests(
         for name, done in report.resources.items():
             # Ties in any order can make a sweep miss one; then it is repeated, P requests each.
             sweeps = 12 if behaviours["ties"] == "random" else 1
-            most = first_load_requests_max(sandbox, name, per_page, sweeps)
+            most = max_first_load_requests(sandbox, name, per_page, sweeps)
             assert done.requests <= most, done
         for name, done in quiet.resources.items():
             is_dated = behaviours["content_type_items"] == "declared"
-            assert count_quiet_requests(name, 3, is_dated=is_dated) == done.requests, done
+            assert expected_quiet_requests(name, 3, is_dated=is_dated) == done.requests, done
         if per_page == 100:
             assert changed.resources["candidates"].requests <= 64
         elif behaviours["ties"] == "stable":
@@ -179,7 +182,7 @@ def test_a_server_that_does_not_sort_is_copied_but_never_verified(tmp_path: Path
     with Sandbox(counts=SMALL, behaviours=dict([FORBIDS_A_WALK])) as sandbox:
         pulled(sandbox, tmp_path)
         assert [] == differences(sandbox, published(tmp_path))
-        change_some(sandbox)
+        change_records(sandbox)
         changed = pulled(sandbox, tmp_path)
 
         assert "partial" == changed.outcome

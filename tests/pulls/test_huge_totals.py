@@ -25,10 +25,10 @@ def test_one_wrong_huge_total_costs_one_extra_request(
         pulled(sandbox, tmp_path, "candidates")
         first, second, *_ = sandbox.store.records("candidates")
         sandbox.store.remove("candidates", first)
-        usual = count_lists(sandbox, tmp_path)
+        usual = pull_and_count_lists(sandbox, tmp_path)
         sandbox.store.remove("candidates", second)
         sandbox.faults.add(TotalHuge(total), path=LIST, nth=nth)
-        lists = count_lists(sandbox, tmp_path)
+        lists = pull_and_count_lists(sandbox, tmp_path)
         found = differences(sandbox, published(tmp_path))
         last = pulled(sandbox, tmp_path, "candidates")
 
@@ -37,8 +37,8 @@ def test_one_wrong_huge_total_costs_one_extra_request(
     assert ("done", True) == (last.outcome, last.resources["candidates"].proven)
 
 
-def count_lists(sandbox: Sandbox, folder: Path) -> int:
-    """Return the list requests of a pull that is verified."""
+def pull_and_count_lists(sandbox: Sandbox, folder: Path) -> int:
+    """Pull, check that the result is verified, and return the number of list requests."""
     report = pulled(sandbox, folder, "candidates").resources["candidates"]
     assert report.proven, report
     return report.lists

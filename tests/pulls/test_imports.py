@@ -35,8 +35,8 @@ def test_a_pull_without_changes_imports_only_modules_of_the_pull(tmp_path: Path)
         environ = variables(sandbox.base_url, tmp_path / "data", sandbox.key)
         environ["CONNECTOR_MODELS"] = "on"
         assert 0 == call(["pull"], environ).status
-        loaded = modules_of("pull", environ)
-        loaded_by_status = modules_of("status", environ)
+        loaded = run_and_list_modules("pull", environ)
+        loaded_by_status = run_and_list_modules("status", environ)
 
     assert "Nothing to publish: recruitment.duckdb is up to date." in loaded
     assert "connector.publishing.publication" in loaded
@@ -46,8 +46,8 @@ def test_a_pull_without_changes_imports_only_modules_of_the_pull(tmp_path: Path)
     assert [] == [each for each in loaded_by_status if each.startswith(unused)]
 
 
-def modules_of(command: str, environ: dict[str, str]) -> list[str]:
-    """Return the lines on standard error: messages, and the loaded modules."""
+def run_and_list_modules(command: str, environ: dict[str, str]) -> list[str]:
+    """Run the command, and return its lines on standard error: messages and loaded modules."""
     done = subprocess.run(
         [sys.executable, "-c", COMMAND, command],
         env={**os.environ, **environ},

@@ -12,7 +12,7 @@ import pytest
 
 from connector.pulls.listing import predict_boundary
 from connector.warehouse.pull_commands import Bookmark, Commit, LandedRow
-from tests.simulation.checkers import differences
+from tests.simulation.checkers import find_differences
 from tests.simulation.harness import START
 from tests.simulation.mirror import KillPoint, Mirror
 from tests.simulation.scenario import ORDINARY, PullScenario
@@ -26,21 +26,21 @@ QUIET = PullScenario(
 def make_synced_mirror(scenario: PullScenario = QUIET) -> Mirror:
     """Return a mirror equal to its server, with the bookmark of a pull that just ended."""
     mirror = Mirror(PullWorld(0, scenario))
-    mark_synced(mirror)
+    copy_server(mirror)
     return mirror
 
 
-def mark_synced(mirror: Mirror) -> datetime:
-    """Copy everything from the server, and return the time of the bookmark."""
+def copy_server(mirror: Mirror) -> datetime:
+    """Copy everything from the server, and return the time of the new bookmark."""
     mirror.bookmark = Bookmark()
-    mirror.adopt()
+    mirror.copy_server()
     assert mirror.bookmark.proven_at is not None
     return mirror.bookmark.proven_at
 
 
 def list_newest(mirror: Mirror) -> list[str]:
     """Return the server's ids, the last changed first."""
-    dated = mirror.world.server.dated
+    dated = mirror.world.server.updated_at
     return sorted(dated, key=lambda each: dated[each] or "", reverse=True)
 
 
@@ -63,8 +63,8 @@ def pull_and_count_requests(mirror: Mirror) -> int:
 
 def test_a_bookmark_is_committed_with_the_rows_that_it_covers() -> None:
     commits = list[Commit]()
-    mirror = Mirror(PullWorld(0, QUIET), judge=lambda _, what: commits.append(what))
-    mark_synced(mirror)
+    mirror = Mirror(PullWorld(0, QUIET), check_commit=lambda _, what: commits.append(what))
+    copy_server(mirror)
     world = mirror.world
     world.pass_time(600)
     changed = list_newest(mirror)[:3]
@@ -96,7 +96,7 @@ def test_a_pull_that_is_killed_at_any_step_leaves_nothing_unread(is_first_load: 
             world.pass_time(600)
             mirror.pull()
 
-            assert {} == differences(mirror), f"killed at step {step}, {is_after = }"
+            assert {} == find_differences(mirror), f"killed at step {step}, {is_after = }"
         if not was_killed:
             break
 
@@ -111,13 +111,13 @@ def test_a_change_that_becomes_visible_two_minutes_late_is_read() -> None:
     world.pass_time(600)
     now = world.server_now().replace(microsecond=0)
     change_hidden_field(mirror, [first], now - timedelta(seconds=91))
-    proven_at = mark_synced(mirror)
+    proven_at = copy_server(mirror)
     # In the list it is below a record that has not changed since the last pull.
     change_hidden_field(mirror, [second], proven_at - timedelta(seconds=119))
     pull_and_count_requests(mirror)
 
     assert [first, second] == list_newest(mirror)[:2]
-    assert {} == differences(mirror)
+    assert {} == find_differences(mirror)
 
 
 # -- records of one date ---------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_changed_records_with_equal_dates_are_all_read_once(
     change_hidden_field(mirror, edited, world.server_now().replace(microsecond=0))
     world.pass_time(600)
     pull_and_count_requests(mirror)
-    assert {} == differences(mirror)
+    assert {} == find_differences(mirror)
 
     for _ in range(3):
         world.pass_time(600)
@@ -157,7 +157,7 @@ def test_a_record_older_than_the_overlap_ends_the_scan(seconds: int, requests: i
     world.pass_time(600)
     floor = world.server_now().replace(microsecond=0) - timedelta(seconds=1 + 120)
     change_hidden_field(mirror, list_newest(mirror)[:1], floor + timedelta(seconds=seconds))
-    mark_synced(mirror)
+    copy_server(mirror)
     world.pass_time(5)
 
     assert requests == pull_and_count_requests(mirror)

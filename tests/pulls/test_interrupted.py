@@ -31,7 +31,7 @@ def test_a_pull_that_fails_at_any_commit_leaves_no_change_unread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     time, commit = Time(), Warehouse.commit
-    with Sandbox(counts={"candidates": 8}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 8}, clock=time.server_now) as sandbox:
         pulled_in(sandbox, tmp_path / "before", "candidates", time=time)
         time.pass_minutes(10)
         # Changed in the order that they had, so that the list alone does not show the change.

@@ -16,7 +16,7 @@ def test_a_pull_after_losing_both_databases_reads_everything_and_reports_it(tmp_
         first = call(["pull", "jobs"], environ)
         for name in ("work.duckdb", "recruitment.duckdb"):
             (data / name).unlink()
-        # A process of its own: tests in this process begin with a copy of an empty work file.
+        # A separate process: tests in this process begin with a copy of an empty work file.
         with start(["pull", "jobs"], environ) as process:
             out, err = process.communicate()
         again = CommandResult(process.returncode, out, err)

@@ -26,7 +26,7 @@ def plan_pull(sandbox: Sandbox, folder: Path, *names: str) -> CostEstimate:
 
 
 def make_changes(count: int) -> Callable[[Sandbox], None]:
-    """Return a function that changes so many random records."""
+    """Return a function that updates `count` random candidates."""
 
     def happen(sandbox: Sandbox) -> None:
         ids = sorted(sandbox.store.records("candidates"))
@@ -37,7 +37,7 @@ def make_changes(count: int) -> Callable[[Sandbox], None]:
 
 
 def make_deletions(count: int) -> Callable[[Sandbox], None]:
-    """Return a function that deletes so many adjacent records."""
+    """Return a function that deletes the `count` oldest candidates."""
 
     def happen(sandbox: Sandbox) -> None:
         records = sandbox.store.records("candidates")

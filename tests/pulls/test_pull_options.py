@@ -82,7 +82,7 @@ def test_a_sweep_finds_a_deletion_and_a_creation_that_cancel_out(tmp_path: Path)
 
         found = report.resources["candidates"]
         assert ("done", 1, 1) == (report.outcome, found.deleted, found.new)
-        # Three pages, two suspects, one list and one detail; what is gone is asked for once.
+        # Three pages, two suspects, one list and one detail; the deleted record is requested once.
         assert 3 + 2 + 2 == found.requests
         assert 3 + 2 == found.sweeps
         landed = rows(published(tmp_path), "SELECT id, _deleted_at FROM landing.candidates")

@@ -28,7 +28,7 @@ UNREAD = "SELECT id, error_code, error, failed_runs FROM sync.queue"
 
 @pytest.fixture
 def simulated_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Patches the waits of a command's pull to take no time."""
+    """Make the waits of a command's pull take no time."""
     time = Time()
     connect = partial(Client, clock=time.monotonic, sleep=time.wait)
     monkeypatch.setattr("connector.cli.pull.run_pull", partial(pull, connect=connect))
@@ -94,7 +94,7 @@ def test_a_record_unreadable_in_a_second_pull_is_reported_with_other_advice(tmp_
 def test_an_unreadable_record_counts_once_per_run(tmp_path: Path) -> None:
     """A queued and changed record is read twice in a run, from the queue and by the scan."""
     time = Time()
-    with Sandbox(counts={"candidates": 20}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 20}, clock=time.server_now) as sandbox:
         pulled(sandbox, tmp_path, time=time)
         id = next(iter(sandbox.store.records("candidates")))
         sandbox.faults.add(Status(500), path=f"{CANDIDATES}/{id}", times=None)
@@ -115,7 +115,7 @@ def test_an_unreadable_record_counts_once_per_run(tmp_path: Path) -> None:
 
 def test_a_record_that_is_too_large_does_not_stop_the_pull(tmp_path: Path) -> None:
     time = Time()
-    with Sandbox(counts={"candidates": 20, "leads": 3}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 20, "leads": 3}, clock=time.server_now) as sandbox:
         id = next(iter(sandbox.store.records("candidates")))
         sandbox.faults.add(Endless(), path=f"{CANDIDATES}/{id}", times=None)
         report = pulled(sandbox, tmp_path, time=time, limits=Limits(body_bytes_max=100_000))
@@ -182,12 +182,12 @@ def test_an_unreadable_list_does_not_blame_an_address_that_answered_before(tmp_p
 @pytest.mark.slow
 def test_an_unreadable_list_is_judged_by_other_responses_of_the_run(tmp_path: Path) -> None:
     time = Time()
-    with Sandbox(counts={"candidates": 101, "jobs": 3}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 101, "jobs": 3}, clock=time.server_now) as sandbox:
         sandbox.faults.add(EditedResponse(overflow_second_page), path=CANDIDATES, times=None)
         report = pulled(sandbox, tmp_path, "candidates", time=time)
         assert "answer_broken" == report.resources["candidates"].error_code
 
-    with Sandbox(counts={"candidates": 101, "jobs": 3}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 101, "jobs": 3}, clock=time.server_now) as sandbox:
         sandbox.faults.add(HtmlPage(200), times=None)
         report = pulled(sandbox, tmp_path / "other", "candidates", time=time)
         assert "unreadable_answer" == report.resources["candidates"].error_code
@@ -273,7 +273,7 @@ def test_a_record_with_an_invalid_id_is_reported_and_the_others_are_loaded(
     tmp_path: Path, odd: str
 ) -> None:
     time = Time()
-    with Sandbox(counts={"candidates": 20, "leads": 3}, clock=time.servers) as sandbox:
+    with Sandbox(counts={"candidates": 20, "leads": 3}, clock=time.server_now) as sandbox:
         id = next(iter(sandbox.store.records("candidates")))
 
         def edit(document: dict[str, Any]) -> None:
@@ -303,7 +303,7 @@ def test_a_record_with_an_invalid_id_is_reported_and_the_others_are_loaded(
 def test_items_of_a_content_type_with_an_invalid_id_are_skipped(tmp_path: Path) -> None:
     time = Time()
     counts = {"content_types": 2, "content_items": 4}
-    with Sandbox(counts=counts, clock=time.servers) as sandbox:
+    with Sandbox(counts=counts, clock=time.server_now) as sandbox:
         id = next(iter(sandbox.store.records("content_types")))
 
         def edit(document: dict[str, Any]) -> None:

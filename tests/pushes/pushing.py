@@ -136,7 +136,12 @@ class Pusher:
         return datetime.now(UTC) + timedelta(seconds=self.time.seconds)
 
     def _terms(self, options: dict[str, Any]) -> dict[str, Any]:
-        return {"now": self.time.ours, "sleep": self.time.wait, "connect": self._connect, **options}
+        return {
+            "now": self.time.local_now,
+            "sleep": self.time.wait,
+            "connect": self._connect,
+            **options,
+        }
 
 
 def list_rows(report: BatchReport) -> list[RowRecord]:

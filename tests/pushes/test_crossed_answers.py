@@ -34,7 +34,7 @@ from tests.support.clock import Time
 def pusher(tmp_path: Path) -> Iterator[Undoer]:
     """An account with one candidate, created an hour before."""
     time = Time()
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         made = Undoer(sandbox, tmp_path, time, connections=1)
         made.create_candidate()
         time.pass_minutes(60)

@@ -39,13 +39,13 @@ MODES = ("commits", "drops", "commits late", "commits very late")
 class WallTime(Time):
     """Wall-clock time plus the simulated waits, since child processes have no other clock."""
 
-    def ours(self) -> datetime:
+    def local_now(self) -> datetime:
         """Return the client's time."""
         return datetime.now(UTC) + timedelta(seconds=self.seconds)
 
-    def servers(self) -> datetime:
+    def server_now(self) -> datetime:
         """Return the server's time."""
-        return self.ours()
+        return self.local_now()
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def fork_server() -> Iterator[PushForkServer]:
 def points(fork_server: PushForkServer, tmp_path_factory: pytest.TempPathFactory) -> list[Point]:
     """Kill points of a push over one connection, the same at each run."""
     time = WallTime()
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         return KilledPushStage(sandbox, tmp_path_factory.mktemp("counted"), time, ROWS).points(
             fork_server, 1
         )
@@ -147,7 +147,7 @@ def test_a_push_killed_at_any_point_is_finished_by_the_next_push(
     tmp_path: Path, fork_server: PushForkServer, points: list[Point], mode: str, share: int
 ) -> None:
     time = WallTime()
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         stage = KilledPushStage(sandbox, tmp_path, time, ROWS)
         held = 0
         for point in choose_points(points, share, mode):
@@ -180,7 +180,7 @@ def test_a_push_killed_repeatedly_is_finished_without_duplicates(
     tmp_path: Path, fork_server: PushForkServer
 ) -> None:
     time, chance = WallTime(), random.Random(f"again {SEED}")
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         stage = KilledPushStage(sandbox, tmp_path, time, ROWS)
         pusher = stage.restore()
         kills = 12 if IS_ALL else 3

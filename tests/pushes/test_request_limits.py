@@ -74,7 +74,7 @@ def test_a_push_whose_budget_ends_before_a_status_update_can_be_resumed(tmp_path
 
 def test_a_push_stops_at_the_monthly_quota_and_continues_next_month(tmp_path: Path) -> None:
     time = Time()
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         limits = {"monthly_requests": 8, "monthly_reserve_requests": 0, "billing_day": 1}
         pusher = Pusher(sandbox, tmp_path, time, **limits)
         first = pusher.push(make_creates(10))
@@ -98,7 +98,7 @@ def test_a_push_sends_nothing_while_another_push_runs(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)
         with Ledger(pusher.settings.folder) as ledger:
-            now = pusher.time.ours()
+            now = pusher.time.local_now()
             ledger.take_lease("pull", LeaseOwner.of_this_process("p", "pull"), now)
             ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("other", "push"), now)
             with pytest.raises(LeaseHeld, match=r"another push is running: .*run other"):
@@ -122,7 +122,7 @@ def test_a_push_that_lost_its_lease_sends_no_more_requests(tmp_path: Path) -> No
                 pusher.time.pass_minutes(3)
                 with Ledger(pusher.settings.folder) as ledger:
                     owner = LeaseOwner.of_this_process("other", "push")
-                    ledger.take_lease(PUSH_LEASE, owner, pusher.time.ours())
+                    ledger.take_lease(PUSH_LEASE, owner, pusher.time.local_now())
 
         sandbox.between = between
         report = pusher.push(make_creates(10))

@@ -32,7 +32,7 @@ def test_updates_without_a_difference_send_no_write(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": ROWS}) as sandbox:
         pusher = Pusher(sandbox, tmp_path)
         landed = sandbox.store.records("candidates")
-        at = pusher.time.ours()
+        at = pusher.time.local_now()
         found = Commit(
             records=tuple(FoundDetail(Candidate(dict(each)), at) for each in landed.values())
         )

@@ -32,7 +32,7 @@ from tests.pushes.pushing import (
     make_update,
     map_outcomes,
 )
-from tests.support.clock import Time, tombstones, work_rows
+from tests.support.clock import Time, count_deleted_candidates, work_rows
 from tests.support.command import call, variables
 
 ONE = f"{CANDIDATES}/*"
@@ -49,7 +49,7 @@ class Undoer(Pusher):
                 batch,
                 applies=applies,
                 budget=budget,
-                now=self.time.ours,
+                now=self.time.local_now,
                 connect=self._connect,
             )
         )
@@ -74,7 +74,7 @@ class Undoer(Pusher):
 def pusher(tmp_path: Path) -> Iterator[Undoer]:
     """An account without records."""
     time = Time()
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         yield Undoer(sandbox, tmp_path, time)
 
 
@@ -103,7 +103,7 @@ def test_an_undo_restores_records_that_nobody_changed_since(pusher: Undoer, tmp_
     assert ["old@example.com"] == list_emails(pusher.sandbox)
     after = pusher.record(id)
     assert {**before, "updated_at": after["updated_at"]} == after
-    assert 3 == tombstones(tmp_path)
+    assert 3 == count_deleted_candidates(tmp_path)
     (landed,) = work_rows(tmp_path, f"FROM landing.candidates WHERE id = '{id}'")
     assert ("mine", None) == (landed["notes"], landed["phone"])
     (undone,) = work_rows(tmp_path, "SELECT count(undone_at) AS n FROM push.rows")
@@ -287,7 +287,7 @@ def test_an_undo_killed_before_it_was_recorded_is_not_repeated(
 
     assert {"undone": 3} == dict(again.counts)
     assert sent == len(list_writes(pusher.sandbox))
-    assert 2 == tombstones(tmp_path)
+    assert 2 == count_deleted_candidates(tmp_path)
     with pusher.journal() as journal:
         assert all(row.undone_at is not None for row in journal.rows(pushed.batch))
 
@@ -296,7 +296,7 @@ def test_an_undo_restores_content_values_key_by_key(tmp_path: Path) -> None:
     """Values changed by others are kept. A create answered without `updated_at` is deleted."""
     time = Time()
     counts = {"content_types": 1, "content_items": 1}
-    with Sandbox(clock=time.servers, counts=counts) as sandbox:
+    with Sandbox(clock=time.server_now, counts=counts) as sandbox:
         pusher = Undoer(sandbox, tmp_path, time)
         ((type_id, _),) = sandbox.store.records("content_types").items()
         ((id, base),) = sandbox.store.records("content_items").items()

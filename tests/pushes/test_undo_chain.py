@@ -18,7 +18,7 @@ def test_batches_about_one_record_are_undone_one_after_another(
     tmp_path: Path, is_edited: bool
 ) -> None:
     time = Time()
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         undoer = Undoer(sandbox, tmp_path, time)
         made = undoer.push(make_creates(1))
         id = list_rows(made)[0].record_id

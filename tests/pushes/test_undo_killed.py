@@ -49,7 +49,7 @@ class KilledUndoStage:
 
     def __init__(self, folder: Path) -> None:
         self.time = WallTime()
-        self.sandbox = Sandbox(clock=self.time.servers)
+        self.sandbox = Sandbox(clock=self.time.server_now)
         self._base, self._folder = folder / "base", folder / "killed"
         self.former: dict[str, Any] = {}
 

@@ -16,14 +16,14 @@ from tests.sandbox.world import COUNTS, ServedSandbox, open_sandbox  # noqa: E40
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[ServedSandbox]:
-    """A seeded world that tests only read."""
+    """A sandbox with records that tests only read."""
     with open_sandbox(counts=COUNTS) as world:
         yield world
 
 
 @pytest.fixture
 def open_world() -> Iterator[Callable[..., ServedSandbox]]:
-    """Returns a function that opens worlds and closes them after the test."""
+    """Return a function that opens sandboxes with given options and closes them after the test."""
     with ExitStack() as stack:
 
         def open_one(**options: Any) -> ServedSandbox:

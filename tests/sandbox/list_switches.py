@@ -1,4 +1,8 @@
-"""Checks of behaviours of lists, values, errors and headers: `check(open, value)`."""
+"""Checks of the sandbox's behaviours of lists, values, errors and headers.
+
+Each check opens sandboxes with `open`, in which the behaviour has the given value, and asserts the
+effect of that value.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ NEVER = "never in anybody's data"
 
 
 def check_per_page_over(open: Open, value: str) -> None:
-    """Response to a `per_page` above 100."""
+    """Check the response to a `per_page` above 100."""
     answer = open(counts=MANY).get("/candidates", per_page=101)
     if value in ("422", "400"):
         assert int(value) == answer.status_code
@@ -31,7 +35,7 @@ def check_per_page_over(open: Open, value: str) -> None:
 
 
 def check_per_page_max(open: Open, value: str) -> None:
-    """Largest number of records on a page."""
+    """Check the largest number of records on a page."""
     world = open(counts=MANY)
     answer = world.get("/candidates", per_page=100).json()
     assert int(value) == len(answer["data"]) == answer["pagination"]["per_page"]
@@ -40,7 +44,7 @@ def check_per_page_max(open: Open, value: str) -> None:
 
 
 def check_page_invalid(open: Open, value: str) -> None:
-    """A page of zero."""
+    """Check the response to page 0 with an invalid `per_page`."""
     answer = open(counts=MANY).get("/candidates", page=0, per_page="x")
     if value == "refused":
         assert (422, {"page", "per_page"}) == (answer.status_code, set(answer.json()["errors"]))
@@ -50,7 +54,7 @@ def check_page_invalid(open: Open, value: str) -> None:
 
 
 def check_page_past_end(open: Open, value: str) -> None:
-    """The eighth page of seven."""
+    """Check the response to page 8 of 7."""
     world = open(counts=MANY)
     answer = world.get("/candidates", page=8)
     if value == "404":
@@ -62,12 +66,12 @@ def check_page_past_end(open: Open, value: str) -> None:
 
 
 def check_pages_of_nothing(open: Open, value: str) -> None:
-    """Pages of an empty list."""
+    """Check the number of pages of an empty list."""
     assert int(value) == open().get("/jobs").json()["pagination"]["total_pages"]
 
 
 def check_total(open: Open, value: str) -> None:
-    """Total after a record is created during the list request."""
+    """Check the total if a record is created during the list request."""
 
     def between(store: Store) -> None:
         # A hook that lists is not interrupted by itself.
@@ -85,15 +89,15 @@ def check_total(open: Open, value: str) -> None:
 
 
 def check_sorting(open: Open, value: str) -> None:
-    """A sort order that differs from the default order."""
+    """Check if a list in another order than the default differs from it."""
     world = open(counts=MANY)
-    plain = world.ids("/candidates")
-    sorted_ = world.ids("/candidates", sort="last_name", order="asc")
+    plain = world.list_ids("/candidates")
+    sorted_ = world.list_ids("/candidates", sort="last_name", order="asc")
     assert (value == "ignored") == (plain == sorted_)
 
 
 def check_unknown_sort(open: Open, value: str) -> None:
-    """An undocumented sort field and order."""
+    """Check the response to an undocumented sort field and to an undocumented order."""
     world = open(counts=MANY)
     for name, query in (("sort", {"sort": "phone"}), ("order", {"order": "sideways"})):
         answer = world.get("/candidates", **query)
@@ -104,7 +108,7 @@ def check_unknown_sort(open: Open, value: str) -> None:
 
 
 def check_content_type_sort(open: Open, value: str) -> None:
-    """A sort of content types, which the API does not document."""
+    """Check the response to a sort of content types, which the API does not document."""
     world = open(counts={"content_types": 4})
     answer = world.get("/content-types", sort="name", order="desc")
     if value == "refused":
@@ -114,18 +118,20 @@ def check_content_type_sort(open: Open, value: str) -> None:
 
 
 def check_ties(open: Open, value: str) -> None:
-    """Records created by one import, read twice."""
+    """Check the order of records with equal timestamps in two reads."""
     world = open()
     stamp = datetime(2025, 1, 2, tzinfo=UTC)
     for _ in range(30):
         world.store.insert("candidates", {"created_at": stamp, "updated_at": stamp})
-    first, second = (world.ids("/candidates", per_page=100, sort="updated_at") for _ in range(2))
+    first, second = (
+        world.list_ids("/candidates", per_page=100, sort="updated_at") for _ in range(2)
+    )
     assert set(first) == set(second)
     assert (value == "stable") == (first == second)
 
 
 def check_unknown_filter_value(open: Open, value: str) -> None:
-    """A status that does not exist for candidates."""
+    """Check the response to a filter by a status that does not exist."""
     answer = open(counts=MANY).get("/candidates", status=NEVER)
     if value == "refused":
         assert (422, ["status"]) == (answer.status_code, list(answer.json()["errors"]))
@@ -135,7 +141,7 @@ def check_unknown_filter_value(open: Open, value: str) -> None:
 
 
 def check_unknown_parameter(open: Open, value: str) -> None:
-    """A parameter that the endpoint does not document."""
+    """Check the response to an undocumented parameter; all documented ones are accepted."""
     world = open(counts=MANY)
     answer = world.get("/candidates", updated_since="2024-01-01")
     if value == "refused":
@@ -148,7 +154,7 @@ def check_unknown_parameter(open: Open, value: str) -> None:
 
 
 def check_search(open: Open, value: str) -> None:
-    """Searches for a name, an email, a note and a key."""
+    """Check which fields a search covers."""
     world = open()
     record = {"first_name": "Quentin", "email": "q@z.example", "notes": "likes zebras"}
     world.store.insert("candidates", record)
@@ -164,6 +170,7 @@ def check_search(open: Open, value: str) -> None:
 
 
 def create_three_bookings(open: Open) -> Callable[..., str]:
+    """Create bookings 0, 1 and 2; return a function from two dates to the numbers found."""
     world = open()
     for number, (start, end) in enumerate(((10, 12), (11, 14), (12, 16))):
         world.store.insert(
@@ -184,7 +191,7 @@ def create_three_bookings(open: Open) -> Callable[..., str]:
 
 
 def check_booking_dates(open: Open, value: str) -> None:
-    """Three bookings whose dates reveal which field is filtered."""
+    """Check which date of a booking the date filter uses."""
     found = create_three_bookings(open)
     assert ("01" if value == "start_datetime" else "") == found("2026-05-10", "2026-05-11")
     expected = {"start_datetime": "2", "end_datetime": "01", "each": "", "created_at": ""}
@@ -198,21 +205,21 @@ def check_booking_dates(open: Open, value: str) -> None:
 
 
 def check_booking_bounds(open: Open, value: str) -> None:
-    """Whether a filter includes its first and last day."""
+    """Check if a date filter includes its first and last day."""
     expected = {"inclusive": "012", "exclusive": "1"}[value]
     assert expected == create_three_bookings(open)("2026-05-10", "2026-05-12")
     world = open()
     first = datetime(2026, 5, 10, tzinfo=UTC)
     for moment in (first, first + timedelta(days=1, microseconds=-1)):
         world.store.insert("bookings", {"start_datetime": moment})
-    whole = world.ids("/bookings", start_date="2026-05-10", end_date="2026-05-10")
+    whole = world.list_ids("/bookings", start_date="2026-05-10", end_date="2026-05-10")
     assert {"inclusive": 2, "exclusive": 0}[value] == len(whole)
-    assert 0 == len(world.ids("/bookings", end_date="2026-05-09"))
-    assert 0 == len(world.ids("/bookings", start_date="2026-05-11"))
+    assert 0 == len(world.list_ids("/bookings", end_date="2026-05-09"))
+    assert 0 == len(world.list_ids("/bookings", start_date="2026-05-11"))
 
 
 def check_content_type_items(open: Open, value: str) -> None:
-    """`updated_at` in the list of content types."""
+    """Check if the list of content types shows `updated_at`."""
     world = open(counts={"content_types": 2})
     item = world.get("/content-types").json()["data"][0]
     assert (value == "declared") == ("updated_at" in item)
@@ -221,10 +228,10 @@ def check_content_type_items(open: Open, value: str) -> None:
 
 
 def check_timestamp_precision(open: Open, value: str) -> None:
-    """Digits of every timestamp, including those sent by clients."""
+    """Check the fraction digits of every timestamp, including those sent by clients."""
     world = open(counts=MANY, clock=Clock(MORNING))
     digits = {"microseconds": ".654321", "milliseconds": ".654", "seconds": ""}[value]
-    body = {**world.body("bookings"), "start_datetime": "2026-05-04T09:30:00.654321Z"}
+    body = {**world.minimal_body("bookings"), "start_datetime": "2026-05-04T09:30:00.654321Z"}
     shown = world.call("POST", "/bookings", json=body).json()["data"]
     assert f"2026-03-04T05:06:07{digits}Z" == shown["created_at"] == shown["updated_at"]
     assert f"2026-05-04T09:30:00{digits}Z" == shown["start_datetime"]
@@ -235,11 +242,11 @@ def check_timestamp_precision(open: Open, value: str) -> None:
         moment = datetime.fromtimestamp(4_000_000_000 + second, UTC)
         world.store.insert("candidates", {"id": str(second), "created_at": moment})
     expected = ["0.1", "0.9"] if value == "seconds" else ["0.9", "0.1"]
-    assert expected == world.ids("/candidates")[:2]
+    assert expected == world.list_ids("/candidates")[:2]
 
 
 def check_timestamp_suffix(open: Open, value: str) -> None:
-    """The end of every timestamp."""
+    """Check the time zone suffix of every timestamp."""
     world = open(counts={"jobs": 3})
     end = {"Z": "Z", "offset": "+00:00", "none": ""}[value]
     for item in world.get("/jobs").json()["data"]:
@@ -248,9 +255,9 @@ def check_timestamp_suffix(open: Open, value: str) -> None:
 
 
 def check_nulls(open: Open, value: str) -> None:
-    """A field without a value, in a detail and in a list item."""
+    """Check if details and list items omit a field without a value."""
     world = open()
-    id = world.call("POST", "/jobs", json=world.body("jobs")).json()["data"]["id"]
+    id = world.call("POST", "/jobs", json=world.minimal_body("jobs")).json()["data"]["id"]
     shown = world.get(f"/jobs/{id}").json()["data"]
     item = world.get("/jobs").json()["data"][0]
     assert (value == "absent") == ("department" not in shown) == ("salary_min" not in item)
@@ -258,7 +265,7 @@ def check_nulls(open: Open, value: str) -> None:
 
 
 def check_extra_fields(open: Open, value: str) -> None:
-    """A field that the API does not document."""
+    """Check if details and list items show an undocumented field."""
     world = open(counts={"jobs": 1})
     item = world.get("/jobs").json()["data"][0]
     shown = world.get(f"/jobs/{item['id']}").json()["data"]
@@ -268,6 +275,7 @@ def check_extra_fields(open: Open, value: str) -> None:
 
 
 def collect_error_bodies(world: ServedSandbox) -> list[tuple[int, Any]]:
+    """Send four requests that fail, and return the status and the JSON body of each response."""
     stranger = {"Authorization": "Bearer nobody"}
     answers: list[httpx.Response] = [
         world.call("POST", "/jobs", content=b"["),
@@ -279,7 +287,7 @@ def collect_error_bodies(world: ServedSandbox) -> list[tuple[int, Any]]:
 
 
 def check_error_bodies(open: Open, value: str) -> None:
-    """Bodies of errors except 422, which stay as documented."""
+    """Check the fields of error bodies; those of a 422 are always as documented."""
     world = open()
     expected = {"full": ["error", "message"], "message": ["message"], "empty": []}[value]
     bodies = collect_error_bodies(world)
@@ -290,7 +298,7 @@ def check_error_bodies(open: Open, value: str) -> None:
 
 
 def check_unknown_paths(open: Open, value: str) -> None:
-    """A path that the API does not have; missing records are a separate case."""
+    """Check the content type of the 404 for an unknown path; that of a missing record is JSON."""
     world = open()
     answer = world.http.get("/api/v2/jobs")
     assert 404 == answer.status_code
@@ -300,7 +308,7 @@ def check_unknown_paths(open: Open, value: str) -> None:
 
 
 def check_rate_window(open: Open, value: str) -> None:
-    """Three requests a minute at :07 and :37, and the time of the next allowed ones."""
+    """Check status, remaining requests and reset of three requests in two minutes."""
     clock = Clock(datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC))
     world = open(clock=clock, rate_limit=3)
 
@@ -323,7 +331,7 @@ def check_rate_window(open: Open, value: str) -> None:
 
 
 def check_rate_headers(open: Open, value: str) -> None:
-    """Responses that carry the three headers."""
+    """Check which responses have the three rate limit headers."""
     world = open()
     names = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
     for answer, shown in (
@@ -335,7 +343,7 @@ def check_rate_headers(open: Open, value: str) -> None:
 
 
 def check_month_reset(open: Open, value: str) -> None:
-    """Reset time shown when the month is spent."""
+    """Check the reset time shown when the monthly quota is used up."""
     clock = Clock(datetime(2026, 12, 30, 23, 59, 30, tzinfo=UTC))
     world = open(clock=clock, monthly_limit=2)
     assert [200, 200, 429] == [world.get("/jobs").status_code for _ in range(3)]
@@ -346,7 +354,7 @@ def check_month_reset(open: Open, value: str) -> None:
 
 
 def check_retry_after(open: Open, value: str) -> None:
-    """A header that the API does not document."""
+    """Check the undocumented `Retry-After` header of a 429."""
     clock = Clock(datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC))
     world = open(clock=clock, rate_limit=1)
     assert "retry-after" not in world.get("/jobs").headers
@@ -356,7 +364,7 @@ def check_retry_after(open: Open, value: str) -> None:
 
 
 def check_date_header(open: Open, value: str) -> None:
-    """The server's own clock."""
+    """Check if responses have a `Date` header."""
     headers = open(clock=Clock(MORNING)).get("/jobs").headers
     expected = {"shown": "Wed, 04 Mar 2026 05:06:07 GMT", "missing": None}[value]
     assert expected == headers.get("date")

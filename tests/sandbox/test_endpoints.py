@@ -14,7 +14,7 @@ from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, Served
 def test_a_list_has_its_envelope_and_exactly_the_declared_fields(
     world: ServedSandbox, resource: str
 ) -> None:
-    answer = world.get(world.path(resource))
+    answer = world.get(world.list_path(resource))
 
     assert 200 == answer.status_code
     assert {"data", "pagination"} == set(answer.json())
@@ -25,19 +25,19 @@ def test_a_list_has_its_envelope_and_exactly_the_declared_fields(
 
 @pytest.mark.parametrize("resource", CATALOG)
 def test_a_list_contains_every_record_once(world: ServedSandbox, resource: str) -> None:
-    path = world.path(resource)
+    path = world.list_path(resource)
     type = path.rsplit("/", 1)[-1] if resource == "content_items" else None
 
-    assert sorted(world.store.records(resource, type=type)) == sorted(world.ids(path))
+    assert sorted(world.store.records(resource, type=type)) == sorted(world.list_ids(path))
 
 
 @pytest.mark.parametrize("resource", CATALOG)
 def test_items_and_details_equal_the_stored_records(world: ServedSandbox, resource: str) -> None:
-    path, records = world.path(resource), world.store.records(resource)
+    path, records = world.list_path(resource), world.store.records(resource)
     for item in world.get(path).json()["data"]:
         detail = records[item["id"]]
         assert item == {name: detail[name] for name in item}
-    for id in world.ids(path)[:10]:
+    for id in world.list_ids(path)[:10]:
         answer = world.get(f"{path}/{id}")
         assert (200, ["data"]) == (answer.status_code, list(answer.json()))
         assert records[id] == answer.json()["data"]
@@ -47,7 +47,7 @@ def test_items_and_details_equal_the_stored_records(world: ServedSandbox, resour
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 @pytest.mark.parametrize("resource", CHANGEABLE)
 def test_an_unknown_id_gives_404(world: ServedSandbox, resource: str, method: str) -> None:
-    answer = world.call(method, f"{world.path(resource)}/{ABSENT_ID}", json={})
+    answer = world.call(method, f"{world.list_path(resource)}/{ABSENT_ID}", json={})
 
     assert 404 == answer.status_code
     assert "not_found" == answer.json()["error"]
@@ -59,11 +59,11 @@ def test_a_record_can_be_created_read_updated_and_deleted(
     open_world: Callable[..., ServedSandbox], resource: str
 ) -> None:
     world = open_world(counts=COUNTS)
-    path = world.path(resource)
+    path = world.list_path(resource)
     declaration = CATALOG[resource]
     full = [each.name for each in declaration.detail_fields]
 
-    created = world.call("POST", path, json=world.body(resource))
+    created = world.call("POST", path, json=world.minimal_body(resource))
     assert 201 == created.status_code
     assert {"data", "message"} == set(created.json())
     assert set(declaration.echoes.get("create") or full) == set(created.json()["data"])
@@ -87,7 +87,7 @@ def test_every_accepted_field_is_stored(
     open_world: Callable[..., ServedSandbox], resource: str
 ) -> None:
     world = open_world(counts=COUNTS)
-    path = world.path(resource)
+    path = world.list_path(resource)
     sent = world.full_body(resource)
     id = world.call("POST", path, json=sent).json()["data"]["id"]
     assert_stored(world, resource, id, sent)
@@ -101,7 +101,8 @@ def test_every_accepted_field_is_stored(
 
 
 def assert_stored(world: ServedSandbox, resource: str, id: str, sent: dict[str, object]) -> None:
-    shown = world.get(f"{world.path(resource)}/{id}").json()["data"]
+    """Assert that the record has every sent value in the store and in its detail."""
+    shown = world.get(f"{world.list_path(resource)}/{id}").json()["data"]
     write_only = {n for n, f in CATALOG[resource].fields.items() if f.write_only}
 
     assert {n: v for n, v in sent.items() if n not in write_only} == {
@@ -116,8 +117,8 @@ def test_an_update_keeps_the_fields_it_does_not_contain(
     open_world: Callable[..., ServedSandbox], resource: str
 ) -> None:
     world = open_world(counts=COUNTS)
-    path = world.path(resource)
-    id = world.ids(path)[3]
+    path = world.list_path(resource)
+    id = world.list_ids(path)[3]
     before = world.store.records(resource)[id]
     name = next(f.name for f, t in CATALOG[resource].body_fields("update") if f.kind == "string")
     value = "new@example.com" if name == "email" else "interview"
@@ -135,7 +136,7 @@ def test_a_converted_lead_becomes_active_and_stays_in_the_list(
     open_world: Callable[..., ServedSandbox],
 ) -> None:
     world = open_world(counts=COUNTS)
-    id = world.ids("/leads")[0]
+    id = world.list_ids("/leads")[0]
 
     answer = world.call("POST", f"/leads/{id}/convert")
 
@@ -153,8 +154,10 @@ def test_content_items_are_found_by_slug_and_id_of_their_type(
     world = open_world(counts=COUNTS)
     type = next(iter(world.store.records("content_types").values()))
 
-    assert world.ids(f"/content/{type['id']}") == world.ids(f"/content/{type['slug']}")
-    created = world.call("POST", f"/content/{type['slug']}", json=world.body("content_items"))
+    assert world.list_ids(f"/content/{type['id']}") == world.list_ids(f"/content/{type['slug']}")
+    created = world.call(
+        "POST", f"/content/{type['slug']}", json=world.minimal_body("content_items")
+    )
     id = created.json()["data"]["id"]
     assert 200 == world.get(f"/content/{type['id']}/{id}").status_code
     assert 200 == world.get(f"/content/{type['slug']}/{id}").status_code
@@ -162,12 +165,12 @@ def test_content_items_are_found_by_slug_and_id_of_their_type(
 
 def test_a_content_item_is_not_found_under_another_type(world: ServedSandbox) -> None:
     first, second, *_ = world.store.records("content_types")
-    id = world.ids(f"/content/{first}")[0]
+    id = world.list_ids(f"/content/{first}")[0]
 
     assert 404 == world.get(f"/content/{second}/{id}").status_code
     assert 404 == world.get(f"/content/{ABSENT_ID}").status_code
     assert 404 == world.get(f"/content/{ABSENT_ID}/{id}").status_code
-    assert not set(world.ids(f"/content/{first}")) & set(world.ids(f"/content/{second}"))
+    assert not set(world.list_ids(f"/content/{first}")) & set(world.list_ids(f"/content/{second}"))
 
 
 def test_content_types_are_read_only(world: ServedSandbox) -> None:
@@ -189,16 +192,18 @@ def test_the_server_fills_in_fields_that_clients_do_not_send(
         shown: dict[str, object] = world.get(f"{path}/{id}").json()["data"]
         return shown
 
-    job = create_record("/jobs", {**world.body("jobs"), "title": "Été & Co", "status": "published"})
+    job = create_record(
+        "/jobs", {**world.minimal_body("jobs"), "title": "Été & Co", "status": "published"}
+    )
     assert f"ete-co-{str(job['id'])[:8]}" == job["slug"]
     assert job["created_at"] == job["published_at"]
-    assert "draft" == create_record("/jobs", world.body("jobs"))["status"]
-    assert "new_lead" == create_record("/candidates", world.body("candidates"))["status"]
-    assert "prospect" == create_record("/companies", world.body("companies"))["status"]
-    assert "lead" == create_record("/leads", world.body("leads"))["status"]
-    item = create_record(world.path("content_items"), world.body("content_items"))
+    assert "draft" == create_record("/jobs", world.minimal_body("jobs"))["status"]
+    assert "new_lead" == create_record("/candidates", world.minimal_body("candidates"))["status"]
+    assert "prospect" == create_record("/companies", world.minimal_body("companies"))["status"]
+    assert "lead" == create_record("/leads", world.minimal_body("leads"))["status"]
+    item = create_record(world.list_path("content_items"), world.minimal_body("content_items"))
     assert ("draft", "hello", None) == (item["status"], item["slug"], item["published_at"])
-    meeting = {**world.body("bookings"), "meeting_platform": "<meeting_platform_2>"}
+    meeting = {**world.minimal_body("bookings"), "meeting_platform": "<meeting_platform_2>"}
     booking = create_record("/bookings", meeting)
     assert "draft" == booking["status"]
     assert str(booking["meeting_join_url"]).endswith(str(booking["meeting_id"]))
@@ -209,7 +214,7 @@ def test_publishing_a_job_later_sets_its_publication_date(
     open_world: Callable[..., ServedSandbox],
 ) -> None:
     world = open_world(counts=COUNTS)
-    id = world.call("POST", "/jobs", json=world.body("jobs")).json()["data"]["id"]
+    id = world.call("POST", "/jobs", json=world.minimal_body("jobs")).json()["data"]["id"]
 
     published = world.call("PUT", f"/jobs/{id}", json={"status": "published"}).json()["data"]
     assert published["updated_at"] == published["published_at"]
@@ -221,7 +226,7 @@ def test_company_counters_change_without_a_new_updated_at(
     open_world: Callable[..., ServedSandbox],
 ) -> None:
     world = open_world(counts=COUNTS)
-    id = world.call("POST", "/companies", json=world.body("companies")).json()["data"]["id"]
+    id = world.call("POST", "/companies", json=world.minimal_body("companies")).json()["data"]["id"]
 
     def read_counters() -> tuple[int, int, int]:
         shown = world.get(f"/companies/{id}").json()["data"]
@@ -233,7 +238,7 @@ def test_company_counters_change_without_a_new_updated_at(
 
     created = world.get(f"/companies/{id}").json()["data"]
     assert (0, 0, 0) == read_counters()
-    job = {**world.body("jobs"), "company_id": id}
+    job = {**world.minimal_body("jobs"), "company_id": id}
     first = world.call("POST", "/jobs", json=job).json()["data"]["id"]
     assert (1, 0, 0) == read_counters()
     world.call("PUT", f"/jobs/{first}", json={"status": "published"})

@@ -64,14 +64,14 @@ def test_an_empty_list_has_zero_pages(open_world: Callable[..., ServedSandbox]) 
 def test_every_sortable_field_sorts_in_both_orders(
     world: ServedSandbox, resource: str, sort: str
 ) -> None:
-    path = world.path(resource)
+    path = world.list_path(resource)
     records = world.store.records(resource)
-    ascending = world.ids(path, sort=sort, order="asc")
+    ascending = world.list_ids(path, sort=sort, order="asc")
 
     keys = [make_sort_key(records[id][sort]) for id in ascending]
     assert sorted(keys) == keys
-    assert ascending[::-1] == world.ids(path, sort=sort, order="desc")
-    assert ascending[::-1] == world.ids(path, sort=sort)
+    assert ascending[::-1] == world.list_ids(path, sort=sort, order="desc")
+    assert ascending[::-1] == world.list_ids(path, sort=sort)
 
 
 def make_sort_key(value: Any) -> tuple[int, Any]:
@@ -87,7 +87,7 @@ def make_sort_key(value: Any) -> tuple[int, Any]:
 def test_every_filter_returns_only_records_with_its_value(
     world: ServedSandbox, resource: str, by: Filter
 ) -> None:
-    path = world.path(resource)
+    path = world.list_path(resource)
     type = path.rsplit("/", 1)[-1] if resource == "content_items" else None
     records = world.store.records(resource, type=type)
     value = Counter(each[by.name] for each in records.values() if each[by.name]).most_common(1)[0][
@@ -95,7 +95,7 @@ def test_every_filter_returns_only_records_with_its_value(
     ]
 
     expected = {id for id, each in records.items() if each[by.name] == value}
-    assert expected == set(world.ids(path, **{by.name: value}))
+    assert expected == set(world.list_ids(path, **{by.name: value}))
     found = world.get(path, **{by.name: value}).json()["pagination"]["total"]
     assert len(expected) == found == world.store.count(resource, {by.name: value}, type=type)
     assert 0 < found < len(records)
@@ -105,7 +105,7 @@ def test_every_filter_returns_only_records_with_its_value(
 def test_every_documented_filter_value_is_accepted_and_others_rejected(
     world: ServedSandbox, resource: str, by: Filter
 ) -> None:
-    path = world.path(resource)
+    path = world.list_path(resource)
     for value in by.values:
         assert 200 == world.get(path, **{by.name: value}).status_code
     refused = world.get(path, **{by.name: "no such value"})
@@ -118,11 +118,11 @@ def test_filters_are_case_sensitive(world: ServedSandbox, source: str) -> None:
     expected = {id for id, each in records.items() if each["source"] == source}
 
     assert expected
-    assert expected == set(world.ids("/leads", source=source))
+    assert expected == set(world.list_ids("/leads", source=source))
 
 
 def test_content_types_are_listed_in_order_of_creation(world: ServedSandbox) -> None:
-    assert list(world.store.records("content_types")) == world.ids("/content-types")
+    assert list(world.store.records("content_types")) == world.list_ids("/content-types")
 
 
 def test_filters_are_combined_with_and(world: ServedSandbox) -> None:
@@ -134,7 +134,7 @@ def test_filters_are_combined_with_and(world: ServedSandbox) -> None:
         if each["booking_type"] == "interview" and each["status"] == "completed"
     }
 
-    found = world.ids("/bookings", booking_type="interview", status="completed", start_date="")
+    found = world.list_ids("/bookings", booking_type="interview", status="completed", start_date="")
     assert expected == set(found)
     assert expected
 
@@ -145,11 +145,11 @@ def test_date_filters_of_bookings_include_both_days_of_the_start(world: ServedSa
     first, last = starts[20][:10], starts[80][:10]
 
     expected = {id for id, each in records.items() if first <= each["start_datetime"][:10] <= last}
-    assert expected == set(world.ids("/bookings", start_date=first, end_date=last))
+    assert expected == set(world.list_ids("/bookings", start_date=first, end_date=last))
     after = (date.fromisoformat(last) + timedelta(days=1)).isoformat()
     assert set(records) - {
         id for id, each in records.items() if each["start_datetime"] < after + BEGINNING
-    } == set(world.ids("/bookings", start_date=after))
+    } == set(world.list_ids("/bookings", start_date=after))
 
 
 @pytest.mark.parametrize("value", ["2024-13-01", "yesterday", "2024-01-01T00:00:00Z", "9999-12-32"])
@@ -171,14 +171,14 @@ def test_a_search_finds_all_words_in_listed_text_fields(world: ServedSandbox) ->
     one = next(each for each in records.values() if each["first_name"].isascii())
     text = f"{one['first_name'].upper()} {one['last_name'][:3]}"
 
-    found = world.ids("/candidates", search=text)
+    found = world.list_ids("/candidates", search=text)
 
     assert one["id"] in found
     listed = [f.name for f in CATALOG["candidates"].item_fields if f.kind is Kind.STRING]
     for id in found:
         words = " ".join(str(records[id][name]) for name in listed).lower()
         assert all(each.lower() in words for each in text.split())
-    assert [] == world.ids("/candidates", search="no such person anywhere")
+    assert [] == world.list_ids("/candidates", search="no such person anywhere")
 
 
 def test_a_search_treats_wildcards_as_text(world: ServedSandbox) -> None:
@@ -207,7 +207,7 @@ def test_page_numbers_that_are_not_positive_are_rejected(
 
 @pytest.mark.parametrize("resource", [n for n, each in CATALOG.items() if not each.lists_cursor])
 def test_lists_do_not_show_updated_at(world: ServedSandbox, resource: str) -> None:
-    assert all("updated_at" not in i for i in world.get(world.path(resource)).json()["data"])
+    assert all("updated_at" not in i for i in world.get(world.list_path(resource)).json()["data"])
 
 
 def test_all_page_sizes_give_the_same_order(world: ServedSandbox) -> None:

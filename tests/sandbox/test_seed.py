@@ -37,6 +37,7 @@ Records = dict[str, dict[str, Any]]
 
 
 def make_store(seed: int = 7, clock: Clock = CLOCK, counts: dict[str, int] = COUNTS) -> Store:
+    """Return a store seeded with these counts."""
     store = Store(clock=clock, random=random.Random(seed))
     seed_store(store, counts, seed=seed)
     return store

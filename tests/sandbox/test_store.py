@@ -179,8 +179,8 @@ def test_records_survive_a_restart(open_world: Open, tmp_path: Path) -> None:
     path = tmp_path / "agency.sqlite"
     options = {"counts": COUNTS, "data": path, "seed": 3}
     first = open_world(**options)
-    made = first.call("POST", "/jobs", json=first.body("jobs")).json()["data"]
-    first.call("DELETE", f"/jobs/{first.ids('/jobs')[5]}")
+    made = first.call("POST", "/jobs", json=first.minimal_body("jobs")).json()["data"]
+    first.call("DELETE", f"/jobs/{first.list_ids('/jobs')[5]}")
     before = {name: first.store.records(name) for name in CATALOG}
     hidden = first.store.hidden("jobs", made["id"])
     first.sandbox.__exit__(None)
@@ -192,7 +192,7 @@ def test_records_survive_a_restart(open_world: Open, tmp_path: Path) -> None:
         if known == set(before["jobs"]):
             assert before == {name: again.store.records(name) for name in CATALOG}
             assert hidden == again.store.hidden("jobs", made["id"])
-        answer = again.call("POST", "/jobs", json=again.body("jobs"))
+        answer = again.call("POST", "/jobs", json=again.minimal_body("jobs"))
         assert 201 == answer.status_code
         assert answer.json()["data"]["id"] not in known
         known.add(answer.json()["data"]["id"])

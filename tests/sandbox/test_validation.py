@@ -48,7 +48,7 @@ def request_errors(world: ServedSandbox, method: str, path: str, body: Any) -> d
 def test_all_missing_required_fields_are_named_together(
     world: ServedSandbox, resource: str
 ) -> None:
-    path = world.path(resource)
+    path = world.list_path(resource)
     required = {f.name for f, terms in CATALOG[resource].body_fields("create") if terms.required}
     found = set(request_errors(world, "POST", path, {}))
 
@@ -66,9 +66,9 @@ def test_all_missing_required_fields_are_named_together(
 def test_a_create_rejects_values_of_other_types(
     world: ServedSandbox, resource: str, name: str
 ) -> None:
-    path, total = world.path(resource), world.store.count(resource)
+    path, total = world.list_path(resource), world.store.count(resource)
     for value in WRONG[CATALOG[resource].fields[name].kind]:
-        body = {**world.body(resource), name: value}
+        body = {**world.minimal_body(resource), name: value}
         assert name in request_errors(world, "POST", path, body)
     assert total == world.store.count(resource)
 
@@ -78,8 +78,8 @@ def test_a_create_rejects_values_of_other_types(
 def test_an_update_rejects_values_of_other_types(
     world: ServedSandbox, resource: str, name: str
 ) -> None:
-    path = world.path(resource)
-    id = world.ids(path)[0]
+    path = world.list_path(resource)
+    id = world.list_ids(path)[0]
     before = world.store.records(resource)[id]
     for value in WRONG[CATALOG[resource].fields[name].kind]:
         assert [name] == list(request_errors(world, "PUT", f"{path}/{id}", {name: value}))
@@ -92,9 +92,9 @@ def test_each_operation_accepts_exactly_its_allowed_values(
     open_world: Callable[..., ServedSandbox], resource: str, operation: Any
 ) -> None:
     world = open_world(counts=COUNTS)
-    path = world.path(resource)
+    path = world.list_path(resource)
     full = world.full_body(resource)
-    target = f"{path}/{world.ids(path)[0]}"
+    target = f"{path}/{world.list_ids(path)[0]}"
     for declared, terms in CATALOG[resource].body_fields(operation):
         allowed = terms.values or declared.values
         for value in (*declared.values, "no such value", "") if allowed else ():
@@ -111,7 +111,7 @@ def test_each_operation_accepts_exactly_its_allowed_values(
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
 def test_an_update_cannot_clear_a_required_field(world: ServedSandbox, resource: str) -> None:
-    target = f"{world.path(resource)}/{world.ids(world.path(resource))[0]}"
+    target = f"{world.list_path(resource)}/{world.list_ids(world.list_path(resource))[0]}"
     for declared, terms in CATALOG[resource].body_fields("create"):
         for empty in (None, "") if terms.required else ():
             found = request_errors(world, "PUT", target, {declared.name: empty})
@@ -122,7 +122,7 @@ def test_an_update_cannot_clear_a_required_field(world: ServedSandbox, resource:
 @pytest.mark.parametrize(("resource", "name"), UPDATES)
 def test_null_clears_an_optional_field(world: ServedSandbox, resource: str, name: str) -> None:
     declared = CATALOG[resource].fields[name]
-    path = f"{world.path(resource)}/{world.ids(world.path(resource))[0]}"
+    path = f"{world.list_path(resource)}/{world.list_ids(world.list_path(resource))[0]}"
     full = {**world.full_body(resource), "status": "published"}
     is_decided = name in ("slug", "status") or name not in full
     if declared.create.required or not declared.nullable or is_decided:
@@ -145,10 +145,10 @@ def test_bookings_of_some_kinds_require_their_relations(world: ServedSandbox, ki
 
 def test_related_records_must_exist(world: ServedSandbox) -> None:
     related = ("candidate_id", "job_id", "company_id", "lead_id")
-    body = {**world.body("bookings"), **dict.fromkeys(related, ABSENT_ID)}
+    body = {**world.minimal_body("bookings"), **dict.fromkeys(related, ABSENT_ID)}
 
     assert set(related) == set(request_errors(world, "POST", "/bookings", body))
-    job = {**world.body("jobs"), "company_id": ABSENT_ID}
+    job = {**world.minimal_body("jobs"), "company_id": ABSENT_ID}
     assert ["company_id"] == list(request_errors(world, "POST", "/jobs", job))
 
 
@@ -157,7 +157,7 @@ def test_a_lead_requires_one_of_three_names(
     open_world: Callable[..., ServedSandbox], name: str
 ) -> None:
     world = open_world()
-    body = {**world.body("leads"), "company_name": None}
+    body = {**world.minimal_body("leads"), "company_name": None}
 
     assert {"first_name", "last_name", "company_name"} == set(
         request_errors(world, "POST", "/leads", body)
@@ -170,7 +170,7 @@ def test_a_cancellation_reason_requires_a_cancelled_booking(
 ) -> None:
     """The reason is accepted together with the status or after it."""
     world = open_world()
-    id = world.call("POST", "/bookings", json=world.body("bookings")).json()["data"]["id"]
+    id = world.call("POST", "/bookings", json=world.minimal_body("bookings")).json()["data"]["id"]
     reason = {"cancellation_reason": "Client's budget"}
 
     assert ["cancellation_reason"] == list(request_errors(world, "PUT", f"/bookings/{id}", reason))
@@ -193,14 +193,14 @@ def test_a_cancellation_reason_requires_a_cancelled_booking(
     ],
 )
 def test_malformed_values_are_rejected(world: ServedSandbox, name: str, value: str) -> None:
-    body = {**world.body("candidates"), name: value}
+    body = {**world.minimal_body("candidates"), name: value}
 
     assert [name] == list(request_errors(world, "POST", "/candidates", body))
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc/passwd", "Europe", "x\x00y"])
 def test_unknown_time_zones_are_rejected(world: ServedSandbox, zone: str) -> None:
-    body = {**world.body("bookings"), "timezone": zone}
+    body = {**world.minimal_body("bookings"), "timezone": zone}
 
     assert ["timezone"] == list(request_errors(world, "POST", "/bookings", body))
 
@@ -209,7 +209,7 @@ def test_optional_fields_are_cleared_by_null_and_empty_string(
     open_world: Callable[..., ServedSandbox],
 ) -> None:
     world = open_world()
-    body = {**world.body("candidates"), "network_url": "https://x.example", "notes": "a"}
+    body = {**world.minimal_body("candidates"), "network_url": "https://x.example", "notes": "a"}
     id = world.call("POST", "/candidates", json=body).json()["data"]["id"]
 
     cleared = world.call("PUT", f"/candidates/{id}", json={"network_url": "", "notes": None})
@@ -221,7 +221,7 @@ def test_timestamps_are_stored_in_utc(open_world: Callable[..., ServedSandbox]) 
     world = open_world()
 
     def store_booking_start(given: str) -> str:
-        body = {**world.body("bookings"), "start_datetime": given}
+        body = {**world.minimal_body("bookings"), "start_datetime": given}
         start: str = world.call("POST", "/bookings", json=body).json()["data"]["start_datetime"]
         return start
 
@@ -240,7 +240,7 @@ def test_timestamps_are_stored_in_utc(open_world: Callable[..., ServedSandbox]) 
 def test_a_body_that_is_not_an_object_gives_400(
     world: ServedSandbox, method: str, content: bytes
 ) -> None:
-    path = "/jobs" if method == "POST" else f"/jobs/{world.ids('/jobs')[0]}"
+    path = "/jobs" if method == "POST" else f"/jobs/{world.list_ids('/jobs')[0]}"
     answer = world.call(method, path, content=content)
 
     assert (400, "bad_request") == (answer.status_code, answer.json()["error"])
@@ -276,7 +276,7 @@ def test_content_values_that_do_not_fit_their_field_are_rejected(
     open_world: Callable[..., ServedSandbox], key: str, wrong: Any, right: Any
 ) -> None:
     world = open_world(counts={"content_types": 1})
-    path = world.path("content_items")
+    path = world.list_path("content_items")
 
     def make_body(value: Any) -> dict[str, Any]:
         return {"title": "T", "fields": {"text_value": "Hello", f"{key}_value": value}}

@@ -37,29 +37,31 @@ ABSENT_ID = "00000000-0000-4000-8000-000000000000"
 
 @dataclass(frozen=True)
 class ServedSandbox:
-    """A listening sandbox and a client with its key."""
+    """A sandbox that is listening, and an HTTP client with its API key."""
 
     sandbox: Sandbox
     http: httpx.Client
 
     @property
     def store(self) -> Store:
+        """The records of the sandbox."""
         return self.sandbox.store
 
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Send one request below `/api/v1`."""
+        """Send one request below `/api/v1`, with options of `httpx`."""
         return self.http.request(method, f"/api/v1{path}", **options)
 
     def get(self, path: str, **query: str | int) -> httpx.Response:
+        """Send one GET request below `/api/v1`."""
         return self.call("GET", path, params=query)
 
-    def path(self, resource: str) -> str:
-        """Return the path of a resource's list; for content items, that of the first type."""
+    def list_path(self, resource: str) -> str:
+        """Return the path of a resource's list; for content items, of the first content type."""
         path = CATALOG[resource].path
         return path.replace("{type}", next(iter(self.store.records("content_types")), "none"))
 
-    def ids(self, path: str, **query: str | int) -> list[str]:
-        """Return the ids of a whole list, page after page."""
+    def list_ids(self, path: str, **query: str | int) -> list[str]:
+        """Return the ids of a whole list, read page by page."""
         ids: list[str] = []
         page = 1
         while True:
@@ -69,8 +71,8 @@ class ServedSandbox:
                 return ids
             page += 1
 
-    def body(self, resource: str) -> dict[str, Any]:
-        """Return the smallest body that a create of the resource accepts."""
+    def minimal_body(self, resource: str) -> dict[str, Any]:
+        """Return a valid body to create a record, with only the required fields."""
         if resource in _LEAST:
             return dict(_LEAST[resource])
         declared = CATALOG[resource]
@@ -80,23 +82,24 @@ class ServedSandbox:
     def full_body(
         self, resource: str, operation: Literal["create", "update"] = "create"
     ) -> dict[str, Any]:
-        """Return a valid value for every field that the operation accepts."""
+        """Return a valid body with every field that the operation accepts."""
         declaration = CATALOG[resource]
         related = references(declaration)
         return {
-            declared.name: self._related(related[declared.name])
+            declared.name: self._any_id(related[declared.name])
             if declared.name in related
             else make_value(declaration, declared.name, operation)
             for declared, _ in declaration.body_fields(operation)
         }
 
-    def _related(self, resource: str) -> str:
+    def _any_id(self, resource: str) -> str:
+        """Return the id of the first record of the resource."""
         return next(iter(self.store.records(resource)))
 
 
 @contextmanager
 def open_sandbox(**options: Any) -> Iterator[ServedSandbox]:
-    """Open a world with these options of `Sandbox`."""
+    """Open a sandbox with these options of `Sandbox`, and a client."""
     with Sandbox(**options) as sandbox:
         headers = {"Authorization": f"Bearer {sandbox.key}"}
         with httpx.Client(base_url=sandbox.base_url, headers=headers, timeout=20) as http:
@@ -146,6 +149,7 @@ _BY_FORMAT: dict[str, str] = {
 
 
 def make_value(declaration: Declaration, name: str, operation: Literal["create", "update"]) -> Any:
+    """Return a valid value for the field in a create or an update."""
     declared = declaration.fields[name]
     terms = declared.create if operation == "create" else declared.update
     choices = terms.values or declared.values

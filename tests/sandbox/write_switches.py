@@ -1,4 +1,8 @@
-"""Checks of behaviours of writes and conversions: `check(open, value)`."""
+"""Checks of the sandbox's behaviours of writes and conversions.
+
+Each check opens sandboxes with `open`, in which the behaviour has the given value, and asserts the
+effect of that value.
+"""
 
 from __future__ import annotations
 
@@ -31,35 +35,39 @@ def request_error_fields(
 
 
 def check_empty_strings(open: Open, value: str) -> None:
-    """An empty string in an optional field, and in a required one."""
+    """Check if an empty string is kept in an optional field; a required field rejects it."""
     world = open()
-    record = create_record(world, "/jobs", {**world.body("jobs"), "department": ""})
+    record = create_record(world, "/jobs", {**world.minimal_body("jobs"), "department": ""})
     assert {"kept": "", "null": None}[value] == record["department"]
     assert ["title"] == request_error_fields(
-        world, "POST", "/jobs", {**world.body("jobs"), "title": ""}
+        world, "POST", "/jobs", {**world.minimal_body("jobs"), "title": ""}
     )
 
 
 def check_whitespace(open: Open, value: str) -> None:
-    """White space around a title, and a title of only white space."""
+    """Check if white space around a title is kept, and if a blank title is rejected."""
     world = open()
-    record = create_record(world, "/jobs", {**world.body("jobs"), "title": " A\n"})
+    record = create_record(world, "/jobs", {**world.minimal_body("jobs"), "title": " A\n"})
     assert {"kept": " A\n", "trimmed": "A"}[value] == record["title"]
-    blank = request_error_fields(world, "POST", "/jobs", {**world.body("jobs"), "title": "  "})
+    blank = request_error_fields(
+        world, "POST", "/jobs", {**world.minimal_body("jobs"), "title": "  "}
+    )
     assert {"kept": [], "trimmed": ["title"]}[value] == blank
 
 
 def check_counters(open: Open, value: str) -> None:
-    """A company's job is created, moved to another company, and deleted."""
+    """Check if creating, moving and deleting a job changes the `updated_at` of its company."""
     world = open()
-    first, second = (create_record(world, "/companies", world.body("companies")) for _ in range(2))
+    first, second = (
+        create_record(world, "/companies", world.minimal_body("companies")) for _ in range(2)
+    )
 
     def dates() -> tuple[str, ...]:
         records = world.store.records("companies")
         return tuple(records[each["id"]]["updated_at"] for each in (first, second))
 
     before = dates()
-    job = create_record(world, "/jobs", {**world.body("jobs"), "company_id": first["id"]})
+    job = create_record(world, "/jobs", {**world.minimal_body("jobs"), "company_id": first["id"]})
     made = dates()
     assert (value == "moving", False) == tuple(a != b for a, b in zip(before, made, strict=True))
     world.call("PUT", f"/jobs/{job['id']}", json={"company_id": second["id"]})
@@ -70,9 +78,9 @@ def check_counters(open: Open, value: str) -> None:
 
 
 def check_unknown_fields(open: Open, value: str) -> None:
-    """Undocumented fields in a body and among content values."""
+    """Check if undocumented fields in a body and in content values are rejected."""
     world = open(counts={"content_types": 1})
-    body = {**world.body("candidates"), "status": "placed", "nonsense": 1, "id": ABSENT_ID}
+    body = {**world.minimal_body("candidates"), "status": "placed", "nonsense": 1, "id": ABSENT_ID}
     expected = ["status", "nonsense", "id"] if value == "refused" else []
     assert expected == request_error_fields(world, "POST", "/candidates", body)
     if value == "ignored":
@@ -82,16 +90,16 @@ def check_unknown_fields(open: Open, value: str) -> None:
         assert "nonsense" not in record
     item = {"title": "T", "fields": {"text_value": "Hello", "nonsense": 1}}
     expected = ["fields.nonsense"] if value == "refused" else []
-    assert expected == request_error_fields(world, "POST", world.path("content_items"), item)
+    assert expected == request_error_fields(world, "POST", world.list_path("content_items"), item)
 
 
 def check_duplicate_emails(open: Open, value: str) -> None:
-    """A second record with the same email, on create and on update.
+    """Check if a second record with the same email is rejected, on create and on update.
 
-    A record may keep its own email.
+    A record can be updated without changing its own email.
     """
     world = open()
-    body = world.body("candidates")
+    body = world.minimal_body("candidates")
     first = create_record(world, "/candidates", body)
     expected = ["email"] if value == "refused" else []
     again = {**body, "email": body["email"].upper()}
@@ -103,15 +111,15 @@ def check_duplicate_emails(open: Open, value: str) -> None:
         world, "PUT", f"/candidates/{first['id']}", {"first_name": "Z"}
     )
     assert [] == request_error_fields(
-        world, "POST", "/leads", {**world.body("leads"), "email": body["email"]}
+        world, "POST", "/leads", {**world.minimal_body("leads"), "email": body["email"]}
     )
 
 
 def check_duplicate_slugs(open: Open, value: str) -> None:
-    """A second item with the same slug, in the same type and in another."""
+    """Check if a second item with the same slug is rejected; another content type accepts it."""
     world = open(counts={"content_types": 2})
     first, second = world.store.records("content_types")
-    body = {**world.body("content_items"), "slug": "same"}
+    body = {**world.minimal_body("content_items"), "slug": "same"}
     create_record(world, f"/content/{first}", body)
     expected = ["slug"] if value == "refused" else []
     assert expected == request_error_fields(world, "POST", f"/content/{first}", body)
@@ -119,27 +127,27 @@ def check_duplicate_slugs(open: Open, value: str) -> None:
 
 
 def check_references(open: Open, value: str) -> None:
-    """The id of a company that does not exist."""
+    """Check if the id of a company that does not exist is rejected."""
     world = open()
-    body = {**world.body("jobs"), "company_id": ABSENT_ID}
+    body = {**world.minimal_body("jobs"), "company_id": ABSENT_ID}
     assert {"checked": ["company_id"], "unchecked": []}[value] == request_error_fields(
         world, "POST", "/jobs", body
     )
 
 
 def check_formats(open: Open, value: str) -> None:
-    """Malformed addresses, codes and uuids; emails are always checked."""
+    """Check if malformed URLs, currencies and UUIDs are rejected; malformed emails always are."""
     world = open()
     wrong = {"network_url": "me", "salary_currency": "gold", "assigned_to": "Zoë", "email": "me"}
     expected = set(wrong) if value == "enforced" else {"email"}
-    body = {**world.body("candidates"), **wrong}
+    body = {**world.minimal_body("candidates"), **wrong}
     assert expected == set(request_error_fields(world, "POST", "/candidates", body))
 
 
 def check_text_length(open: Open, value: str) -> None:
-    """A title of 255 characters, of 256, and a note of any length."""
+    """Check if a title of 256 characters is rejected; 255 and a long note are accepted."""
     world = open()
-    body = world.body("jobs")
+    body = world.minimal_body("jobs")
     assert [] == request_error_fields(world, "POST", "/jobs", {**body, "title": "é" * 255})
     assert [] == request_error_fields(
         world, "POST", "/jobs", {**body, "requirements": "é" * 70_000}
@@ -149,10 +157,10 @@ def check_text_length(open: Open, value: str) -> None:
 
 
 def check_update_choices(open: Open, value: str) -> None:
-    """Values allowed only in responses, on update, or on create."""
+    """Check if an update accepts values that are documented only for responses or for creates."""
     world = open()
-    job = create_record(world, "/jobs", world.body("jobs"))["id"]
-    person = create_record(world, "/candidates", world.body("candidates"))["id"]
+    job = create_record(world, "/jobs", world.minimal_body("jobs"))["id"]
+    person = create_record(world, "/candidates", world.minimal_body("candidates"))["id"]
 
     def accepts(path: str, name: str, choice: str) -> bool:
         return [] == request_error_fields(world, "PUT", path, {name: choice})
@@ -166,9 +174,9 @@ def check_update_choices(open: Open, value: str) -> None:
 
 
 def check_transitions(open: Open, value: str) -> None:
-    """Leaving a final state, and staying in it."""
+    """Check if a job can leave a final status."""
     world = open()
-    path = f"/jobs/{create_record(world, '/jobs', world.body('jobs'))['id']}"
+    path = f"/jobs/{create_record(world, '/jobs', world.minimal_body('jobs'))['id']}"
     assert [] == request_error_fields(world, "PUT", path, {"status": "on_hold"})
     assert [] == request_error_fields(world, "PUT", path, {"status": "filled"})
     expected = ["status"] if value == "restricted" else []
@@ -178,9 +186,9 @@ def check_transitions(open: Open, value: str) -> None:
 
 
 def check_reason_alone(open: Open, value: str) -> None:
-    """A cancellation reason without a cancellation."""
+    """Check if a cancellation reason is rejected for a booking that is not cancelled."""
     world = open()
-    id = create_record(world, "/bookings", world.body("bookings"))["id"]
+    id = create_record(world, "/bookings", world.minimal_body("bookings"))["id"]
     expected = ["cancellation_reason"] if value == "refused" else []
     reason = {"cancellation_reason": "Ill"}
     assert expected == request_error_fields(world, "PUT", f"/bookings/{id}", reason)
@@ -192,32 +200,33 @@ def check_reason_alone(open: Open, value: str) -> None:
 
 
 def update_and_compare_dates(world: ServedSandbox, body: dict[str, Any]) -> bool:
-    record = create_record(world, "/jobs", world.body("jobs"))
+    """Create a job and update it with the body. Return True if `updated_at` changed."""
+    record = create_record(world, "/jobs", world.minimal_body("jobs"))
     answer = world.call("PUT", f"/jobs/{record['id']}", json=body)
     changed: str = answer.json()["data"]["updated_at"]
     return changed != str(record["updated_at"])
 
 
 def check_empty_update(open: Open, value: str) -> None:
-    """A PUT with `{}`."""
+    """Check if a PUT with `{}` changes `updated_at`."""
     world = open()
     assert (value == "moves") == update_and_compare_dates(world, {})
     assert update_and_compare_dates(world, {"title": "Another"})
 
 
 def check_unchanged_update(open: Open, value: str) -> None:
-    """A PUT with the record's own values and a null for a field without a value."""
+    """Check if a PUT with the record's present values changes `updated_at`."""
     world = open()
     assert (value == "moves") == update_and_compare_dates(
-        world, {**world.body("jobs"), "department": None}
+        world, {**world.minimal_body("jobs"), "department": None}
     )
     assert update_and_compare_dates(world, {"title": "Another"})
 
 
 def check_content_update(open: Open, value: str) -> None:
-    """An update of one content value, which keeps or removes the others."""
+    """Check if an update of one content value keeps or removes the others."""
     world = open(counts={"content_types": 1})
-    path = world.path("content_items")
+    path = world.list_path("content_items")
     fields = {"text_value": "a", "number_value": 1}
     id = create_record(world, path, {"title": "T", "fields": fields})["id"]
     sent = {"text_value": "b"}
@@ -229,9 +238,9 @@ def check_content_update(open: Open, value: str) -> None:
 
 
 def check_delete(open: Open, value: str) -> None:
-    """Response to a delete."""
+    """Check status and body of the response to a delete."""
     world = open()
-    id = create_record(world, "/jobs", world.body("jobs"))["id"]
+    id = create_record(world, "/jobs", world.minimal_body("jobs"))["id"]
     answer = world.call("DELETE", f"/jobs/{id}")
     if value == "204":
         assert (204, b"") == (answer.status_code, answer.content)
@@ -243,11 +252,12 @@ def check_delete(open: Open, value: str) -> None:
 
 
 def create_lead(world: ServedSandbox, **values: Any) -> dict[str, Any]:
-    return create_record(world, "/leads", {**world.body("leads"), **values})
+    """Create a lead with these values, and return its detail."""
+    return create_record(world, "/leads", {**world.minimal_body("leads"), **values})
 
 
 def check_convertible(open: Open, value: str) -> None:
-    """Converting a lead, and a prospect."""
+    """Check if a lead in status "lead" can be converted; one in status "prospect" always can."""
     world = open()
     lead, prospect = create_lead(world, status="lead"), create_lead(world, status="prospect")
     expected = ["status"] if value == "prospect" else []
@@ -256,7 +266,7 @@ def check_convertible(open: Open, value: str) -> None:
 
 
 def check_converted_lead(open: Open, value: str) -> None:
-    """State of a lead after its conversion."""
+    """Check the lead after its conversion: deleted, active or unchanged."""
     world = open()
     lead = create_lead(world)
     answer = world.call("POST", f"/leads/{lead['id']}/convert").json()["data"]
@@ -274,7 +284,7 @@ def check_converted_lead(open: Open, value: str) -> None:
 
 
 def check_second_convert(open: Open, value: str) -> None:
-    """Converting twice."""
+    """Check if a second conversion is rejected or returns the same response."""
     world = open()
     path = f"/leads/{create_lead(world)['id']}/convert"
     first = world.call("POST", path)
@@ -286,14 +296,14 @@ def check_second_convert(open: Open, value: str) -> None:
 
 
 def check_convert_status(open: Open, value: str) -> None:
-    """The status of a conversion."""
+    """Check the HTTP status of the response to a conversion."""
     world = open()
     answer = world.call("POST", f"/leads/{create_lead(world)['id']}/convert")
     assert int(value) == answer.status_code
 
 
 def check_convert_fields(open: Open, value: str) -> None:
-    """Fields in the response to a conversion."""
+    """Check the fields in the response to a conversion."""
     world = open()
     lead = create_lead(world)
     shown = set(world.call("POST", f"/leads/{lead['id']}/convert").json()["data"])

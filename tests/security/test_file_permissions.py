@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from connector.atomic_files import wide
+from connector.atomic_files import find_wide_permissions
 from connector.sandbox.server import Sandbox
 from tests.support.command import KEY, call, variables
 
@@ -64,6 +64,6 @@ def test_files_with_wider_permissions_are_reported_and_unchanged(tmp_path: Path)
     assert "warning" == check["state"]
     assert 0o755 == stat.S_IMODE(data.stat().st_mode)
     (data / "work.duckdb").touch(mode=0o644)
-    assert ["data", "work.duckdb"] == [each.path.name for each in wide(data)]
+    assert ["data", "work.duckdb"] == [each.path.name for each in find_wide_permissions(data)]
     data.chmod(0o700)
-    assert [] == list(wide(data))
+    assert [] == list(find_wide_permissions(data))

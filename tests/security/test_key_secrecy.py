@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector.log import forms
+from connector.log import encoded_forms
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import CommandResult, call, variables
@@ -40,9 +40,11 @@ def find_files_with_key(folder: Path) -> list[str]:
     found = []
     for path in sorted(each for each in folder.rglob("*") if each.is_file()):
         content = path.read_bytes()
-        if any(each.encode() in content for each in forms(PLANTED)):
+        if any(each.encode() in content for each in encoded_forms(PLANTED)):
             found.append(f"{path.name}: in its bytes")
-        if any(each in text for text in read_database_texts(path) for each in forms(PLANTED)):
+        if any(
+            each in text for text in read_database_texts(path) for each in encoded_forms(PLANTED)
+        ):
             found.append(f"{path.name}: in a table")
     return found
 
@@ -77,7 +79,7 @@ def test_no_command_leaves_the_key_in_output_or_files(
         assert 1 == run_command("pull", "jobs", CONNECTOR_API_KEY=f"{PLANTED}x").status
 
         def raise_error(self: Warehouse) -> None:
-            raise RuntimeError(f"with {' '.join(forms(PLANTED))} in it")
+            raise RuntimeError(f"with {' '.join(encoded_forms(PLANTED))} in it")
 
         with monkeypatch.context() as patch:
             patch.setattr(Warehouse, "status", raise_error)
@@ -88,7 +90,7 @@ def test_no_command_leaves_the_key_in_output_or_files(
                 assert "RuntimeError" in failed.err
 
     outputs = [text for each in calls for text in (each.out, each.err)]
-    assert [] == [text for text in outputs for each in forms(PLANTED) if each in text]
+    assert [] == [text for text in outputs for each in encoded_forms(PLANTED) if each in text]
     assert {"work.duckdb", "ledger.sqlite", "recruitment.duckdb"} <= {
         path.name for path in data.iterdir()
     }
@@ -97,11 +99,11 @@ def test_no_command_leaves_the_key_in_output_or_files(
 
 def test_the_search_finds_a_key_in_a_table_and_in_a_file(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "work.duckdb")) as connection:
-        connection.execute("CREATE TABLE a AS SELECT ? AS b", [forms(PLANTED)[0]])
+        connection.execute("CREATE TABLE a AS SELECT ? AS b", [encoded_forms(PLANTED)[0]])
     with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger, ledger:
         ledger.execute("CREATE TABLE a (b)")
         ledger.execute("INSERT INTO a VALUES (?)", (PLANTED,))
-    (tmp_path / "report.csv").write_text(forms(PLANTED)[1], encoding="utf-8")
+    (tmp_path / "report.csv").write_text(encoded_forms(PLANTED)[1], encoding="utf-8")
 
     names = {each.split(":")[0] for each in find_files_with_key(tmp_path)}
     assert {"work.duckdb", "ledger.sqlite", "report.csv"} == names

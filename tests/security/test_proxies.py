@@ -14,7 +14,7 @@ from connector.settings.model import load_settings
 from tests.client.calls import get_endpoint, make_client
 from tests.client.peer import Peer, found
 from tests.support.command import call, variables
-from tests.support.tls import PEM, server_context
+from tests.support.tls import PEM, make_server_context
 
 
 class TunnelProxy:
@@ -59,7 +59,7 @@ class TunnelProxy:
 
 def test_a_configured_proxy_is_used_and_sees_only_encrypted_data() -> None:
     async def act() -> None:
-        async with TunnelProxy() as proxy, Peer(found, tls=server_context()) as peer:
+        async with TunnelProxy() as proxy, Peer(found, tls=make_server_context()) as peer:
             async with make_client(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
                 assert "5d1c" == (await get_endpoint(client, "jobs").get("5d1c")).id
             assert [f"CONNECT 127.0.0.1:{peer.port} HTTP/1.1"] == proxy.asked
@@ -83,7 +83,10 @@ def test_unencrypted_requests_do_not_use_the_proxy() -> None:
 
 def test_a_proxy_that_rejects_the_connection_is_reported() -> None:
     async def act() -> None:
-        async with TunnelProxy(refuses=True) as proxy, Peer(found, tls=server_context()) as peer:
+        async with (
+            TunnelProxy(refuses=True) as proxy,
+            Peer(found, tls=make_server_context()) as peer,
+        ):
             async with make_client(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
                 with pytest.raises(Unreachable):
                     await get_endpoint(client, "jobs").get("5d1c")

@@ -60,7 +60,9 @@ def test_a_certificate_of_the_configured_authority_is_accepted(tmp_path: Path) -
             trusted = {**given, "CONNECTOR_CA_FILE": str(PEM)}
             for environ in (given, trusted):
                 connection = load_settings({}, environ, tmp_path).connection()
-                client = Client(connection.base_url, connection.api_key, **connection.route())
+                client = Client(
+                    connection.base_url, connection.api_key, **connection.client_options()
+                )
                 async with client:
                     if environ is given:
                         with pytest.raises(Unreachable) as caught:

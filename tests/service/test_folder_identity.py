@@ -15,7 +15,7 @@ import pytest
 
 from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
-from connector.version import commit, full_version, program_version
+from connector.version import checkout_commit, full_version, program_version
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.state import read_identity
 from connector.warehouse.warehouse import Warehouse
@@ -365,8 +365,8 @@ def test_the_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
     ).stdout.strip()
     shown = call(["--version"], {})
 
-    assert head == commit(tmp_path)
-    assert commit(tmp_path / "nowhere") is None
+    assert head == checkout_commit(tmp_path)
+    assert checkout_commit(tmp_path / "nowhere") is None
     assert f"connector, version {full_version()}" == shown.out.strip()
     assert program_version() in shown.out
 

@@ -8,7 +8,7 @@ import pytest
 
 from connector.errors import SettingsError
 from connector.settings.model import load_settings
-from connector.settings.values import read_address, shown_address
+from connector.settings.values import parse_address, redact_address
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ from connector.settings.values import read_address, shown_address
     ],
 )
 def test_a_base_address_is_normalized(written: str, read: str) -> None:
-    assert read == read_address(written)
-    assert read == read_address(read)
+    assert read == parse_address(written)
+    assert read == parse_address(read)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_an_invalid_base_address_is_refused(tmp_path: Path, written: str, messag
 @pytest.mark.parametrize("raw", [None, 1, True, ["https://acme.example"], ""])
 def test_a_base_address_that_is_not_a_string_is_refused(raw: object) -> None:
     with pytest.raises(ValueError, match="an address such as"):
-        read_address(raw)
+        parse_address(raw)
 
 
 def test_a_refused_address_is_shown_without_user_and_query() -> None:
-    assert "'https://acme.example/x'" == shown_address("https://u:p@acme.example/x?key=1#f")
-    assert "a value without 'https://'" == shown_address("0123456789")
+    assert "'https://acme.example/x'" == redact_address("https://u:p@acme.example/x?key=1#f")
+    assert "a value without 'https://'" == redact_address("0123456789")

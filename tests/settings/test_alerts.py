@@ -35,7 +35,7 @@ def test_an_account_inherits_the_alert_settings_of_the_top_level(tmp_path: Path)
     assert timedelta(minutes=90) == settings.alert_max_age.value.length
     assert ("failed", "silent") == settings.alert_kinds.value
     assert ("ops@acme.example",) == settings.alert_email_to.value
-    shown = str(list(settings.rows()))
+    shown = str(list(settings.display_rows()))
     assert "planted" not in f"{shown}{settings.alert_webhook!r}"
     assert "ops@" not in shown
     assert "('alert_email_to', 'set', 'connector.toml')" in shown
@@ -91,7 +91,7 @@ def test_an_email_password_can_contain_spaces_and_is_not_shown(tmp_path: Path) -
 
     assert settings.alert_email_password.value is not None
     assert "abcd efgh" == settings.alert_email_password.value.get_secret_value()
-    assert "abcd" not in f"{settings!r}{list(settings.rows())}"
+    assert "abcd" not in f"{settings!r}{list(settings.display_rows())}"
     with pytest.raises(SettingsError, match="printable ASCII") as caught:
         load_settings({}, {**named, "CONNECTOR_ALERT_EMAIL_PASSWORD": "abcd\nefgh"}, tmp_path)
     assert "abcd" not in str(caught.value)

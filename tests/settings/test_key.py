@@ -33,12 +33,12 @@ def test_a_key_from_the_environment_is_masked(tmp_path: Path) -> None:
 
     assert settings.api_key.value is not None
     assert KEY == settings.api_key.value.get_secret_value()
-    assert ("api_key", "set", "CONNECTOR_API_KEY") in list(settings.rows())
+    assert ("api_key", "set", "CONNECTOR_API_KEY") in list(settings.display_rows())
     for shown in (
         repr(settings),
         str(settings),
         repr(settings.api_key),
-        repr(list(settings.rows())),
+        repr(list(settings.display_rows())),
     ):
         assert KEY not in shown
 

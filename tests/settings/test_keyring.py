@@ -63,7 +63,7 @@ def test_the_key_is_read_from_the_keyring(file_keyring: FileKeyring, tmp_path: P
     assert KEY == settings.api_key.value.get_secret_value()
     assert "the keyring, named by CONNECTOR_API_KEY_KEYRING" == settings.api_key.origin
     assert KEY not in repr(settings)
-    assert ("api_key", "set", settings.api_key.origin) in list(settings.rows())
+    assert ("api_key", "set", settings.api_key.origin) in list(settings.display_rows())
 
 
 def test_each_account_can_name_its_own_keyring_entry(

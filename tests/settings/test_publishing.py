@@ -20,7 +20,7 @@ def test_excluded_schemas_can_be_a_list_or_comma_separated(tmp_path: Path, text:
     settings = load_settings({}, {}, tmp_path)
 
     assert ("sync", "push") == settings.publish_without.value
-    assert ("publish_without", "sync, push", "connector.toml") in list(settings.rows())
+    assert ("publish_without", "sync, push", "connector.toml") in list(settings.display_rows())
 
 
 def test_excluded_schemas_and_columns_are_read_from_the_project_file(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_the_hash_key_is_not_shown(tmp_path: Path) -> None:
     key = settings.hash_key()
     assert key is not None
     assert HASH_KEY == key.get_secret_value()
-    assert HASH_KEY not in f"{settings!r} {list(settings.rows())}"
+    assert HASH_KEY not in f"{settings!r} {list(settings.display_rows())}"
     assert None is load_settings({}, {}, tmp_path).hash_key()
 
 

@@ -37,7 +37,7 @@ def format_error(caught: pytest.ExceptionInfo[ConnectorError]) -> str:
 def test_default_values_have_the_origin_default(tmp_path: Path) -> None:
     settings = load_settings({}, {}, tmp_path)
 
-    assert {"default"} == {origin for _, _, origin in settings.rows()}
+    assert {"default"} == {origin for _, _, origin in settings.display_rows()}
     assert () == settings.warnings
     assert [] == list(tmp_path.iterdir())
 

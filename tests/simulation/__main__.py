@@ -20,15 +20,15 @@ from tests.repository import ROOT
 from tests.simulation.harness import (
     ScenarioSummary,
     Simulator,
-    command_parser,
+    make_parser,
+    print_line,
+    run_command,
     run_scenarios,
-    say,
-    simulate,
 )
 from tests.simulation.planted import PLANTED, RUNS_MAX, PlantedFault
 from tests.simulation.run import ACCOUNT, MODULE, run
 from tests.simulation.scenario import SCENARIOS, SMALL
-from tests.simulation.tiny import play, shapes
+from tests.simulation.tiny import list_shapes, play
 
 FIGURES = ROOT / "docs" / "figures" / "simulation.json"
 
@@ -38,7 +38,7 @@ RECORDED = 500
 
 def main() -> int:
     """Run the command, and return its exit status."""
-    parser = command_parser(MODULE, __doc__)
+    parser = make_parser(MODULE, __doc__)
     parser.add_argument("--warehouse", action="store_true", help="keep history in a warehouse, too")
     parser.add_argument("--depth", type=int, default=3, help="mutations of a tiny world")
     parser.add_argument("--pulls", type=int, default=1, help="pulls of a tiny world")
@@ -50,22 +50,23 @@ def main() -> int:
         {**{name: each.about for name, each in SCENARIOS.items()}, ACCOUNT: "a whole account"},
         partial(run, lands=options.warehouse),
         ("requests", "unproven", "busy unproven"),
-        [str(each) for each in shapes((1, 2, 3, 4))],
+        [str(each) for each in list_shapes((1, 2, 3, 4))],
         partial(play, mutations=options.depth, pulls=options.pulls),
         suffix=SMALL,
     )
     if options.planted:
-        return _print_planted(options)
+        return _print_planted_faults(options)
     if options.record:
         summaries, seconds = run_scenarios(simulator, options)
-        _record(simulator, summaries, seconds, options.workers)
+        _write_figures(simulator, summaries, seconds, options.workers)
         return int(any(each.wrong for each in summaries.values()))
-    return simulate(simulator, options)
+    return run_command(simulator, options)
 
 
-def _record(
+def _write_figures(
     simulator: Simulator, summaries: Mapping[str, ScenarioSummary], seconds: float, workers: int
 ) -> None:
+    """Write the results of each scenario and of each planted fault to the figures file."""
     worlds = [
         {
             "scenario": name,
@@ -87,32 +88,36 @@ def _record(
             "seen_after": found[0] if found else None,
             "promise": found[1].split(":")[0] if found else None,
         }
-        for each, found in _find_planted(RECORDED, workers)
+        for each, found in _find_planted_faults(RECORDED, workers)
     ]
     figures = {"worlds": worlds, "planted": planted}
     recorded = {"seconds": round(seconds), "planted_runs": RECORDED, **figures}
     FIGURES.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
 
 
-def _print_planted(options: argparse.Namespace) -> int:
-    """Print the number of runs after which each planted fault is found; 1 if one is not."""
+def _print_planted_faults(options: argparse.Namespace) -> int:
+    """Print when each planted fault is found. Return 1 if a result is unexpected, else 0."""
     runs, is_as_expected = options.runs or RUNS_MAX, True
-    for each, found in _find_planted(runs, options.workers):
+    for each, found in _find_planted_faults(runs, options.workers):
         is_as_expected &= (found is None) == each.is_harmless
         text = f"{found[0]} runs: {found[1]}" if found else f"not in {runs} runs"
         text += " (harmless: docs/CORRECTNESS.md)" if each.is_harmless else ""
-        say(f"{each.engine:<12} {each.name:<37} {each.scenario:<22} {text}"[:160])
+        print_line(f"{each.engine:<12} {each.name:<37} {each.scenario:<22} {text}"[:160])
     return int(not is_as_expected)
 
 
-def _find_planted(runs: int, workers: int) -> Iterator[tuple[PlantedFault, tuple[int, str] | None]]:
+def _find_planted_faults(
+    runs: int, workers: int
+) -> Iterator[tuple[PlantedFault, tuple[int, str] | None]]:
+    """Yield each fault with the number of runs until it was found and its promise, or None."""
     with ProcessPoolExecutor(workers) as pool:
-        found = pool.map(partial(_first_seen, runs=runs), range(len(PLANTED)))
+        found = pool.map(partial(_find_first_run, runs=runs), range(len(PLANTED)))
         yield from zip(PLANTED, found, strict=True)
 
 
-def _first_seen(number: int, runs: int) -> tuple[int, str] | None:
-    return PLANTED[number].first_seen(runs)
+def _find_first_run(number: int, runs: int) -> tuple[int, str] | None:
+    """Find the fault with this index, in a worker process."""
+    return PLANTED[number].find_first_run(runs)
 
 
 if __name__ == "__main__":

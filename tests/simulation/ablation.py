@@ -1,9 +1,9 @@
-"""The engine with a planted fault: a part taken out, or one of its lines changed.
+"""The pull engine with a planted fault: a part is removed, or one of its lines is changed.
 
-Each function plants one for as long as the patch lasts. `SHOWN_IN` names the scenario that is made
-to show it, and `HARMLESS` the faults that no scenario can show; docs/CORRECTNESS.md says why. Where
-the engine has moved on and the part is no longer there, the patch raises, so that no planted fault
-is one in name only.
+Each function plants one fault for as long as the patch lasts. `SHOWN_IN` names the scenario in
+which it is found, and `HARMLESS` the faults that no scenario can find; docs/CORRECTNESS.md explains
+why. The patch raises if the engine no longer contains the part, so that no fault is planted in name
+only.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ from tests.simulation.harness import START
 from tests.simulation.mirror import Mirror, PullEnd
 
 
-def changed(patch: pytest.MonkeyPatch, owner: Any, name: str, *edits: tuple[str, str]) -> None:
-    """Replace a function of a class or module by the same with some of its text edited.
+def patch_source(patch: pytest.MonkeyPatch, owner: Any, name: str, *edits: tuple[str, str]) -> None:
+    """Replace a function of a class or module by a copy with edited source text.
 
-    Each edit is a text that stands in the function's source exactly once, and what replaces it.
+    Each edit is a pair of texts: one that occurs exactly once in the source, and its replacement.
+
+    Raises:
+        AssertionError: A text does not occur exactly once.
     """
     whole = vars(owner)[name]
     source = "from __future__ import annotations\n" + textwrap.dedent(inspect.getsource(whole))
@@ -46,47 +49,49 @@ def changed(patch: pytest.MonkeyPatch, owner: Any, name: str, *edits: tuple[str,
 # -- the floor and the bookmark -------------------------------------------------------------------
 
 
-def _lateness_is(patch: pytest.MonkeyPatch, share: str) -> None:
+def _multiply_lateness(patch: pytest.MonkeyPatch, share: str) -> None:
+    """Multiply the allowance for late writes by a factor, given as source text."""
     whole = "timedelta(seconds=bookmark.lateness_seconds)"
     for owner, name in ((incremental_scan, "floor_of"), (IncrementalScan, "__init__")):
-        changed(patch, owner, name, (whole, f"{whole} * {share}"))
+        patch_source(patch, owner, name, (whole, f"{whole} * {share}"))
 
 
 def no_lookback(patch: pytest.MonkeyPatch) -> None:
-    """The floor is R itself, so changes that become visible late are missed."""
-    _lateness_is(patch, "0")
+    """The floor is the bookmark itself, so changes that become visible late are missed."""
+    _multiply_lateness(patch, "0")
 
 
 def half_the_lateness(patch: pytest.MonkeyPatch) -> None:
-    """The floor allows only half of the lateness."""
-    _lateness_is(patch, "0.5")
+    """The floor allows only half of the time by which writes may be late."""
+    _multiply_lateness(patch, "0.5")
 
 
-def _floor_is_higher(patch: pytest.MonkeyPatch, seconds: int) -> None:
+def _raise_floor(patch: pytest.MonkeyPatch, seconds: int) -> None:
+    """Raise the floor of every scan by some seconds."""
     higher = f"return floor + timedelta(seconds={seconds})"
-    changed(patch, incremental_scan, "floor_of", ("return floor", higher))
+    patch_source(patch, incremental_scan, "floor_of", ("return floor", higher))
 
 
 def floor_a_second_high(patch: pytest.MonkeyPatch) -> None:
     """The floor of a scan is one second too high."""
-    _floor_is_higher(patch, 1)
+    _raise_floor(patch, 1)
 
 
 def floor_three_seconds_high(patch: pytest.MonkeyPatch) -> None:
     """The floor of a scan is three seconds too high."""
-    _floor_is_higher(patch, 3)
+    _raise_floor(patch, 3)
 
 
 def clock_set_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
     """The floor does not change when the server's clock is set back."""
     for owner in (incremental_scan, verification_pass, pull_commands):
-        changed(
+        patch_source(
             patch, owner, "with_clock_change", ("before - ahead <= CLOCK_SLACK_SECONDS", "True")
         )
 
 
 def bookmark_from_data(patch: pytest.MonkeyPatch) -> None:
-    """R is the newest `updated_at` that was read, as in most connectors."""
+    """The bookmark is the newest `updated_at` that was read, as in most connectors."""
     whole = IncrementalScan._commit_end
 
     def close(self: IncrementalScan, *arguments: Any, **named: Any) -> Steps[ScanResult]:
@@ -138,7 +143,7 @@ def queue_is_forgotten_after_a_kill(patch: pytest.MonkeyPatch) -> None:
 
 def closing_id_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """The record that ended the last scan is forgotten, so an old version of it is not noticed."""
-    changed(
+    patch_source(
         patch,
         IncrementalScan,
         "_verified_bookmark",
@@ -148,7 +153,7 @@ def closing_id_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def closing_floor_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A scan soon after another one keeps only its own floor."""
-    changed(
+    patch_source(
         patch,
         IncrementalScan,
         "_verified_bookmark",
@@ -156,9 +161,9 @@ def closing_floor_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def resumed_walk_proves_as_of_now(patch: pytest.MonkeyPatch) -> None:
-    """R is the time of the last list, although records were read before the kill."""
-    changed(
+def resumed_pull_is_dated_by_its_last_list(patch: pytest.MonkeyPatch) -> None:
+    """The bookmark is the time of the last list, although records were read before the kill."""
+    patch_source(
         patch,
         IncrementalScan,
         "_verified_bookmark",
@@ -169,11 +174,11 @@ def resumed_walk_proves_as_of_now(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-# -- the certificate and other evidence -----------------------------------------------------------
+# -- the coverage certificate and other proofs ----------------------------------------------------
 
 
 def no_coverage_certificate(patch: pytest.MonkeyPatch) -> None:
-    """Several pages are treated as one point in time."""
+    """List pages of different times are treated as one consistent list."""
 
     def certify(self: IncrementalScan, listing: Listing) -> Steps[bool]:
         yield from ()
@@ -200,8 +205,8 @@ def no_verify_sweep(patch: pytest.MonkeyPatch) -> None:
 
 
 def certificate_off_by_one(patch: pytest.MonkeyPatch) -> None:
-    """One record above the boundary may be missing."""
-    changed(
+    """A consistent list is assumed although one record above the boundary may be missing."""
+    patch_source(
         patch,
         IncrementalScan,
         "_verify_completeness",
@@ -209,9 +214,11 @@ def certificate_off_by_one(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def unread_records_are_believed(patch: pytest.MonkeyPatch) -> None:
+def unread_records_count_as_existing(patch: pytest.MonkeyPatch) -> None:
     """A record that could not be read counts as existing, even if it was listed long ago."""
-    changed(patch, IncrementalScan, "_verify_completeness", ("if len(live) >= need:", "if False:"))
+    patch_source(
+        patch, IncrementalScan, "_verify_completeness", ("if len(live) >= need:", "if False:")
+    )
 
 
 def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
@@ -224,7 +231,7 @@ def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Commit, "__iter__", commit)
 
 
-def any_detail_fits(patch: pytest.MonkeyPatch) -> None:
+def any_detail_is_accepted(patch: pytest.MonkeyPatch) -> None:
     """A response with another record is accepted."""
     patch.setattr(world, "misfit_of_id", lambda *_: None)
 
@@ -245,7 +252,7 @@ def huge_totals_are_remembered(patch: pytest.MonkeyPatch) -> None:
 
 def requests_in_flight_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     """The rate limiter ignores the requests that are under way."""
-    changed(patch, RateLimiter, "_left_by_headers", ("+ self._in_flight", ""))
+    patch_source(patch, RateLimiter, "_left_by_headers", ("+ self._in_flight", ""))
 
 
 SHOWN_IN: Mapping[str, str] = {
@@ -258,19 +265,19 @@ SHOWN_IN: Mapping[str, str] = {
     "queue_is_forgotten_after_a_kill": "killed-load",
     "closing_id_is_forgotten": "lag-details",
     "closing_floor_is_forgotten": "lag-details",
-    "resumed_walk_proves_as_of_now": "killed",
+    "resumed_pull_is_dated_by_its_last_list": "killed",
     "no_coverage_certificate": "E",
     "certificate_off_by_one": "tied-updates",
-    "unread_records_are_believed": "flaky",
+    "unread_records_count_as_existing": "flaky",
     "no_verify_sweep": "E",
     "tombstones_without_evidence": "B",
-    "any_detail_fits": "crossed",
+    "any_detail_is_accepted": "crossed",
     "huge_totals_are_remembered": "total-huge-guarded",
 }
-"""The faults planted in the pull, each with the scenario that is made to show it."""
+"""Faults planted in the pull, each with the scenario that finds it."""
 
 HARMLESS: Mapping[str, str] = {
     "floor_a_second_high": "content-edge",
     "bookmark_after_its_rows": "killed-late",
 }
-"""The faults that are none, each with the scenario that would show it if one could."""
+"""Faults that break no promise, each with the scenario most likely to show one."""

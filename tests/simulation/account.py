@@ -1,8 +1,8 @@
-"""Lives of an account: pulls, pushes, undo, erasures, lost files and restores in any order.
+"""Simulated accounts: pulls, pushes, undo, erasures, lost files and restores in random order.
 
-Everything is real: the sandbox over a socket, the data folder with its files, the functions that
-the commands call. Chance decides what happens next, and after each step the promises about people,
-rows and history are checked against the platform's own records.
+Everything is real: the sandbox behind a socket, the data folder with its files, the functions that
+the commands call. After each random step, the promises about people, rows and history are compared
+with the platform's own records.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from connector.pushes.dry_run import PushFile
 from connector.pushes.undo import LAST, undo
 from connector.sandbox.server import Sandbox
 from tests.simulation.agency import MARK, PERSONAL, RESOURCES, ErasablePerson, SimulatedAgency
-from tests.simulation.harness import Trace
-from tests.support.agency import SandboxAccount, reading
+from tests.simulation.harness import BrokenPromise, Trace
+from tests.support.agency import SandboxAccount, open_read_only
 
 STEPS = 12
 LEDGER = "ledger.sqlite"
@@ -42,143 +42,149 @@ Version = tuple[str, str, str]
 """A version of a record: resource, id, and the record as JSON."""
 
 
-class Wrong(Exception):
-    """A promise was broken."""
+class AccountSimulation(SandboxAccount):
+    """One account on which random steps are taken. `trace` receives a line for each step."""
 
-
-class AccountLife(SandboxAccount):
-    """One account's life. `told` receives a line for each step."""
-
-    def __init__(self, seed: int, sandbox: Sandbox, folder: Path, told: Trace | None) -> None:
+    def __init__(self, seed: int, sandbox: Sandbox, folder: Path, trace: Trace | None) -> None:
         super().__init__(sandbox, folder)
         self.chance = random.Random(seed)
         self.agency = SimulatedAgency(sandbox, self.chance)
         self.erased: dict[str, ErasablePerson] = {}
         self.released: dict[str, ErasablePerson] = {}
-        self.notes: dict[str, set[str | None]] = {}
         self.backups: list[Path] = []
         self.requests = 0
-        self._told = told
+        self._trace = trace
 
-    def live(self) -> None:
-        """Take steps by chance, then one quiet pull. Raises `Wrong`."""
-        self.agency.open()
+    def run(self) -> None:
+        """Take `STEPS` random steps and a last pull, and check the promises after each.
+
+        Raises:
+            BrokenPromise: A promise is broken.
+            ConnectorError: A step failed unexpectedly.
+        """
+        self.agency.create_first_records()
         self.pull_all()
         shares: dict[Callable[[], None], float] = {
-            self.churn: 6,
+            self.change_platform: 6,
             self.pull_all: 4,
-            self.create: 2,
-            self.update: 2,
-            self.undo_last: 3,
-            self.erase_one: 3,
-            self.release: 0.5,
-            self.lose_work: 1,
+            self.push_new_candidates: 2,
+            self.push_notes: 2,
+            self.undo_last_push: 3,
+            self.erase_person: 3,
+            self.lift_suppression: 0.5,
+            self.lose_work_file: 1,
             self.lose_ledger: 1,
             self.empty_ledger: 0.5,
             self.back_up: 1,
-            self.restore: 1,
+            self.restore_backup: 1,
         }
         for _ in range(STEPS):
             (step,) = self.chance.choices(list(shares), list(shares.values()))
-            self._say(step.__name__)
+            self._log(step.__name__)
             step()
-            self._check()
-        self._say("quiet pull")
+            self._check_after_step()
+        self._log("quiet pull")
         self.pull_all()
-        self._check()
-        self._check_landing()
+        self._check_after_step()
+        self._check_published_file()
 
-    def _say(self, what: str) -> None:
-        if self._told is not None:
-            self._told(what)
+    def _log(self, message: str) -> None:
+        """Pass a line to `trace`, if there is one."""
+        if self._trace is not None:
+            self._trace(message)
 
     # -- steps ------------------------------------------------------------------------------------
 
-    def churn(self) -> None:
-        """Change the platform as users do."""
+    def change_platform(self) -> None:
+        """Make one to three random changes on the platform."""
         for _ in range(1 + self.chance.randrange(3)):
-            self.agency.churn()
+            self.agency.change_something()
 
     def pull_all(self) -> None:
         """Pull and publish all resources."""
         report = self.pull(*RESOURCES)
         self.requests += report.requests
         if report.outcome != "done":
-            raise Wrong(f"a pull ended {report.outcome}: {report.as_json()}")
+            raise BrokenPromise("pull", f"a pull ended {report.outcome}: {report.as_json()}")
 
-    def create(self) -> None:
-        """Push a file of new people, and perhaps of one who was erased; perhaps twice."""
-        rows = [self.agency.body("candidates") for _ in range(2)]
+    def push_new_candidates(self) -> None:
+        """Push a file of two new candidates, perhaps twice, and perhaps with a row about an erased
+        person.
+        """
+        rows = [self.agency.draw_person("candidates") for _ in range(2)]
         refused = self.chance.choice([*self.erased.values(), None])
         if refused is not None:
-            rows.append({**self.agency.body("candidates"), "email": refused.email})
-        path = self._write_rows(rows, HEADINGS)
+            rows.append({**self.agency.draw_person("candidates"), "email": refused.email})
+        path = self._write_spreadsheet(rows, HEADINGS)
         before = self.emails().count(refused.email) if refused is not None else 0
         for _ in range(1 + self.chance.randrange(2)):
-            self._push(PushFile("candidates", path, mode="create"), len(rows))
+            self._push_file(PushFile("candidates", path, mode="create"), len(rows))
         if refused is not None and self.emails().count(refused.email) > before:
-            raise Wrong("a row about somebody who was erased was created")
+            raise BrokenPromise("erasure", "a row about an erased person was created")
         there = self.sandbox.store.records("candidates")
         ids = {record["email"]: id for id, record in there.items()}
         for row in rows:
             if row["email"] in ids and (refused is None or row["email"] != refused.email):
-                self.agency.know("candidates", ids[row["email"]], row)
+                self.agency.remember_person("candidates", ids[row["email"]], row)
 
-    def update(self) -> None:
-        """Push new notes on people who are there."""
+    def push_notes(self) -> None:
+        """Push new notes for up to three existing candidates."""
         there = self.sandbox.store.records("candidates")
         ids = self.chance.sample(sorted(there), min(3, len(there)))
-        rows = [{"email": there[id]["email"], "notes": self.agency.note()} for id in ids]
-        for id, row in zip(ids, rows, strict=True):
-            self.notes.setdefault(id, set()).add(row["notes"])
-        path = self._write_rows(rows, ("email", "notes"))
-        self._push(PushFile("candidates", path, mode="update", match=("email",)), len(rows))
+        rows = [{"email": there[id]["email"], "notes": self.agency.draw_note()} for id in ids]
+        path = self._write_spreadsheet(rows, ("email", "notes"))
+        self._push_file(PushFile("candidates", path, mode="update", match=("email",)), len(rows))
 
-    def undo_last(self) -> None:
+    def undo_last_push(self) -> None:
+        """Undo the last push, or log why the undo was rejected."""
         try:
             asyncio.run(undo(self.settings, LAST, applies=True))
         except Misused as error:
-            self._say(f"refused: {error}")
+            self._log(f"refused: {error}")
 
-    def erase_one(self) -> None:
-        """Erase a person, and check the rows of all others."""
-        people = [e for id, e in self.agency.people.items() if id not in self.agency.stayers]
+    def erase_person(self) -> None:
+        """Erase a random person, and check the records of all others."""
+        people = [e for id, e in self.agency.people.items() if id not in self.agency.permanent_ids]
         who = self.chance.choice(people)
-        before = self._versions("work.duckdb")
+        before = self._read_versions("work.duckdb")
         known = any(id == who.id for _, id, _ in before)
         asked = self.chance.choice((who.email, who.id)) if known else who.email
-        self._say(f"erase {who.resource} {who.id} by {asked}")
+        self._log(f"erase {who.resource} {who.id} by {asked}")
         if erase(self.settings, asked, applies=True).receipts:
-            # Somebody who is nowhere here is not erased, and may land with the next pull.
+            # A person who is in no file is not erased, and may be loaded by the next pull.
             self.erased[who.id] = who
             self.released.pop(who.id, None)
-        self._check_others(before, who)
+        self._check_other_records(before, who)
 
-    def release(self) -> None:
-        """Let somebody in again."""
+    def lift_suppression(self) -> None:
+        """Allow a random erased person to be loaded again."""
         if self.erased:
             who = self.chance.choice(sorted(self.erased.values(), key=lambda each: each.id))
             remove_suppression(self.settings, who.email)
             self.released[who.id] = self.erased.pop(who.id)
 
-    def lose_work(self) -> None:
-        """Lose the work file, and pull: nothing that analysts saw of the past is lost."""
-        seen = self._versions("recruitment.duckdb")
+    def lose_work_file(self) -> None:
+        """Delete the work file and pull. Every version that was published before must still be
+        published.
+        """
+        seen = self._read_versions("recruitment.duckdb")
         for name in ("work.duckdb", "work.duckdb.wal"):
             (self.data / name).unlink(missing_ok=True)
         self.pull_all()
-        if lost := seen - self._versions("recruitment.duckdb"):
-            raise Wrong(f"history lost {len(lost)} versions of {len(seen)} with the work file")
+        if lost := seen - self._read_versions("recruitment.duckdb"):
+            raise BrokenPromise(
+                "history", f"history lost {len(lost)} versions of {len(seen)} with the work file"
+            )
 
     def lose_ledger(self) -> None:
-        """Lose the ledger, replace it as the error advises, and pull."""
+        """Delete the ledger, replace it as the error advises, and pull."""
         for each in self.data.glob("ledger.sqlite*"):
             each.unlink()
         self._replace_ledger()
         self.pull_all()
 
     def empty_ledger(self) -> None:
-        """A ledger of no bytes, as a full disk leaves one, and pull."""
+        """Truncate the ledger to zero bytes, as a full disk does, replace it, and pull."""
         for each in self.data.glob("ledger.sqlite*"):
             each.unlink()
         (self.data / "ledger.sqlite").touch()
@@ -186,66 +192,75 @@ class AccountLife(SandboxAccount):
         self.pull_all()
 
     def _replace_ledger(self) -> None:
+        """Replace the missing ledger. Its loss must be noticed if a work file exists."""
         if (
             replace_ledger(self.settings, datetime.now(UTC)) is None
             and (self.data / "work.duckdb").exists()
         ):
-            raise Wrong("a lost ledger was not noticed")
+            raise BrokenPromise("ledger", "a lost ledger was not noticed")
 
     def back_up(self) -> None:
-        """Make a backup, elsewhere."""
+        """Make a backup in a new folder."""
         made = make_backup(self.settings, self.folder / f"backup-{len(self.backups)}")
         self.backups.append(made.file)
 
-    def restore(self) -> None:
+    def restore_backup(self) -> None:
+        """Restore a random backup, if there is one."""
         if self.backups:
             source = self.chance.choice(self.backups)
             done = restore(self.settings, source, RestoreOptions(replaces=True))
             if done.error is not None:
-                raise Wrong(f"a restore ended with {done.error}")
+                raise BrokenPromise("restore", f"a restore ended with {done.error}")
 
     # -- checks -----------------------------------------------------------------------------------
 
-    def _check(self) -> None:
-        """Check the promises that hold after every step."""
-        for resource, id, name, text in self.agency.texts():
+    def _check_after_step(self) -> None:
+        """Check that no email is duplicated, and that no file contains an erased person."""
+        for resource, id, name, text in self.agency.list_texts():
             if MARK in text:
-                raise Wrong(f"the platform has {text!r} in {resource} {id} {name}")
+                raise BrokenPromise(
+                    "erasure", f"the platform has {text!r} in {resource} {id} {name}"
+                )
         if doubled := [each for each, count in Counter(self.emails()).items() if count > 1]:
-            raise Wrong(f"created twice: {doubled}")
+            raise BrokenPromise("push", f"created twice: {doubled}")
         emails = {who.email for who in self.erased.values()}
         for file in FILES:
-            for record in self._contents(file) if emails else ():
+            for record in self._read_records_and_bodies(file) if emails else ():
                 if found := emails & {str(value).lower() for value in record.values()}:
-                    raise Wrong(f"{file} holds {found} of somebody who was erased: {record}")
+                    raise BrokenPromise(
+                        "erasure", f"{file} contains {found} of an erased person: {record}"
+                    )
 
-    def _check_others(self, before: set[Version], who: ErasablePerson) -> None:
-        """Erasing one changed nothing of others but their bookings."""
-        after = self._versions("work.duckdb")
+    def _check_other_records(self, before: set[Version], who: ErasablePerson) -> None:
+        """Check that an erasure changed only the person's records and the texts of their bookings.
+
+        `before` are the versions in the work file before the erasure.
+        """
+        after = self._read_versions("work.duckdb")
         if {each[:2] for each in after} != {each[:2] for each in before}:
-            raise Wrong("records came or went with an erasure")
+            raise BrokenPromise("erasure", "records came or went with an erasure")
         for resource, id, text in before - after:
             record = json.loads(text)
             if id != who.id and not any(
-                self._is_left(resource, record, json.loads(each), who)
+                self._is_allowed_change(resource, record, json.loads(each), who)
                 for there, other, each in after
                 if (there, other) == (resource, id)
             ):
-                raise Wrong(f"erasing {who.id} changed {resource} {id}: {text}")
+                raise BrokenPromise("erasure", f"erasing {who.id} changed {resource} {id}: {text}")
 
-    def _is_left(
+    def _is_allowed_change(
         self, resource: str, record: Mapping[str, Any], left: Mapping[str, Any], who: ErasablePerson
     ) -> bool:
-        """Return True if an erasure may leave `left` of another person's record."""
+        """Return True if an erasure of `who` may change another record from `record` to `left`."""
         is_theirs = resource == "bookings" and record.get("candidate_id") == who.id
         return all(
             left.get(name) == value or (is_theirs and name in ("title", "internal_notes"))
             for name, value in record.items()
         )
 
-    def _check_landing(self) -> None:
-        """After a quiet pull the published landing is the platform, without who was erased."""
-        with reading(self.data / "recruitment.duckdb") as connection:
+    def _check_published_file(self) -> None:
+        """Check that the published file equals the platform, except for erased people."""
+        with open_read_only(self.data / "recruitment.duckdb") as connection:
             for resource in RESOURCES:
                 rows = connection.execute(
                     f"SELECT id, _record::VARCHAR FROM landing.{resource} WHERE _deleted_at IS NULL"
@@ -253,28 +268,39 @@ class AccountLife(SandboxAccount):
                 landed = {id: json.loads(text) for id, text in rows}
                 there = self.sandbox.store.records(resource)
                 if landed.keys() != there.keys() or len(rows) != len(landed):
-                    raise Wrong(f"{resource} landed: {sorted(landed.keys() ^ there.keys())}")
+                    raise BrokenPromise(
+                        "published file",
+                        f"{resource} landed: {sorted(landed.keys() ^ there.keys())}",
+                    )
                 for id, record in there.items():
-                    self._check_record(resource, id, record, landed[id])
+                    self._check_published_record(resource, id, record, landed[id])
 
-    def _check_record(
+    def _check_published_record(
         self, resource: str, id: str, record: Mapping[str, Any], landed: Mapping[str, Any]
     ) -> None:
+        """Compare a published record with the platform's. Personal fields of an erased person must
+        be null.
+        """
         for name, value in record.items():
             found = landed.get(name)
             if id in self.erased and name in PERSONAL[resource]:
                 if found is not None:
-                    raise Wrong(f"{resource} {id} {name} of somebody who was erased: {found!r}")
+                    raise BrokenPromise(
+                        "published file", f"{resource} {id} {name} of an erased person: {found!r}"
+                    )
                 continue
             about = record.get("candidate_id") if resource == "bookings" else id
             is_excused = about in self.erased or about in self.released
             if found != value and not (is_excused and found is None):
-                raise Wrong(f"{resource} {id} {name} is {found!r}, the platform has {value!r}")
+                raise BrokenPromise(
+                    "published file",
+                    f"{resource} {id} {name} is {found!r}, the platform has {value!r}",
+                )
 
-    # -- what is there ----------------------------------------------------------------------------
+    # -- files -------------------------------------------------------------------------------------
 
-    def _versions(self, file: str) -> set[Version]:
-        """Every version of every record in a file of the account."""
+    def _read_versions(self, file: str) -> set[Version]:
+        """Return every version of every record in a database file of the account."""
         path = self.data / file
         if not path.exists():
             return set()
@@ -287,10 +313,12 @@ class AccountLife(SandboxAccount):
                     found |= {(resource, id, text) for id, text in rows}
         return found
 
-    def _contents(self, file: str) -> Iterator[Mapping[str, Any]]:
-        """Every record and body in a file of the account."""
+    def _read_records_and_bodies(self, file: str) -> Iterator[Mapping[str, Any]]:
+        """Yield every record of a file: versions of a database, or rows and request bodies of the
+        ledger.
+        """
         if file != LEDGER:
-            yield from (json.loads(text) for _, _, text in self._versions(file))
+            yield from (json.loads(text) for _, _, text in self._read_versions(file))
         elif (self.data / file).exists():
             with closing(sqlite3.connect(self.data / file)) as connection:
                 for (text,) in connection.execute("SELECT task FROM push_rows WHERE task NOT NULL"):
@@ -302,29 +330,36 @@ class AccountLife(SandboxAccount):
                 ):
                     yield json.loads(text)
 
-    def _write_rows(self, rows: list[dict[str, Any]], headings: tuple[str, ...]) -> Path:
-        """Write a spreadsheet with these columns."""
+    def _write_spreadsheet(self, rows: list[dict[str, Any]], headings: tuple[str, ...]) -> Path:
+        """Write the rows to a CSV file with these columns, and return its path."""
         name = f"people-{self.chance.randrange(10**9)}.csv"
         return self.write_csv(
             name, [{each: row.get(each, "") for each in headings} for row in rows]
         )
 
-    def _push(self, file: PushFile, rows: int) -> None:
+    def _push_file(self, file: PushFile, rows: int) -> None:
+        """Push the file, and check that the report counts `rows` rows."""
         report = self.push(file)
         self.requests += report.requests
         if sum(report.counts.values()) != rows:
-            raise Wrong(f"{rows} rows were pushed, and {report.counts} are accounted for")
+            raise BrokenPromise(
+                "push", f"{rows} rows were pushed, and {report.counts} are accounted for"
+            )
         if report.error is not None or report.batch is None or report.batch.error is not None:
-            raise Wrong(f"a push ended with {report.as_json()}")
-        self._say(f"pushed: {report.counts}")
+            raise BrokenPromise("push", f"a push ended with {report.as_json()}")
+        self._log(f"pushed: {report.counts}")
 
 
-def life(seed: int, told: Trace | None = None) -> tuple[str | None, int]:
-    """One life: what was wrong in it, if anything was, and the requests that it took."""
+def simulate_account(seed: int, trace: Trace | None = None) -> tuple[str | None, int]:
+    """Simulate one account. Return the broken promise or error (None if it passed), and the
+    requests.
+    """
     with TemporaryDirectory(prefix="life-") as folder, Sandbox(rate_limit=10**6) as sandbox:
-        account = AccountLife(seed, sandbox, Path(folder), told)
+        account = AccountSimulation(seed, sandbox, Path(folder), trace)
         try:
-            account.live()
-        except (Wrong, ConnectorError) as wrong:
-            return f"{type(wrong).__name__}: {wrong}", account.requests
+            account.run()
+        except BrokenPromise as broken:
+            return str(broken), account.requests
+        except ConnectorError as error:
+            return f"{type(error).__name__}: {error}", account.requests
         return None, account.requests

@@ -1,8 +1,8 @@
-"""A small agency on the sandbox, with ordinary texts, for simulated lives of an account.
+"""A small agency in the sandbox, with ordinary texts, for simulated accounts.
 
-Texts are such as people write: slashes in titles, employers, switchboards and names that several
-people share, notes that name a colleague. Whoever shares something shares it with a *stayer*, who
-is never erased and never deleted, so that a shared mark stays shared.
+The texts are realistic: slashes in titles; employers, phone numbers and names that several people
+share; notes that name a colleague. Everything shared is also shared with a permanent person, who is
+never erased or deleted, so that it remains shared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 
 RESOURCES = ("companies", "candidates", "bookings", "leads")
-"""What is pulled, in this order."""
+"""Resources that are pulled, in this order."""
 
 MARK = "[erased]"
 
@@ -40,12 +40,12 @@ PERSONAL = {
     ),
     "leads": ("first_name", "last_name", "email", "phone", "job_title", "notes"),
 }
-"""Fields of whole people that these worlds fill, of which nothing is left after an erasure."""
+"""Personal fields that `draw_person` fills, and that an erasure clears."""
 
 
 @dataclass(frozen=True)
 class ErasablePerson:
-    """A person who may be erased: a record's id and what only they have."""
+    """A person who may be erased. `marks` are the texts that occur only in this person's record."""
 
     resource: str
     id: str
@@ -55,41 +55,47 @@ class ErasablePerson:
 
 @dataclass
 class SimulatedAgency:
-    """The platform's side. `people` are all who may be erased, by id, as they were made."""
+    """Records on the platform, and random changes of them.
+
+    `people` are all candidates and leads ever created, by id. Those in `permanent_ids` are never
+    erased or deleted.
+    """
 
     sandbox: Sandbox
     chance: random.Random
     people: dict[str, ErasablePerson] = field(default_factory=dict)
-    stayers: set[str] = field(default_factory=set)
+    permanent_ids: set[str] = field(default_factory=set)
     number: int = 0
 
-    def open(self) -> None:
-        """Make the first records."""
+    def create_first_records(self) -> None:
+        """Create permanent and other people, three companies and four bookings."""
         for _ in range(3):
-            self.add("candidates", stays=True)
-        self.add("leads", stays=True)
+            self.create_person("candidates", stays=True)
+        self.create_person("leads", stays=True)
         for _ in range(3 + self.chance.randrange(4)):
-            self.add("candidates")
+            self.create_person("candidates")
         for _ in range(2):
-            self.add("leads")
+            self.create_person("leads")
         for _ in range(3):
-            self.company()
+            self.create_company()
         for _ in range(4):
-            self.booking()
+            self.create_booking()
 
     # -- making -----------------------------------------------------------------------------------
 
-    def add(self, resource: str, *, stays: bool = False) -> str:
-        """Create a person on the platform."""
-        body = self.body(resource, stays=stays)
+    def create_person(self, resource: str, *, stays: bool = False) -> str:
+        """Create a random candidate or lead on the platform, and return the id."""
+        body = self.draw_person(resource, stays=stays)
         id: str = self.sandbox.store.create(resource, body).record["id"]
-        self.know(resource, id, body, stays=stays)
+        self.remember_person(resource, id, body, stays=stays)
         return id
 
-    def know(self, resource: str, id: str, body: Mapping[str, Any], *, stays: bool = False) -> None:
-        """Remember somebody who was created, here or by a push."""
+    def remember_person(
+        self, resource: str, id: str, body: Mapping[str, Any], *, stays: bool = False
+    ) -> None:
+        """Add a created person to `people`, with the texts that identify only this person."""
         if stays:
-            self.stayers.add(id)
+            self.permanent_ids.add(id)
         name = f"{body.get('first_name', '')} {body.get('last_name', '')}".strip()
         own = [body["email"]]
         own += [name] if (body.get("first_name"), body.get("last_name")) != SHARED_NAME else []
@@ -97,8 +103,8 @@ class SimulatedAgency:
         own += [each for each in (body.get("network_url"),) if each]
         self.people[id] = ErasablePerson(resource, id, body["email"], tuple(own))
 
-    def body(self, resource: str, *, stays: bool = False) -> dict[str, Any]:
-        """Draw the fields of a new person."""
+    def draw_person(self, resource: str, *, stays: bool = False) -> dict[str, Any]:
+        """Return random fields of a new candidate or lead. Permanent ones get the shared name."""
         pick = self.chance.choice
         self.number += 1
         number = self.number
@@ -109,7 +115,7 @@ class SimulatedAgency:
             "last_name": last,
             "email": f"p{number}.{pick(('lee', 'ann'))}@mail.example",
             "phone": SWITCHBOARD if is_shared else f"+44 20 7000 {number:04d}",
-            "notes": self.note(),
+            "notes": self.draw_note(),
         }
         if resource == "candidates":
             found |= {
@@ -124,8 +130,10 @@ class SimulatedAgency:
             found |= {"lead_status_id": LEAD_STATUSES[0], "job_title": TITLES[number % 4]}
         return found
 
-    def note(self) -> str:
-        """A note as a colleague writes it, on somebody else or on nobody."""
+    def draw_note(self) -> str:
+        """Return a random note: a job title, an employer, an address, or the name of another
+        person.
+        """
         text = self.chance.choice(
             ("Keen on {title}.", "At {employer} before.", "Lives at {flat}.", "Knows {mark}.")
         )
@@ -137,8 +145,8 @@ class SimulatedAgency:
             mark=self.chance.choice(who.marks) if who else "nobody",
         )
 
-    def company(self) -> None:
-        """A client, whose name may be what others have as their employer."""
+    def create_company(self) -> None:
+        """Create a company whose name is also the employer of some candidates."""
         self.number += 1
         self.sandbox.store.create(
             "companies",
@@ -146,12 +154,12 @@ class SimulatedAgency:
                 "name": EMPLOYERS[self.number % 4],
                 "email": f"agency{self.number}@firm.example",
                 "phone": SWITCHBOARD,
-                "description": self.note(),
+                "description": self.draw_note(),
             },
         )
 
-    def booking(self) -> None:
-        """A meeting about somebody who is there."""
+    def create_booking(self) -> None:
+        """Create a booking with a random candidate."""
         candidates = sorted(self.sandbox.store.records("candidates"))
         self.sandbox.store.create(
             "bookings",
@@ -161,35 +169,37 @@ class SimulatedAgency:
                 "title": self.chance.choice(TITLES),
                 "location": self.chance.choice(FLATS),
                 "candidate_id": self.chance.choice(candidates),
-                "internal_notes": self.note(),
+                "internal_notes": self.draw_note(),
             },
         )
 
     # -- what people do ---------------------------------------------------------------------------
 
-    def churn(self) -> None:
-        """One thing that somebody does on the platform."""
+    def change_something(self) -> None:
+        """Create, update or delete one random record on the platform."""
         store, pick = self.sandbox.store, self.chance.choice
         match self.chance.randrange(6):
             case 0:
-                self.add(pick(("candidates", "leads")))
+                self.create_person(pick(("candidates", "leads")))
             case 1:
-                self.booking()
-            case 2 if gone := self.leavers():
+                self.create_booking()
+            case 2 if gone := self.draw_deletable_person():
                 store.delete(*gone)
             case _:
                 resource = pick(("candidates", "leads", "candidates"))
                 id = pick(sorted(store.records(resource)))
-                store.update(resource, id, {"notes": self.note()})
+                store.update(resource, id, {"notes": self.draw_note()})
 
-    def leavers(self) -> tuple[str, str] | None:
-        """Draw a person who may be deleted; None if few are left."""
+    def draw_deletable_person(self) -> tuple[str, str] | None:
+        """Return resource and id of a random person who is not permanent; None if three or fewer
+        are left.
+        """
         resource = self.chance.choice(("candidates", "leads"))
-        there = sorted(self.sandbox.store.records(resource).keys() - self.stayers)
+        there = sorted(self.sandbox.store.records(resource).keys() - self.permanent_ids)
         return (resource, self.chance.choice(there)) if len(there) > 3 else None
 
-    def texts(self) -> Iterator[tuple[str, str, str, str]]:
-        """Every text on the platform: resource, id, field, text."""
+    def list_texts(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield resource, id, field name and value of every text on the platform."""
         for resource in RESOURCES:
             for id, record in self.sandbox.store.records(resource).items():
                 for name, value in record.items():

@@ -1,7 +1,7 @@
-"""What a simulated run is judged by; each checker is named for the promise that it checks.
+"""Checks of a simulated pull, each named for its promise.
 
-Those of the end state return the ids that break the promise. Those of a commit raise `Broken`;
-`judge` calls them all, at every commit.
+Checks of the final state return the ids of the wrong records. Checks of a commit raise
+`BrokenPromise`; `check_commit` calls all of them.
 """
 
 from __future__ import annotations
@@ -9,53 +9,55 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from connector.warehouse.pull_commands import Bookmark, Commit, floor_of
-from tests.simulation.harness import Broken
-from tests.simulation.mirror import Mirror, moment
+from tests.simulation.harness import BrokenPromise
+from tests.simulation.mirror import Mirror, parse_timestamp
 
 OPENING_SECONDS = 3.0
-"""T0 may lie so much before the request of its list: it is cut to the second, and never later."""
+"""Maximum time from the bookmark to the request of its list, since `Date` has whole seconds."""
 
 
 # -- exact ----------------------------------------------------------------------------------------
 
 
-def missing(mirror: Mirror) -> set[str]:
-    """Records that the API has and the landing has not, or only as a list item."""
+def find_missing(mirror: Mirror) -> set[str]:
+    """Return ids that the server has, and that the mirror lacks or holds only as a list item."""
     return {
         id
-        for id in mirror.world.server.born
+        for id in mirror.world.server.created_at
         if id not in mirror.rows or (not mirror.rows[id].is_deleted and not mirror.rows[id].read_at)
     }
 
 
-def ghosts(mirror: Mirror) -> set[str]:
-    """Rows that pass for live and that the API has no more."""
-    held = mirror.world.server.born
+def find_not_deleted(mirror: Mirror) -> set[str]:
+    """Return ids that the server has deleted and the mirror has not."""
+    held = mirror.world.server.created_at
     return {id for id, row in mirror.rows.items() if not row.is_deleted and id not in held}
 
 
-def stale(mirror: Mirror) -> set[str]:
-    """Records whose landed fields are not those of the API."""
+def find_stale(mirror: Mirror) -> set[str]:
+    """Return ids whose fields in the mirror differ from the server's."""
     return {
         id
-        for id, raw in mirror.world.server.details().items()
+        for id, raw in mirror.world.server.all_details().items()
         if (row := mirror.rows.get(id)) is not None and row.read_at is not None and row.raw != raw
     }
 
 
-def falsely_deleted(mirror: Mirror) -> set[str]:
-    """Tombstones of records that live."""
-    held = mirror.world.server.born
+def find_falsely_deleted(mirror: Mirror) -> set[str]:
+    """Return ids that are deleted in the mirror and exist on the server."""
+    held = mirror.world.server.created_at
     return {id for id, row in mirror.rows.items() if row.is_deleted and id in held}
 
 
-def differences(mirror: Mirror) -> dict[str, set[str]]:
-    """Everything in which the landing is not the API, by the checker that found it."""
+def find_differences(mirror: Mirror) -> dict[str, set[str]]:
+    """Return the ids that differ between mirror and server, by kind of difference; kinds without
+    ids are omitted.
+    """
     found = {
-        "missing": missing(mirror),
-        "ghosts": ghosts(mirror),
-        "stale": stale(mirror),
-        "falsely deleted": falsely_deleted(mirror),
+        "missing": find_missing(mirror),
+        "ghosts": find_not_deleted(mirror),
+        "stale": find_stale(mirror),
+        "falsely deleted": find_falsely_deleted(mirror),
     }
     return {promise: ids for promise, ids in found.items() if ids}
 
@@ -63,10 +65,11 @@ def differences(mirror: Mirror) -> dict[str, set[str]]:
 # -- at every commit ------------------------------------------------------------------------------
 
 
-def unproven(mirror: Mirror, bookmark: Bookmark) -> set[str]:
-    """Records at or below the floor that are neither landed as they are nor queued (I1, I2).
+def find_unread_changes(mirror: Mirror, bookmark: Bookmark) -> set[str]:
+    """Return ids changed at or below the bookmark's floor that the mirror neither has nor queued
+    (I1, I2).
 
-    Holds at every moment, busy or not: it is what the bookmark says.
+    The result must be empty at any time, also while records change.
     """
     if bookmark.proven_at is None:
         return set()
@@ -74,43 +77,48 @@ def unproven(mirror: Mirror, bookmark: Bookmark) -> set[str]:
     rows, queue = mirror.rows, mirror.queue
     return {
         id
-        for id, raw in mirror.world.server.details().items()
+        for id, raw in mirror.world.server.all_details().items()
         if not ((row := rows.get(id)) is not None and row.raw is raw and not row.is_deleted)
         and id not in queue
         and (row is None or row.is_deleted or row.raw != raw)
-        and (updated_at := moment(raw["updated_at"])) is not None
+        and (updated_at := parse_timestamp(raw["updated_at"])) is not None
         and updated_at <= floor
     }
 
 
-def the_bookmark_says_no_more_than_is_true(mirror: Mirror, after: Bookmark) -> None:
-    """I1 and I2."""
-    if found := unproven(mirror, after):
-        raise Broken("I1/I2", f"{sorted(found)} changed at or below {after.proven_at} - L")
+def check_bookmark_covers_only_read_changes(mirror: Mirror, after: Bookmark) -> None:
+    """I1 and I2: fail if a change that the new bookmark covers was not read."""
+    if found := find_unread_changes(mirror, after):
+        raise BrokenPromise("I1/I2", f"{sorted(found)} changed at or below {after.proven_at} - L")
 
 
-def the_bookmark_never_goes_back(before: Bookmark, after: Bookmark) -> None:
-    """I3, its first half; neither is what was once allowed for lateness taken back."""
+def check_bookmark_never_goes_back(before: Bookmark, after: Bookmark) -> None:
+    """First half of I3: fail if the bookmark or its allowance for late writes decreases."""
     if before.proven_at is not None and (
         after.proven_at is None or after.proven_at < before.proven_at
     ):
-        raise Broken("I3", f"R went back from {before.proven_at} to {after.proven_at}")
+        raise BrokenPromise("I3", f"R went back from {before.proven_at} to {after.proven_at}")
     if after.lateness_seconds < before.lateness_seconds:
-        raise Broken("I3", f"L fell from {before.lateness_seconds} to {after.lateness_seconds}")
+        raise BrokenPromise(
+            "I3", f"L fell from {before.lateness_seconds} to {after.lateness_seconds}"
+        )
 
 
-def the_bookmark_moves_only_with_evidence(
+def check_bookmark_is_the_start_of_a_list(
     mirror: Mirror, before: Bookmark, after: Bookmark
 ) -> None:
-    """I3, its second half: R is the server's time just before some list that was answered."""
+    """Second half of I3: fail if the new bookmark is not the server's time just before a list
+    request.
+    """
     if after.proven_at == before.proven_at:
         return
     assert after.proven_at is not None
-    if not any(_opens(after.proven_at, page) for page in _openings(mirror)):
-        raise Broken("I3", f"R = {after.proven_at} is the opening of no list")
+    if not any(_opens(after.proven_at, page) for page in _list_start_ranges(mirror)):
+        raise BrokenPromise("I3", f"R = {after.proven_at} is the opening of no list")
 
 
-def _openings(mirror: Mirror) -> list[tuple[datetime, datetime]]:
+def _list_start_ranges(mirror: Mirror) -> list[tuple[datetime, datetime]]:
+    """Return, for each list page, the earliest and latest server time at which it was requested."""
     return [
         (
             page.dated_at - timedelta(seconds=page.round_trip_seconds + OPENING_SECONDS),
@@ -124,29 +132,29 @@ def _opens(at: datetime, bounds: tuple[datetime, datetime]) -> bool:
     return bounds[0] <= at <= bounds[1]
 
 
-def every_tombstone_has_evidence(mirror: Mirror, what: Commit) -> None:
-    """I4: only the API's own words that a record is gone make a tombstone."""
-    for id, gone in what.gone.items():
+def check_tombstones_have_proof(mirror: Mirror, commit: Commit) -> None:
+    """I4: fail if a record is marked as deleted without a response that proves it."""
+    for id, gone in commit.gone.items():
         if not any(gone is each for each in mirror.seen.gone.get(id, ())):
-            raise Broken("I4", f"{id} was never said to be gone")
+            raise BrokenPromise("I4", f"{id} was never said to be gone")
 
 
-def judge(mirror: Mirror, what: Commit) -> None:
-    """All that must hold of a commit; its rows are in the mirror, its bookmark not yet."""
+def check_commit(mirror: Mirror, commit: Commit) -> None:
+    """Run all checks of a commit, after its rows and before its bookmark are in the mirror."""
     before = mirror.bookmark
-    after = what.bookmark or before
-    every_tombstone_has_evidence(mirror, what)
-    the_bookmark_never_goes_back(before, after)
-    the_bookmark_moves_only_with_evidence(mirror, before, after)
+    after = commit.bookmark or before
+    check_tombstones_have_proof(mirror, commit)
+    check_bookmark_never_goes_back(before, after)
+    check_bookmark_is_the_start_of_a_list(mirror, before, after)
     if mirror.world.scenario.keeps_assumptions:
-        the_bookmark_says_no_more_than_is_true(mirror, after)
+        check_bookmark_covers_only_read_changes(mirror, after)
 
 
 # -- what it costs --------------------------------------------------------------------------------
 
 
-def quiet_requests(mirror: Mirror) -> int:
-    """The requests of a pull in which nothing is new, long after one in which nothing was."""
+def count_requests_of_quiet_pull(mirror: Mirror) -> int:
+    """Let time pass and pull, twice, and return the requests of the second pull."""
     world = mirror.world
     for _ in range(2):
         world.pass_time(mirror.bookmark.lateness_seconds * 2 + 60)
@@ -155,15 +163,16 @@ def quiet_requests(mirror: Mirror) -> int:
     return world.requests - before
 
 
-def quiet_requests_due(mirror: Mirror) -> int:
-    """Return the requests that this pull needs: a list, and one detail if lists show no dates.
+def expected_requests_of_quiet_pull(mirror: Mirror) -> int:
+    """Return the requests that a pull without changes needs: a list, and one detail if lists show
+    no dates.
 
-    Records whose dates can never be proven are read each time, and listed before all others.
+    Records with a null or future date are read each time, and future ones are listed first.
     """
     server = mirror.world.server
-    if server.declaration.lists_cursor or not server.born:
+    if server.declaration.lists_cursor or not server.created_at:
         return 1
-    odd = sum(not dated or dated.startswith("2099") for dated in server.dated.values())
+    odd = sum(not dated or dated.startswith("2099") for dated in server.updated_at.values())
     has_far = mirror.world.scenario.odd_dates == "future"
     lists = odd // mirror.world.scenario.per_page_max + 1 if has_far else 1
     return lists + 1 + odd

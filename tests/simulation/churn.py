@@ -1,4 +1,4 @@
-"""What people, imports and nightly jobs do to the records, drawn from the seed."""
+"""Random changes of the records by users, imports and nightly jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.simulation.scenario import PullScenario
 from tests.simulation.twin import SimulatedServer
 
 ODD_SHARE = 0.05
-FAR = datetime(2099, 1, 1, tzinfo=UTC)
+FAR_FUTURE = datetime(2099, 1, 1, tzinfo=UTC)
 
 _CREATED: Mapping[str, Mapping[str, Any]] = {
     "candidates": {
@@ -39,9 +39,13 @@ _LISTED: Mapping[str, str] = {
 }
 
 
-class WorldChanges:
-    """Mutations of one world's server. `now` is the clock that dates them, `later` takes what
-    becomes visible late: seconds, the record's id, and the write.
+class RandomChanges:
+    """Random changes of one server's records, weighted by the scenario.
+
+    Args:
+        now: Clock that dates the changes.
+        advance: Moves the clock by a timedelta.
+        later: Performs a write of a record after some seconds: called with seconds, id and write.
     """
 
     def __init__(
@@ -61,17 +65,17 @@ class WorldChanges:
         self._kinds, self._weights = list(scenario.churn), list(scenario.churn.values())
 
     def mutate(self) -> None:
-        """One of the scenario's mutations."""
+        """Make one random change, of a kind drawn by the scenario's weights."""
         kind = self._chance.choices(self._kinds, self._weights)[0]
         if kind == "create":
-            self.create()
+            self.create_record()
             return
-        live = [id for id in sorted(self._server.born) if id not in self._locked]
+        live = [id for id in sorted(self._server.created_at) if id not in self._locked]
         if live:
             getattr(self, f"_{kind}")(live)
 
-    def create(self, *, is_late_allowed: bool = True) -> None:
-        """A new record; now and then one that becomes visible late."""
+    def create_record(self, *, is_late_allowed: bool = True) -> None:
+        """Create a record. It may become visible late if `is_late_allowed`."""
         self._made += 1
         # Ids in no order, as the API's are.
         id = f"{self._made * 2654435761 % 2**32:08x}"
@@ -82,24 +86,29 @@ class WorldChanges:
             **_CREATED[name],
             _NAMED[name]: f"N{self._made}",
             "created_at": now,
-            "updated_at": now if is_late_allowed else self._first_date(now),
+            "updated_at": now if is_late_allowed else self._draw_first_updated_at(now),
         }
-        if is_late_allowed and self._is_late():
-            self._postpone(id, lambda: self._server.insert(record))
+        if is_late_allowed and self._draw_is_late():
+            self._write_later(id, lambda: self._server.insert(record))
         else:
             self._server.insert(record)
 
-    def _first_date(self, now: datetime) -> datetime | None:
-        """The date of a record that was there from the start: some of them are odd."""
+    def _draw_first_updated_at(self, now: datetime) -> datetime | None:
+        """Return the `updated_at` of an initial record: now, or rarely the scenario's odd date."""
         if self._scenario.odd_dates == "none" or self._chance.random() >= ODD_SHARE:
             return now
-        return FAR if self._scenario.odd_dates == "future" else None
+        return FAR_FUTURE if self._scenario.odd_dates == "future" else None
 
-    def _is_late(self) -> bool:
+    def _draw_is_late(self) -> bool:
+        """Return True with the probability that a write becomes visible late."""
         share = self._scenario.late_share
         return share > 0 and self._chance.random() < share
 
-    def _postpone(self, id: str, write: Callable[[], None]) -> None:
+    def _write_later(self, id: str, write: Callable[[], None]) -> None:
+        """Perform the write after a random delay, and keep other changes away from the record until
+        then.
+        """
+
         def commit() -> None:
             self._locked.discard(id)
             write()
@@ -108,7 +117,8 @@ class WorldChanges:
         least, most = self._scenario.late_seconds_min, self._scenario.late_seconds_max
         self._later(least + self._chance.random() * (most - least), id, commit)
 
-    def _changes(self) -> dict[str, Any]:
+    def _draw_changes(self) -> dict[str, Any]:
+        """Return a new value for one field, which lists show or not."""
         name = self._scenario.resource
         note = f"note {self._chance.random()}"
         changes: dict[str, Any] = {_HIDDEN[name]: note}
@@ -118,79 +128,90 @@ class WorldChanges:
             changes[_LISTED[name]] = f"Company {self._chance.randrange(50)}"
         return changes
 
-    def _date_of(self, id: str) -> datetime | None:
-        """The date that a write to the record gives it: odd ones stay odd."""
+    def _next_updated_at(self, id: str) -> datetime | None:
+        """Return the `updated_at` that a write gives to the record: now, or its odd date again."""
         if self._scenario.odd_dates != "none":
-            before = self._server.dated[id]
+            before = self._server.updated_at[id]
             if not before or before.startswith("2099"):
                 return None
         return self._now()
 
-    def update(self, *, is_late_allowed: bool = True) -> None:
-        """Change any record."""
-        id = self._chance.choice(sorted(self._server.born))
-        self.write(id, is_late_allowed=is_late_allowed)
+    def update_any_record(self, *, is_late_allowed: bool = True) -> None:
+        """Update a random record."""
+        id = self._chance.choice(sorted(self._server.created_at))
+        self.update_record(id, is_late_allowed=is_late_allowed)
 
     def _update(self, live: list[str]) -> None:
-        self.write(self._chance.choice(live))
+        """Update one of the given records."""
+        self.update_record(self._chance.choice(live))
 
-    def write(self, id: str, *, is_late_allowed: bool = True) -> None:
-        """Change a record and date the change; now and then it becomes visible late."""
-        changes, at = self._changes(), self._date_of(id)
-        if is_late_allowed and self._is_late():
-            self._postpone(id, lambda: self._server.change((id,), changes, at))
+    def update_record(self, id: str, *, is_late_allowed: bool = True) -> None:
+        """Update a record and date the change. It may become visible late if `is_late_allowed`."""
+        changes, at = self._draw_changes(), self._next_updated_at(id)
+        if is_late_allowed and self._draw_is_late():
+            self._write_later(id, lambda: self._server.change((id,), changes, at))
         else:
             self._server.change((id,), changes, at)
 
-    def _newest(self, live: list[str], count: int) -> list[str]:
-        dated = self._server.dated
+    def _newest_ids(self, live: list[str], count: int) -> list[str]:
+        """Return the ids of the records with the latest `updated_at`, at most `count`."""
+        dated = self._server.updated_at
         return sorted(live, key=lambda each: (dated[each] or "", each), reverse=True)[:count]
 
     def _touch_top(self, live: list[str]) -> None:
-        self.write(self._chance.choice(self._newest(live, 8)))
+        """Update one of the eight most recently updated records."""
+        self.update_record(self._chance.choice(self._newest_ids(live, 8)))
 
     def _batch(self, live: list[str]) -> None:
-        """A nightly job: the newest once more, in the order that they already have."""
-        for id in reversed(self._newest(live, self._chance.randint(2, 25))):
+        """Update the newest records one after another in their present order, as a nightly job
+        does.
+        """
+        for id in reversed(self._newest_ids(live, self._chance.randint(2, 25))):
             self._advance(timedelta(milliseconds=1))
-            self._server.change((id,), self._changes(), self._date_of(id))
+            self._server.change((id,), self._draw_changes(), self._next_updated_at(id))
 
     def _slow_batch(self, live: list[str]) -> None:
-        """The same, by a job that takes longer for each than a write may be late."""
+        """Update two or three of the newest records, with pauses longer than any late write."""
         seconds = 0.0
-        for id in reversed(self._newest(live, self._chance.randint(2, 3))):
+        for id in reversed(self._newest_ids(live, self._chance.randint(2, 3))):
             self._locked.add(id)
-            self._later(seconds, id, partial(self._write_now, id))
+            self._later(seconds, id, partial(self._update_locked, id))
             seconds += self._scenario.lateness_seconds * (1.1 + self._chance.random())
 
-    def _write_now(self, id: str) -> None:
+    def _update_locked(self, id: str) -> None:
+        """Update a record that waited in a slow batch, and release it for other changes."""
         self._locked.discard(id)
-        self._server.change((id,), self._changes(), self._date_of(id))
+        self._server.change((id,), self._draw_changes(), self._next_updated_at(id))
 
     def _bulk(self, live: list[str]) -> None:
-        """One statement, one stamp."""
+        """Give up to 40 records the same change and the same `updated_at`."""
         ids = self._chance.sample(live, min(len(live), self._chance.randint(2, 40)))
-        dated = [id for id in ids if self._date_of(id) is not None]
-        self._server.change(dated, self._changes(), self._now())
+        dated = [id for id in ids if self._next_updated_at(id) is not None]
+        self._server.change(dated, self._draw_changes(), self._now())
 
     def _migration(self, live: list[str]) -> None:
-        """Half of all records in one transaction."""
+        """Give half of all records the same `updated_at` in one transaction."""
         self._server.change(self._chance.sample(live, len(live) // 2), {}, self._now())
 
     def _delete(self, live: list[str]) -> None:
+        """Delete one of the given records."""
         self._server.remove(self._chance.choice(live))
 
     def _swap(self, live: list[str]) -> None:
+        """Delete one of the given records and create another, so that the total stays."""
         self._server.remove(self._chance.choice(live))
-        self.create()
+        self.create_record()
 
     def _delete_run(self, live: list[str]) -> None:
-        """Neighbours in order of creation, as when somebody clears up an import."""
-        born = self._server.born
+        """Delete up to 20 records that were created one after another, as a user does after an
+        import.
+        """
+        born = self._server.created_at
         order = sorted(live, key=lambda each: (born[each], each))
         start = self._chance.randrange(len(order))
         for id in order[start : start + self._chance.randint(2, 20)]:
             self._server.remove(id)
 
     def _silent(self, live: list[str]) -> None:
-        self._server.change((self._chance.choice(live),), self._changes(), None)
+        """Change one of the given records without changing its `updated_at`."""
+        self._server.change((self._chance.choice(live),), self._draw_changes(), None)

@@ -1,7 +1,8 @@
-"""What the simulators of the pull and of the push share.
+"""Code that the simulators of pull and push share.
 
-A run follows from the name of its scenario and its seed. A tiny run follows from its shape and a
-tape of choices, and `explore` plays every tape. Each result names the command that replays it.
+A run follows from the name of its scenario and its seed. A run of a tiny world follows from its
+shape and a tape, the sequence of its choices; `play_all_tapes` plays every tape. Each result names
+the command that replays it.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 Trace = Callable[[str], None]
 
 
-class Broken(Exception):
-    """A promise is broken."""
+class BrokenPromise(Exception):
+    """A promise is broken: its name, and what is wrong."""
 
     def __init__(self, promise: str, what: str) -> None:
         super().__init__(f"{promise}: {what}")
 
 
 class TooManySteps(Exception):
-    """A process took more steps than any process that ends."""
+    """A process took more steps or requests than a process that ends ever takes."""
 
 
 @dataclass
 class Verdict:
-    """Result of a run: the broken promises, and figures that are added up over all runs."""
+    """Result of a run: the broken promises, and figures that are summed over all runs."""
 
     simulator: str
     scenario: str
@@ -68,7 +69,7 @@ def collect_failures(wrong: list[str]) -> Iterator[None]:
     """Append a broken promise, an endless process or a failed assertion to the list."""
     try:
         yield
-    except Broken as broken:
+    except BrokenPromise as broken:
         wrong.append(str(broken))
     except TooManySteps as error:
         wrong.append(f"termination: {error}")
@@ -77,7 +78,9 @@ def collect_failures(wrong: list[str]) -> Iterator[None]:
 
 
 class WorldClock:
-    """The three clocks of a simulated world: the true one, the server's and the connector's."""
+    """The true time of a simulated world (`now`), and the clocks of the server and of the
+    connector.
+    """
 
     def __init__(self, own_clock_ahead: float) -> None:
         self.now = START
@@ -88,14 +91,14 @@ class WorldClock:
         """Return the time of the server's clock, which may step."""
         return self.now + self._step
 
-    def own_now(self) -> datetime:
+    def connector_now(self) -> datetime:
         """Return the time of the connector's clock, which may be wrong."""
         return self.now + self._own_ahead
 
 
 @dataclass(frozen=True)
 class LateWrite:
-    """A write that becomes visible later."""
+    """A write that the server performs at `due`, after the request has ended."""
 
     due: datetime
     id: str
@@ -106,21 +109,23 @@ class LateWrite:
 
 
 class Chooser:
-    """Answers each choice of a run from a tape, and with 0 after its end."""
+    """Makes the choices of a run: those of the tape first, then always 0. `choices` records each
+    with the number of alternatives.
+    """
 
     def __init__(self, tape: Sequence[int] = ()) -> None:
         self._tape = tuple(tape)
         self.choices: list[tuple[int, int]] = []
 
     def pick(self, count: int) -> int:
-        """Return a number from 0 to `count` - 1."""
+        """Make the next choice: a number from 0 to `count` - 1."""
         place = len(self.choices)
         choice = self._tape[place] if place < len(self._tape) else 0
         self.choices.append((choice, count))
         return choice
 
     def next_tape(self) -> tuple[int, ...] | None:
-        """Return the tape of the next run, depth first; None after the last."""
+        """Return the tape of the next run in depth-first order; None after the last."""
         for place in range(len(self.choices) - 1, -1, -1):
             choice, count = self.choices[place]
             if choice + 1 < count:
@@ -138,8 +143,8 @@ class Chooser:
 TinyPlay = Callable[[str, Chooser, Trace | None], str | None]
 
 
-def explore(play: TinyPlay, shape: str) -> Iterator[tuple[str, str | None]]:
-    """Play every tape of a shape; yields each tape with what is wrong."""
+def play_all_tapes(play: TinyPlay, shape: str) -> Iterator[tuple[str, str | None]]:
+    """Play every tape of a shape. Yields each tape, and what is wrong with its run or None."""
     tape: tuple[int, ...] | None = ()
     while tape is not None:
         chooser = Chooser(tape)
@@ -149,8 +154,8 @@ def explore(play: TinyPlay, shape: str) -> Iterator[tuple[str, str | None]]:
 
 
 def find_wrong_tapes(play: TinyPlay, shape: str) -> tuple[int, list[str]]:
-    """Return the number of runs of a shape, and a line for each wrong one."""
-    results = list(explore(play, shape))
+    """Play every tape of a shape. Return the number of runs, and a line for each wrong one."""
+    results = list(play_all_tapes(play, shape))
     return len(results), [f"{shape}, --tape {tape}: {wrong}" for tape, wrong in results if wrong]
 
 
@@ -159,16 +164,10 @@ def find_wrong_tapes(play: TinyPlay, shape: str) -> tuple[int, list[str]]:
 
 @dataclass(frozen=True)
 class Simulator:
-    """A simulator as its command runs it.
+    """A simulator that `python -m` runs. `scenarios` maps names to descriptions.
 
-    Attributes:
-        module: Name of the module that `python -m` runs.
-        scenarios: Description of each scenario by its name.
-        run: Runs a scenario with a seed.
-        columns: Figures of a verdict that the table shows.
-        shapes: Names of the tiny worlds.
-        play: Plays a tape of a tiny world.
-        suffix: What may follow a scenario's name.
+    `columns` are the figures of a verdict that the table shows. `shapes` name the tiny worlds, and
+    `play` plays a tape of one. A scenario's name may end with `suffix`.
     """
 
     module: str
@@ -180,7 +179,9 @@ class Simulator:
     suffix: str = "-none"
 
     def parse_scenarios(self, text: str) -> list[str]:
-        """Parse names that are separated by commas; all scenarios if there is none."""
+        """Parse comma-separated names, all scenarios if empty. Exits the process if a name is
+        unknown.
+        """
         names = [each for each in text.split(",") if each] or list(self.scenarios)
         for name in names:
             if name.removesuffix(self.suffix) not in self.scenarios:
@@ -198,8 +199,8 @@ class ScenarioSummary:
     promises: Counter[str] = field(default_factory=Counter)
     shown: list[Verdict] = field(default_factory=list)
 
-    def add(self, verdict: Verdict) -> None:
-        """Count a run."""
+    def add_run(self, verdict: Verdict) -> None:
+        """Add the result of a run."""
         self.runs += 1
         self.figures.update(verdict.figures)
         if verdict.wrong:
@@ -208,8 +209,8 @@ class ScenarioSummary:
             self.shown = sorted([*self.shown, verdict], key=lambda each: each.seed)[:SHOWN_MAX]
 
 
-def command_parser(module: str, description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the options of both simulators."""
+def make_parser(module: str, description: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the options that both simulators have."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.add_argument("--runs", type=int, help="number of runs, over all scenarios")
     parser.add_argument("--scenario", default="", help="name of the scenario, or several (A,B)")
@@ -221,22 +222,24 @@ def command_parser(module: str, description: str | None) -> argparse.ArgumentPar
     return parser
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Print a line immediately."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
-def simulate(simulator: Simulator, options: argparse.Namespace) -> int:
-    """Run what the options say, and return the exit status: 1 if a run was wrong."""
+def run_command(simulator: Simulator, options: argparse.Namespace) -> int:
+    """Perform what the parsed options select, and return the exit status: 1 if a run was wrong."""
     if options.tiny:
-        return _simulate_tiny(simulator, options)
+        return _run_tiny_worlds(simulator, options)
     if options.seed is not None and options.runs is None:
-        trace = say if options.trace else None
+        trace = print_line if options.trace else None
         names = simulator.parse_scenarios(options.scenario)
         verdicts = [simulator.run(name, options.seed, trace=trace) for name in names]
         for each in verdicts:
-            say(f"{each.scenario}, seed {each.seed}, {_format(each.figures)}: {each}")
+            print_line(
+                f"{each.scenario}, seed {each.seed}, {_format_figures(each.figures)}: {each}"
+            )
         return int(any(each.wrong for each in verdicts))
     summaries, _ = run_scenarios(simulator, options)
     return int(any(each.wrong for each in summaries.values()))
@@ -245,7 +248,10 @@ def simulate(simulator: Simulator, options: argparse.Namespace) -> int:
 def run_scenarios(
     simulator: Simulator, options: argparse.Namespace
 ) -> tuple[dict[str, ScenarioSummary], float]:
-    """Run all scenarios with many seeds on all cores, and print a table; returns the seconds."""
+    """Run the selected scenarios with many seeds on all cores, and print a table.
+
+    Returns the summary of each scenario, and the seconds that all runs took.
+    """
     names = simulator.parse_scenarios(options.scenario)
     runs, first = -(-(options.runs or 1000) // len(names)), options.seed or 0
     blocks = [
@@ -256,9 +262,9 @@ def run_scenarios(
     summaries = {name: ScenarioSummary() for name in names}
     began = time.monotonic()
     with ProcessPoolExecutor(options.workers) as pool:
-        for done, verdicts in enumerate(pool.map(partial(_run_block, simulator), blocks), 1):
+        for done, verdicts in enumerate(pool.map(partial(_run_seeds, simulator), blocks), 1):
             for verdict in verdicts:
-                summaries[verdict.scenario].add(verdict)
+                summaries[verdict.scenario].add_run(verdict)
             if sys.stderr.isatty():
                 sys.stderr.write(f"\r{done} of {len(blocks)} blocks")
     seconds = time.monotonic() - began
@@ -266,7 +272,8 @@ def run_scenarios(
     return summaries, seconds
 
 
-def _run_block(simulator: Simulator, block: tuple[str, range]) -> list[Verdict]:
+def _run_seeds(simulator: Simulator, block: tuple[str, range]) -> list[Verdict]:
+    """Run a scenario with each of the seeds."""
     name, seeds = block
     return [simulator.run(name, seed) for seed in seeds]
 
@@ -281,32 +288,37 @@ def _print_table(
         )
         rows.append((name, str(each.runs), str(each.wrong), *figures))
     for row in rows:
-        say("  ".join(f"{cell:>14}" for cell in row))
+        print_line("  ".join(f"{cell:>14}" for cell in row))
     runs = sum(each.runs for each in summaries.values())
-    say(f"{runs} runs in {seconds:.0f} s, {runs / seconds:.1f} per second")
+    print_line(f"{runs} runs in {seconds:.0f} s, {runs / seconds:.1f} per second")
     for name, each in summaries.items():
         if each.wrong:
-            say(f"\n{name}: {simulator.scenarios[name]}: {dict(each.promises)}")
+            print_line(f"\n{name}: {simulator.scenarios[name]}: {dict(each.promises)}")
         for verdict in each.shown:
-            say(f"  seed {verdict.seed}: {verdict}"[:400])
+            print_line(f"  seed {verdict.seed}: {verdict}"[:400])
 
 
-def _format(figures: Mapping[str, int]) -> str:
+def _format_figures(figures: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in figures.items())
 
 
-def _simulate_tiny(simulator: Simulator, options: argparse.Namespace) -> int:
+def _run_tiny_worlds(simulator: Simulator, options: argparse.Namespace) -> int:
+    """Run one tape, or every tape of the selected shapes. Return the exit status: 1 if a run was
+    wrong.
+    """
     shapes = simulator.shapes if options.tiny == "all" else [options.tiny]
     if options.tape:
         tape = [int(each) for each in options.tape.split(".")]
-        wrong = simulator.play(shapes[0], Chooser(tape), say)
-        say(wrong or "right")
+        wrong = simulator.play(shapes[0], Chooser(tape), print_line)
+        print_line(wrong or "right")
         return int(wrong is not None)
     runs = failures = 0
     with ProcessPoolExecutor(options.workers) as pool:
         results = pool.map(partial(find_wrong_tapes, simulator.play), shapes)
         for shape, (count, lines) in zip(shapes, results, strict=True):
             runs, failures = runs + count, failures + len(lines)
-            say("\n  ".join([f"{shape}: {count} runs, {len(lines)} wrong", *lines[:SHOWN_MAX]]))
-    say(f"{runs} runs, {failures} wrong")
+            print_line(
+                "\n  ".join([f"{shape}: {count} runs, {len(lines)} wrong", *lines[:SHOWN_MAX]])
+            )
+    print_line(f"{runs} runs, {failures} wrong")
     return int(failures > 0)

@@ -1,7 +1,7 @@
-"""The history that a run keeps, compared with the history of the world.
+"""The history that a pull stores, compared with the true history of the simulated server.
 
-`MemoryHistory` keeps it in memory, which is fast, `WarehouseHistory` in a real warehouse. Both must
-be equal, and every version must be as docs/PULL.md describes.
+`MemoryHistory` stores it in memory, which is fast, `WarehouseHistory` in a real warehouse. Both
+must be equal, and every version must be as docs/PULL.md describes.
 """
 
 from __future__ import annotations
@@ -29,83 +29,94 @@ Past = list[tuple[datetime, Mapping[str, Any] | None]]
 
 
 @dataclass(frozen=True)
-class KeptVersion:
-    """A version as it is kept, with what it shows."""
+class StoredVersion:
+    """A stored version, the fields that it shows, and its end (None if it is current)."""
 
     version: Version
     shown: Mapping[str, Any]
     ending: VersionEnd | None = None
 
 
-Chains = dict[str, list[KeptVersion]]
+Chains = dict[str, list[StoredVersion]]
 
 
 @dataclass
 class _LandedRow:
+    """Current row of a record: its fields, whether a detail was read, and when it was last
+    observed.
+    """
+
     raw: Mapping[str, Any]
     is_hydrated: bool
     seen_at: datetime
 
 
 class MemoryHistory:
-    """A stream's history in memory, with as much of the landing as it rests on."""
+    """A stream's history in memory, with the current rows that the history rules need."""
 
     def __init__(self, server: SimulatedServer) -> None:
         self._declaration = server.declaration
         self._landed: dict[str, _LandedRow] = {}
         self.chains: Chains = {}
 
-    def commit(self, what: Commit) -> None:
-        """Carry it out in the order of the warehouse (connector/warehouse/landing.py)."""
-        self._list(what)
-        self._read({each.record.id: each for each in what.records})
+    def apply(self, commit: Commit) -> None:
+        """Apply a commit in the order of the warehouse (connector/warehouse/landing.py)."""
+        self._apply_items(commit)
+        self._apply_details({each.record.id: each for each in commit.records})
         edits = HistoryEdits(self._declaration)
-        for id, gone in what.gone.items():
+        for id, gone in commit.gone.items():
             if id in self.chains:
-                edits.add_deletion(id, gone.served_at, self._standing(id).last)
-        self._carry_out(edits)
+                edits.add_deletion(id, gone.served_at, self._state_of(id).last)
+        self._apply_edits(edits)
 
-    def _list(self, what: Commit) -> None:
+    def _apply_items(self, commit: Commit) -> None:
+        """Apply the list items of a commit."""
         edits = HistoryEdits(self._declaration)
-        items = {each.id: each for each in what.items}
+        items = {each.id: each for each in commit.items}
         moments = {id: each.served_at for id, each in items.items() if each.served_at}
         for id, item in items.items():
-            before = self._standing(id) if id in self._landed else None
+            before = self._state_of(id) if id in self._landed else None
             if before is None or before.last.ended_at is None:
-                edits.add_listed(item, moments[id], before)
+                edits.add_list_item(item, moments[id], before)
         for id in items.keys() - edits.stale:
             row = self._landed.setdefault(id, _LandedRow(items[id].raw, False, moments[id]))
             row.seen_at = moments[id]
             if id in edits.begun and not row.is_hydrated:
                 row.raw = items[id].raw
-        self._carry_out(edits)
+        self._apply_edits(edits)
 
-    def _read(self, records: Mapping[str, FoundDetail]) -> None:
+    def _apply_details(self, records: Mapping[str, FoundDetail]) -> None:
+        """Apply the details of a commit, by id."""
         edits = HistoryEdits(self._declaration)
         for id, found in records.items():
-            before = self._standing(id) if id in self._landed else None
-            if before is not None and _is_same(before, found):
-                self._extend(id, found.served_at)
+            before = self._state_of(id) if id in self._landed else None
+            if before is not None and _is_unchanged(before, found):
+                self._extend_observation(id, found.served_at)
             else:
                 edits.add_detail(found.record, found.served_at, before)
             self._landed[id] = _LandedRow(found.record.raw, True, found.served_at)
-        self._carry_out(edits)
+        self._apply_edits(edits)
 
-    def _standing(self, id: str) -> RecordState:
+    def _state_of(self, id: str) -> RecordState:
+        """Return the last version and the current row of a record, as the history rules expect
+        them.
+        """
         kept, row = self.chains[id][-1], self._landed[id]
         last = replace(
             kept.version,
             ended_at=kept.ending.valid_to if kept.ending else None,
-            shown=None if kept.version.is_whole else kept.shown,
+            list_item=None if kept.version.is_from_detail else kept.shown,
         )
         return RecordState(last, row.raw, row.is_hydrated, row.seen_at)
 
-    def _extend(self, id: str, at: datetime) -> None:
+    def _extend_observation(self, id: str, at: datetime) -> None:
+        """Extend the time up to which the last version of the record was observed."""
         kept = self.chains[id][-1]
         version = replace(kept.version, observed_to=max(at, kept.version.observed_to))
         self.chains[id][-1] = replace(kept, version=version)
 
-    def _carry_out(self, edits: HistoryEdits) -> None:
+    def _apply_edits(self, edits: HistoryEdits) -> None:
+        """Apply the endings, moved starts, confirmations and new versions of the history rules."""
         for id, ending in edits.endings.items():
             self.chains[id][-1] = replace(self.chains[id][-1], ending=ending)
         for id, version in edits.moved.items():
@@ -115,59 +126,61 @@ class MemoryHistory:
                 ending = replace(kept.ending, valid_to=version.valid_from)
                 self.chains[id][version.number - 2] = replace(kept, ending=ending)
         for id, at in edits.confirmed.items():
-            self._extend(id, at)
+            self._extend_observation(id, at)
         for id, (version, record) in edits.completed.items():
-            self.chains[id][-1] = KeptVersion(version, record.raw)
+            self.chains[id][-1] = StoredVersion(version, record.raw)
         for id, (version, record) in edits.begun.items():
-            self.chains.setdefault(id, []).append(KeptVersion(version, record.raw))
+            self.chains.setdefault(id, []).append(StoredVersion(version, record.raw))
 
 
-def _is_same(before: RecordState, found: FoundDetail) -> bool:
-    is_whole = before.last.is_whole and before.last.ended_at is None
-    return is_whole and bool(before.landed == found.record.raw)
+def _is_unchanged(before: RecordState, found: FoundDetail) -> bool:
+    """Return True if the detail equals the record's last version, which has not ended."""
+    is_current = before.last.is_from_detail and before.last.ended_at is None
+    return is_current and bool(before.landed == found.record.raw)
 
 
 class WarehouseHistory:
-    """A stream's history in a warehouse of its own."""
+    """A stream's history in its own warehouse."""
 
     def __init__(self, server: SimulatedServer, folder: Path) -> None:
         self._stream = Stream(server.declaration, server.parent)
         self._warehouse = Warehouse(folder)
 
-    def commit(self, what: Commit) -> None:
-        """Commit it, as a pull does; every answer has its own moment."""
-        self._warehouse.commit(self._stream, what, "run", FOREVER)
+    def apply(self, commit: Commit) -> None:
+        """Commit to the warehouse, as a pull does. Each response keeps its own time."""
+        self._warehouse.commit(self._stream, commit, "run", FOREVER)
 
     @property
     def chains(self) -> Chains:
-        """The versions of each record, as the file has them."""
+        """The versions of each record in the warehouse, in order."""
         query = f"FROM history.{self._stream.resource.name} ORDER BY id, _version"
         self._warehouse.release()
         found: Chains = {}
         for row in rows(self._warehouse.work, query):
-            found.setdefault(row["id"], []).append(_kept(row))
+            found.setdefault(row["id"], []).append(_parse_version(row))
         return found
 
 
 @contextmanager
-def landing(server: SimulatedServer) -> Iterator[WarehouseHistory]:
-    """A real warehouse for the run."""
+def open_warehouse_history(server: SimulatedServer) -> Iterator[WarehouseHistory]:
+    """Open a new warehouse in a temporary folder."""
     with TemporaryDirectory() as folder:
-        shutil.copytree(_prepared(), folder, dirs_exist_ok=True)
+        shutil.copytree(_prepared_warehouse(), folder, dirs_exist_ok=True)
         landed = WarehouseHistory(server, Path(folder))
         with landed._warehouse.keep_open():
             yield landed
 
 
 @cache
-def _prepared() -> Path:
-    """A prepared warehouse, to be copied: preparing is the slow part."""
+def _prepared_warehouse() -> Path:
+    """Return the folder of an empty warehouse, made once to be copied, because that is slow."""
     folder = Path(mkdtemp())
     Warehouse(folder).prepare()
     return folder
 
 
-def _kept(row: Mapping[str, Any]) -> KeptVersion:
+def _parse_version(row: Mapping[str, Any]) -> StoredVersion:
+    """Convert a row of a history table."""
     ending = None
     if row["_valid_to"] is not None:
         ending = VersionEnd(row["_valid_to"], row["_ended_before"], row["_ended_by"])
@@ -182,11 +195,11 @@ def _kept(row: Mapping[str, Any]) -> KeptVersion:
         hydrated_at=row["_hydrated_at"],
     )
     assert row["_began_before"] == version.began_before
-    return KeptVersion(version, json.loads(row["_record"]), ending)
+    return StoredVersion(version, json.loads(row["_record"]), ending)
 
 
-def backward(chains: Chains) -> set[str]:
-    """Ids of records with a version that ends before it began, or begins before the last one."""
+def find_overlapping_versions(chains: Chains) -> set[str]:
+    """Return ids with a version that ends before it begins, or begins before the last one ended."""
     found: set[str] = set()
     for id, chain in chains.items():
         ends = [each.ending.valid_to if each.ending else FOREVER for each in chain]
@@ -200,51 +213,57 @@ def backward(chains: Chains) -> set[str]:
 # -- what must hold -------------------------------------------------------------------------------
 
 
-def untrue(server: SimulatedServer, chains: Chains) -> dict[str, set[str]]:
-    """Ids of records with a version that the world's own history denies, by what is wrong."""
+def find_false_versions(server: SimulatedServer, chains: Chains) -> dict[str, set[str]]:
+    """Return the ids of records with a version that the server's true history contradicts, by
+    error.
+    """
     assert isinstance(server, TwinServer), "the store has no memory: use the twin"
     found: dict[str, set[str]] = {}
     for id, chain in chains.items():
-        past = server.past(id)
+        past = server.past_details(id)
         for kept in chain:
-            for wrong in _untrue(kept, past):
+            for wrong in _find_errors(kept, past):
                 found.setdefault(wrong, set()).add(id)
     return found
 
 
-def _untrue(kept: KeptVersion, past: Past) -> Iterator[str]:
+def _find_errors(kept: StoredVersion, past: Past) -> Iterator[str]:
+    """Yield what is wrong with a version, according to the record's true history."""
     version = kept.version
     assert version.began_after is not None
-    spans = list(_spans(kept.shown, past))
-    first = [each for each in spans if _meets(each, version.observed_from)]
+    spans = list(_find_spans(kept.shown, past))
+    first = [each for each in spans if _overlaps_second(each, version.observed_from)]
     if not first:
         yield "not so at _observed_from"
     elif not any(version.began_after <= since <= version.began_before for since, _ in first):
         yield "began outside of its interval"
     if not version.began_after <= version.valid_from < version.began_before:
         yield "_valid_from outside of its interval"
-    last = [each for each in spans if _meets(each, version.observed_to)]
+    last = [each for each in spans if _overlaps_second(each, version.observed_to)]
     if not last:
         yield "not so at _observed_to"
     elif kept.ending is not None:
-        yield from _untrue_end(kept, kept.ending, [until for _, until in last], past)
+        yield from _find_end_errors(kept, kept.ending, [until for _, until in last], past)
 
 
-def _untrue_end(
-    kept: KeptVersion, ending: VersionEnd, ends: list[datetime], past: Past
+def _find_end_errors(
+    kept: StoredVersion, ending: VersionEnd, ends: list[datetime], past: Past
 ) -> Iterator[str]:
+    """Yield what is wrong with a version's end. `ends` are the times at which the shown state
+    ended.
+    """
     after = kept.version.observed_to
     if not after <= ending.valid_to < ending.before:
         yield "_valid_to outside of its interval"
-    if not kept.version.is_whole:
+    if not kept.version.is_from_detail:
         # What it showed may be true still: something else of the record has changed.
         ends = [at for at, _ in past]
     if not any(after <= end <= ending.before for end in ends):
         yield f"ended by {ending.by} outside of its interval"
 
 
-def _spans(shown: Mapping[str, Any], past: Past) -> Iterator[tuple[datetime, datetime]]:
-    """From when to when the record was as shown."""
+def _find_spans(shown: Mapping[str, Any], past: Past) -> Iterator[tuple[datetime, datetime]]:
+    """Yield begin and end of each time span in which the record had all the `shown` values."""
     since: datetime | None = None
     for at, raw in [*past, (FOREVER, None)]:
         is_so = raw is not None and all(n in raw and raw[n] == v for n, v in shown.items())
@@ -255,6 +274,6 @@ def _spans(shown: Mapping[str, Any], past: Past) -> Iterator[tuple[datetime, dat
             since = None
 
 
-def _meets(span: tuple[datetime, datetime], second: datetime) -> bool:
+def _overlaps_second(span: tuple[datetime, datetime], second: datetime) -> bool:
     """Return True if the span overlaps the second."""
     return span[0] < second + SECOND and span[1] > second

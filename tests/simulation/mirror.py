@@ -1,7 +1,8 @@
-"""The connector's side in memory: runs the production engine and performs what it asks.
+"""The connector's side of a simulated pull, in memory: it runs the production engine and performs
+its commands.
 
-A commit is whole or not at all, and a kill loses only what was not committed. What is asked and
-answered can be watched (`trace`), and every commit is judged as it comes (`judge`).
+A commit is applied as a whole or not at all, and a kill loses only what was not committed. `trace`
+receives each command and answer, and `check_commit` is called with each commit.
 """
 
 from __future__ import annotations
@@ -40,13 +41,15 @@ class PullKilled(Exception):
 
 
 @lru_cache(maxsize=65536)
-def moment(text: str | None) -> datetime | None:
-    """A timestamp as answers show it."""
+def parse_timestamp(text: str | None) -> datetime | None:
+    """Parse a timestamp of a response; None if it is null."""
     return None if text is None else read_datetime(text)
 
 
 @dataclass(slots=True)
-class Row:
+class MirrorRow:
+    """Loaded row of a record. `read_at` is when its last detail was read; None if only listed."""
+
     raw: Mapping[str, Any]
     created_at: datetime | None
     updated_at: datetime | None = None
@@ -58,7 +61,7 @@ class Row:
 class KillPoint:
     """Step at which a process is killed, before or after its effect.
 
-    A step is a look, a list request, each request for a detail, or a commit.
+    Each list request, detail request, commit and query of the local copy is a step.
     """
 
     step: int
@@ -75,21 +78,21 @@ class PullEnd:
 
 @dataclass
 class ReceivedAnswers:
-    """Answers that the engine received, as proof for its commits."""
+    """List pages and deletion proofs that the engine received, for the checks of its commits."""
 
     pages: list[Page[Resource]] = field(default_factory=list)
     gone: dict[str, list[DeletionProof]] = field(default_factory=dict)
 
 
-Judge = Callable[["Mirror", Commit], None]
+CommitCheck = Callable[["Mirror", Commit], None]
 
 
 class Mirror:
-    """The landing of one stream, its queue and its bookmark."""
+    """Local copy of one stream in memory: its rows, its queue of ids to read, its bookmark."""
 
-    def __init__(self, world: PullWorld, *, judge: Judge | None = None) -> None:
+    def __init__(self, world: PullWorld, *, check_commit: CommitCheck | None = None) -> None:
         self.world = world
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, MirrorRow] = {}
         self.queue: dict[str, tuple[str, datetime | None]] = {}
         self.bookmark = Bookmark(lateness_seconds=world.scenario.lateness_seconds)
         self.events: list[pull_commands.Event] = []
@@ -101,18 +104,26 @@ class Mirror:
         self.options = PullOptions(accepts_deletes=world.scenario.accepts_deletes)
         self.before_request: Callable[[], None] | None = None
         self.histories: list[MemoryHistory | WarehouseHistory] = [MemoryHistory(world.server)]
-        self._judge = judge
+        self._check_commit = check_commit
 
-    def adopt(self) -> None:
-        """Take the API as landed and proven at this moment, without a request."""
+    def copy_server(self) -> None:
+        """Fill the mirror with the server's present records and set the bookmark to now, without
+        requests.
+        """
         at = self.world.server_now().replace(microsecond=0)
-        for id, raw in self.world.server.details().items():
-            self.rows[id] = Row(raw, moment(raw["created_at"]), moment(raw["updated_at"]), at)
+        for id, raw in self.world.server.all_details().items():
+            self.rows[id] = MirrorRow(
+                raw, parse_timestamp(raw["created_at"]), parse_timestamp(raw["updated_at"]), at
+            )
         proven_at = at - timedelta(seconds=1)
         self.bookmark = replace(self.bookmark, proven_at=proven_at, total_offset=0)
 
     def pull(self) -> PullEnd:
-        """One pull, to its end or to its kill. Raises `TooManySteps` past `requests_max`."""
+        """Pull until the engine ends, fails or is killed.
+
+        Raises:
+            TooManySteps: The pull sent more than `requests_max` requests.
+        """
         steps = pull(self.world.server.declaration, self.bookmark, self.options)
         self._requests_before = self.world.requests
         self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
@@ -120,14 +131,15 @@ class Mirror:
             wanted = next(steps)
             while True:
                 if self.trace is not None and isinstance(wanted, Commit):
-                    self.trace(f"{self.world.now:%H:%M:%S.%f} {_told(wanted)}")
+                    self.trace(f"{self.world.now:%H:%M:%S.%f} {_trace_line(wanted)}")
                 try:
-                    answer = self._perform(wanted)
+                    answer = self._execute(wanted)
                 except ConnectorError as error:
                     wanted = steps.throw(error)
                     continue
                 if self.trace is not None and not isinstance(wanted, Commit):
-                    self.trace(f"{self.world.now:%H:%M:%S.%f} {_told(wanted)} -> {_told(answer)}")
+                    line = f"{_trace_line(wanted)} -> {_trace_line(answer)}"
+                    self.trace(f"{self.world.now:%H:%M:%S.%f} {line}")
                 wanted = steps.send(answer)
         except StopIteration as ended:
             return PullEnd(pulled=ended.value)
@@ -140,28 +152,30 @@ class Mirror:
 
     # -- performing -------------------------------------------------------------------------------
 
-    def _perform(self, wanted: pull_commands.EngineCommand[Any]) -> Any:
+    def _execute(self, wanted: pull_commands.PullCommand[Any]) -> Any:
+        """Perform a command of the engine and return its answer."""
         match wanted:
             case pull_commands.ListPage(page, sort, order):
-                return self._stepping(lambda: self._list(page, sort, order))
+                return self._run_step(lambda: self._list_page(page, sort, order))
             case pull_commands.ReadRecords(ids):
-                return self._read(ids)
+                return self._read_details(ids)
             case Commit():
-                return self._stepping(lambda: self._commit(wanted))
-            case pull_commands.SpendFor():
+                return self._run_step(lambda: self._apply_commit(wanted))
+            case pull_commands.SetPurpose():
                 return None
             case _:
-                return self._stepping(lambda: self._look(wanted))
+                return self._run_step(lambda: self._query(wanted))
 
-    def _stepping(self, act: Callable[[], Any]) -> Any:
-        """Act, unless the process is killed before; and perhaps be killed after."""
+    def _run_step(self, act: Callable[[], Any]) -> Any:
+        """Count a step and perform it. The process may be killed before or after it."""
         self.steps += 1
-        self._die_here(is_after=False)
+        self._kill_if_due(is_after=False)
         done = act()
-        self._die_here(is_after=True)
+        self._kill_if_due(is_after=True)
         return done
 
-    def _die_here(self, *, is_after: bool) -> None:
+    def _kill_if_due(self, *, is_after: bool) -> None:
+        """Raise `PullKilled` if `kill` names this step, or by chance if the scenario has kills."""
         world, share = self.world, self.world.scenario.kill_share / 2
         is_drawn = share > 0 and world.is_faulty and world.chance.random() < share
         if is_drawn or (self.kill is not None and self.kill == KillPoint(self.steps, is_after)):
@@ -169,35 +183,37 @@ class Mirror:
                 self.trace(f"killed {'after' if is_after else 'before'} step {self.steps}")
             raise PullKilled
 
-    def _list(self, page: int, sort: str | None, order: str) -> Page[Resource]:
-        self._count()
-        seen = self.world.list(page, sort, order)
+    def _list_page(self, page: int, sort: str | None, order: str) -> Page[Resource]:
+        """Request a list page, and remember it for the checks."""
+        self._prepare_request()
+        seen = self.world.list_page(page, sort, order)
         self.seen.pages.append(seen)
         return seen
 
-    def _count(self) -> None:
+    def _prepare_request(self) -> None:
+        """Fail if the pull has sent too many requests, and call `before_request`."""
         if self.world.requests - self._requests_before >= self.requests_max:
             raise TooManySteps(f"more than {self.requests_max} requests")
         if self.before_request is not None:
             self.before_request()
 
-    def _read(self, ids: tuple[str, ...]) -> dict[str, Outcome]:
-        """Details in any order, as from several connections, for as long as a batch takes; as the
-        driver gives up, so does this.
+    def _read_details(self, ids: tuple[str, ...]) -> dict[str, Outcome]:
+        """Read details in random order for as long as a batch may take; raise when too many fail,
+        as the production client does.
         """
         outcomes: dict[str, Outcome] = {}
         until = self.world.now + timedelta(seconds=pull_commands.BATCH_SECONDS_MAX)
         order = list(ids)
         self.world.chance.shuffle(order)
         for id in order:
-            self._count()
-            outcomes[id] = outcome = self._stepping(partial(self.world.read, id))
+            self._prepare_request()
+            outcomes[id] = outcome = self._run_step(partial(self.world.read_detail, id))
             if isinstance(outcome, DeletionProof):
                 self.seen.gone.setdefault(id, []).append(outcome)
             self._failed.append(isinstance(outcome, UnreadableDetail))
             if sum(self._failed) > UNREAD_MAX:
                 found = tuple(each for each in outcomes.values() if isinstance(each, FoundDetail))
-                self._stepping(partial(self._commit, Commit(records=found)))
+                self._run_step(partial(self._apply_commit, Commit(records=found)))
                 raise NoAnswer("a record", "too many records failed")
             if self.world.now > until:
                 break
@@ -205,48 +221,65 @@ class Mirror:
 
     # -- looks ------------------------------------------------------------------------------------
 
-    def _look(self, wanted: pull_commands.EngineCommand[Any]) -> Any:
+    def _query(self, wanted: pull_commands.PullCommand[Any]) -> Any:
+        """Answer a query of the engine about rows, queue and dates of the local copy."""
         match wanted:
             case pull_commands.LandedRows(ids, _):
-                found: Any = {id: self._known(id) for id in ids if id in self.rows}
+                found: Any = {id: self._landed_row(id) for id in ids if id in self.rows}
             case pull_commands.DifferingFields(answers):
-                found = dict.fromkeys((each.id for each in answers if self._differs(each)), ())
+                found = dict.fromkeys(
+                    (each.id for each in answers if self._differs_from_row(each)), ()
+                )
             case pull_commands.CreatedBetween(after, before):
-                live = self._live()
-                found = frozenset(id for id, row in live if _lies(row.created_at, after, before))
+                live = self._live_rows()
+                found = frozenset(
+                    id for id, row in live if _is_between(row.created_at, after, before)
+                )
             case pull_commands.UpdatedBetween(after, before):
-                live = self._settled()
-                found = frozenset(id for id, row in live if _lies(row.updated_at, after, before))
+                live = self._live_unqueued_rows()
+                found = frozenset(
+                    id for id, row in live if _is_between(row.updated_at, after, before)
+                )
             case pull_commands.TiedPages(per_page):
-                created = sorted(row.created_at for _, row in self._live() if row.created_at)
+                created = sorted(row.created_at for _, row in self._live_rows() if row.created_at)
                 pages = [created[at : at + per_page] for at in range(0, len(created), per_page)]
                 found = frozenset(n for n, page in enumerate(pages, 1) if page[0] == page[-1])
             case pull_commands.LeastRecentlyRead(count):
-                read = sorted((row.read_at, id) for id, row in self._settled() if row.read_at)
+                read = sorted(
+                    (row.read_at, id) for id, row in self._live_unqueued_rows() if row.read_at
+                )
                 found = tuple(id for _, id in read[:count])
             case pull_commands.UndatedIds(after):
-                dated = [(id, row.updated_at) for id, row in self._live() if row.read_at]
+                dated = [(id, row.updated_at) for id, row in self._live_rows() if row.read_at]
                 found = tuple(id for id, at in dated if at is None or at > after)
             case pull_commands.NextQueued(count, skip):
                 found = self._next_queued(count, skip)
             case _:
                 assert isinstance(wanted, pull_commands.CountLive), wanted
-                live = self._live()
-                found = sum(_lies(row.created_at, None, wanted.before) for _, row in live)
+                live = self._live_rows()
+                found = sum(
+                    _is_between(row.created_at, None, wanted.created_before) for _, row in live
+                )
         return found
 
-    def _live(self) -> list[tuple[str, Row]]:
+    def _live_rows(self) -> list[tuple[str, MirrorRow]]:
+        """Return id and row of every record that is not deleted."""
         return [(id, row) for id, row in self.rows.items() if not row.is_deleted]
 
-    def _settled(self) -> list[tuple[str, Row]]:
-        return [(id, row) for id, row in self._live() if id not in self.queue]
+    def _live_unqueued_rows(self) -> list[tuple[str, MirrorRow]]:
+        """Return id and row of every record that is neither deleted nor queued."""
+        return [(id, row) for id, row in self._live_rows() if id not in self.queue]
 
-    def _known(self, id: str) -> LandedRow:
+    def _landed_row(self, id: str) -> LandedRow:
+        """Return the row as the engine receives it."""
         row = self.rows[id]
         return LandedRow(row.updated_at, row.read_at, id in self.queue, row.is_deleted)
 
-    def _differs(self, answer: Resource) -> bool:
-        """Compare as the warehouse does: a detail whole, an item by the fields that both have."""
+    def _differs_from_row(self, answer: Resource) -> bool:
+        """Return True if the response differs from the record's row.
+
+        A detail is compared as a whole, a list item by the fields that both have.
+        """
         row = self.rows.get(answer.raw["id"])
         if row is None or row.read_at is None:
             return False
@@ -256,7 +289,7 @@ class Mirror:
         return any(landed.get(name, value) != value for name, value in answer.raw.items())
 
     def _next_queued(self, count: int, skip: frozenset[str]) -> tuple[str, ...]:
-        """Newest first, undated last, and by id among equals."""
+        """Return up to `count` queued ids, the newest first and those without a date last."""
         waiting = sorted(id for id in self.queue if id not in skip)
         dated = [id for id in waiting if self.queue[id][1] is not None]
         dated.sort(key=lambda each: self.queue[each][1] or datetime.max, reverse=True)
@@ -264,48 +297,54 @@ class Mirror:
 
     # -- commits ----------------------------------------------------------------------------------
 
-    def _commit(self, what: Commit) -> None:
-        """Carry it out in the order of the warehouse (connector/warehouse/landing.py)."""
-        for item in {each.raw["id"]: each for each in what.items}.values():
+    def _apply_commit(self, commit: Commit) -> None:
+        """Apply a commit in the order of the warehouse (connector/warehouse/landing.py), and check
+        it.
+        """
+        for item in {each.raw["id"]: each for each in commit.items}.values():
             id = item.raw["id"]
             if id not in self.rows:
-                self.rows[id] = Row(item.raw, moment(item.raw["created_at"]))
+                self.rows[id] = MirrorRow(item.raw, parse_timestamp(item.raw["created_at"]))
                 self._enqueue(id, "listed")
             elif self.rows[id].is_deleted:
                 self._enqueue(id, "reappeared")
-        for found in what.records:
+        for found in commit.records:
             raw = found.record.raw
-            created_at, updated_at = moment(raw["created_at"]), moment(raw["updated_at"])
-            self.rows[raw["id"]] = Row(raw, created_at, updated_at, found.served_at)
+            created_at, updated_at = (
+                parse_timestamp(raw["created_at"]),
+                parse_timestamp(raw["updated_at"]),
+            )
+            self.rows[raw["id"]] = MirrorRow(raw, created_at, updated_at, found.served_at)
             self.queue.pop(raw["id"], None)
-        for id in what.gone:
+        for id in commit.gone:
             if id in self.rows:
                 self.rows[id] = replace(self.rows[id], is_deleted=True)
             self.queue.pop(id, None)
-        for id, reason in what.enqueue.items():
+        for id, reason in commit.enqueue.items():
             self._enqueue(id, reason)
         for history in self.histories:
-            history.commit(what)
-        self.events.extend(what.events)
-        if self._judge is not None:
-            self._judge(self, what)
-        if what.bookmark is not None:
-            self.bookmark = what.bookmark
+            history.apply(commit)
+        self.events.extend(commit.events)
+        if self._check_commit is not None:
+            self._check_commit(self, commit)
+        if commit.bookmark is not None:
+            self.bookmark = commit.bookmark
 
     def _enqueue(self, id: str, reason: str) -> None:
+        """Queue a record for reading, unless it is already queued."""
         row = self.rows.get(id)
         self.queue.setdefault(id, (reason, row.created_at if row else None))
 
 
-def _lies(at: datetime | None, after: datetime | None, before: datetime | None) -> bool:
-    """Strictly between the bounds; what has no moment lies only where there are none."""
+def _is_between(at: datetime | None, after: datetime | None, before: datetime | None) -> bool:
+    """Return True if the timestamp is strictly between the bounds; None only if both are open."""
     if at is None:
         return after is None and before is None
     return (after is None or at > after) and (before is None or at < before)
 
 
-def _told(value: object) -> str:
-    """A command or an answer in one line, the same in every process."""
+def _trace_line(value: object) -> str:
+    """Format a command or an answer as one line, identical in every process."""
     match value:
         case Page():
             ids = " ".join(str(item.raw["id"]) for item in value.items)
@@ -313,7 +352,9 @@ def _told(value: object) -> str:
         case FoundDetail(record, served_at):
             return f"found {record.raw['updated_at']} at {served_at:%H:%M:%S}"
         case dict():
-            return "{" + ", ".join(f"{key}: {_told(each)}" for key, each in value.items()) + "}"
+            return (
+                "{" + ", ".join(f"{key}: {_trace_line(each)}" for key, each in value.items()) + "}"
+            )
         case pull_commands.NextQueued(count, skip):
             return f"NextQueued({count}, skip={sorted(skip)})"
         case Commit():

@@ -1,7 +1,7 @@
-"""Every planted fault with the scenario that is made to show it, and how soon it does.
+"""Every planted fault with the scenario in which it is found.
 
-The faults of the pull and of the rate limiter are in `ablation.py`, those of the push in
-`push/ablation.py`; what each of them shows is in docs/CORRECTNESS.md.
+Faults of the pull and of the rate limiter are in `ablation.py`, those of the push in
+`push/ablation.py`. docs/CORRECTNESS.md describes what each of them shows.
 """
 
 from __future__ import annotations
@@ -18,54 +18,62 @@ from tests.simulation.push import ablation as push_ablation
 from tests.simulation.push import run as push
 
 RUNS_MAX = 1000
-"""A fault that is not seen in so many runs of its scenario is not seen."""
+"""Runs of its scenario after which a fault counts as not found."""
 
 
 @dataclass(frozen=True)
 class PlantedFault:
-    """A planted fault. `wrong` plays the run of a seed and returns the promises that it broke;
-    `is_harmless` says that none can be.
+    """A fault that `plant` patches into an engine. `run_seed` runs the scenario and returns the
+    broken promises.
+
+    A harmless fault breaks no promise.
     """
 
     name: str
     engine: str
     scenario: str
     plant: Callable[[pytest.MonkeyPatch], None]
-    wrong: Callable[[int], list[str]]
+    run_seed: Callable[[int], list[str]]
     is_harmless: bool = False
 
     @property
     def id(self) -> str:
-        """The fault and its scenario, in a line."""
+        """Name of the fault and its scenario, for the test's id."""
         return f"{self.engine}: {self.name} ({self.scenario})"
 
-    def first_seen(self, runs: int = RUNS_MAX) -> tuple[int, str] | None:
-        """Return the number of runs, with seeds from 0, until the fault breaks a promise.
+    def find_first_run(self, runs: int = RUNS_MAX) -> tuple[int, str] | None:
+        """Run with the seeds from 0 until the fault breaks a promise.
 
         Returns:
             The number of runs and the promise; None if no run was wrong.
         """
         for seed in range(runs):
-            if promise := self.broken_promise(seed):
+            if promise := self.find_broken_promise(seed):
                 return seed + 1, promise
         return None
 
-    def broken_promise(self, seed: int) -> str | None:
-        """Return the promise that breaks in the run with this seed only because of the fault."""
+    def find_broken_promise(self, seed: int) -> str | None:
+        """Return the promise that a run breaks with the fault but keeps without it; None if there
+        is none.
+        """
         with pytest.MonkeyPatch.context() as patch:
             self.plant(patch)
-            wrong = self.wrong(seed)
-        return wrong[0] if wrong and not self.wrong(seed) else None
+            wrong = self.run_seed(seed)
+        return wrong[0] if wrong and not self.run_seed(seed) else None
 
 
-def _pulled(name: str, scenario: str, *, is_harmless: bool = False) -> PlantedFault:
+def _pull_fault(name: str, scenario: str, *, is_harmless: bool = False) -> PlantedFault:
+    """Return a fault of the pull, run in a pull scenario."""
+
     def wrong(seed: int) -> list[str]:
         return pull.run(scenario, seed).wrong
 
     return PlantedFault(name, "pull", scenario, getattr(ablation, name), wrong, is_harmless)
 
 
-def _pushed(name: str, scenario: str, obligation: str) -> PlantedFault:
+def _push_fault(name: str, scenario: str, obligation: str) -> PlantedFault:
+    """Return a fault of the push that is found if the run breaks the given obligation."""
+
     def wrong(seed: int) -> list[str]:
         verdict = push.run(scenario, seed)
         return verdict.wrong if obligation in verdict.promises else []
@@ -73,7 +81,9 @@ def _pushed(name: str, scenario: str, obligation: str) -> PlantedFault:
     return PlantedFault(name, "push", scenario, getattr(push_ablation, name), wrong)
 
 
-def _limited(kind: str) -> PlantedFault:
+def _rate_limiter_fault(kind: str) -> PlantedFault:
+    """Return the fault of the rate limiter, run with one client and this kind of window."""
+
     def wrong(seed: int) -> list[str]:
         refused = len(run_single_client(kind, seed).refused_at)
         return [f"refused: {refused} requests of a sole client"] if refused else []
@@ -83,10 +93,13 @@ def _limited(kind: str) -> PlantedFault:
 
 
 PLANTED: tuple[PlantedFault, ...] = (
-    *(_pulled(name, scenario) for name, scenario in ablation.SHOWN_IN.items()),
-    *(_pulled(name, scenario, is_harmless=True) for name, scenario in ablation.HARMLESS.items()),
-    *(_pushed(name, *shown) for name, shown in push_ablation.SHOWN_IN.items()),
-    _limited("fixed"),
-    _limited("sliding to the oldest"),
+    *(_pull_fault(name, scenario) for name, scenario in ablation.SHOWN_IN.items()),
+    *(
+        _pull_fault(name, scenario, is_harmless=True)
+        for name, scenario in ablation.HARMLESS.items()
+    ),
+    *(_push_fault(name, *shown) for name, shown in push_ablation.SHOWN_IN.items()),
+    _rate_limiter_fault("fixed"),
+    _rate_limiter_fault("sliding to the oldest"),
 )
 """Every planted fault."""

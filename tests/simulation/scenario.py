@@ -30,8 +30,10 @@ SPARING: Mapping[str, float] = {**ORDINARY, "batch": 0.4, "bulk": 0.3, "delete":
 
 @dataclass(frozen=True)
 class PullScenario:
-    """How people, the server, the network and the machine behave. Shares are per request; for
-    `kill_share` per step, and for `clock_step_share` per list. Times are seconds.
+    """Behaviour of users, server, network and process in a simulated pull.
+
+    Shares are probabilities per request, except `kill_share` (per step) and `clock_step_share` (per
+    list). Times are in seconds.
     """
 
     about: str
@@ -80,7 +82,7 @@ class PullScenario:
     limited_share: float = 0.0
     kill_share: float = 0.0
     blind: Literal["none", "empty", "half", "details"] = "none"
-    # Half of what these worlds hold is deleted in minutes: nobody is there to be asked each time.
+    # Half of the records are deleted within minutes, too often for a confirmation each time.
     accepts_deletes: bool = True
 
     # What is promised.
@@ -88,8 +90,8 @@ class PullScenario:
     keeps_assumptions: bool = True
 
     @property
-    def dates_answers(self) -> bool:
-        """Return True if an answer is of the second that its `Date` names."""
+    def is_date_exact(self) -> bool:
+        """Return True if every response shows the state of the second in its `Date` header."""
         is_true = not self.clock_step_share and not self.false_gone_share
         return self.has_date and is_true and not self.lag_seconds_max
 
@@ -106,7 +108,9 @@ _F = replace(
     late_share=0.2,
     total="earlier",
 )
-_SPARED = PullScenario("few deletions, each believed on its own", SPARING, accepts_deletes=False)
+_SPARED = PullScenario(
+    "few deletions, each accepted without a confirmation", SPARING, accepts_deletes=False
+)
 
 SCENARIOS: Mapping[str, PullScenario] = {
     "A": PullScenario("creates and updates only, microseconds", ORDINARY),
@@ -257,8 +261,12 @@ SMALL = "-small"
 """What follows the name of a scenario that is played in a world of a third of the size."""
 
 
-def scenario_of(name: str) -> PullScenario:
-    """The scenario of that name. Raises `KeyError`."""
+def get_scenario(name: str) -> PullScenario:
+    """Return the scenario with that name; a name that ends with `-small` has fewer records.
+
+    Raises:
+        KeyError: No scenario has this name.
+    """
     scenario = SCENARIOS[name.removesuffix(SMALL)]
     if not name.endswith(SMALL):
         return scenario

@@ -22,10 +22,12 @@ SEEN_AFTER = {(each["name"], each["scenario"]): each["seen_after"] for each in R
     "planted", [each for each in PLANTED if not each.is_harmless], ids=lambda each: each.id
 )
 def test_a_planted_fault_breaks_a_promise_within_the_recorded_runs(planted: PlantedFault) -> None:
-    """In the recorded run, or in another one if the engine changed since."""
+    """The recorded run is tried first, then others in case the engine has changed since."""
     recorded = SEEN_AFTER.get((planted.name, planted.scenario)) or 1
 
-    assert planted.broken_promise(recorded - 1) or planted.first_seen(RECORDED["planted_runs"])
+    assert planted.find_broken_promise(recorded - 1) or planted.find_first_run(
+        RECORDED["planted_runs"]
+    )
 
 
 @pytest.mark.slow
@@ -33,7 +35,7 @@ def test_a_planted_fault_breaks_a_promise_within_the_recorded_runs(planted: Plan
     "planted", [each for each in PLANTED if each.is_harmless], ids=lambda each: each.id
 )
 def test_a_harmless_planted_fault_breaks_no_promise(planted: PlantedFault) -> None:
-    assert planted.first_seen(HARMLESS_RUNS) is None
+    assert planted.find_first_run(HARMLESS_RUNS) is None
 
 
 @pytest.mark.parametrize("module", [ablation, push_ablation])
@@ -44,7 +46,7 @@ def test_every_defined_fault_is_in_the_list_of_planted_faults(module: object) ->
         if callable(each)
         and getattr(each, "__module__", "") == getattr(module, "__name__", None)
         and not name.startswith("_")
-        and name != "changed"
+        and name != "patch_source"
     }
 
     assert faults <= {each.name for each in PLANTED}
@@ -61,4 +63,4 @@ def test_a_fault_whose_source_line_no_longer_exists_raises() -> None:
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(AssertionError, match="add has 'no such line' 0 times"),
     ):
-        ablation.changed(patch, Listing, "add", ("no such line", ""))
+        ablation.patch_source(patch, Listing, "add", ("no such line", ""))

@@ -32,16 +32,16 @@ def test_the_history_of_a_warehouse_follows_the_rules(name: str) -> None:
     assert [] == [str(each) for each in verdicts if each.wrong]
 
 
-def a_clock_that_is_exact(patch: pytest.MonkeyPatch) -> None:
-    """An answer is taken to be of the beginning of its second."""
+def dates_count_as_exact(patch: pytest.MonkeyPatch) -> None:
+    """The time of a response counts as the first instant of its second."""
     for module in (version, edits, history):
         patch.setattr(module, "SECOND", timedelta(0))
     patch.setattr(history, "SECOND", timedelta(seconds=1))
 
 
-def lists_that_show_all(patch: pytest.MonkeyPatch) -> None:
-    """A detail completes what a list showed, whenever it says that it was changed."""
-    patch.setattr(Version, "is_before", lambda *_: False)
+def details_complete_every_listed_version(patch: pytest.MonkeyPatch) -> None:
+    """A detail completes a listed version even if the record changed since the list."""
+    patch.setattr(Version, "is_outdated_by", lambda *_: False)
     whole = version.completed_version
 
     def completed(listed: Version, *rest: object) -> Version:
@@ -51,27 +51,27 @@ def lists_that_show_all(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(edits, "completed_version", completed)
 
 
-def rows_of_two_versions(patch: pytest.MonkeyPatch) -> None:
-    """What lists do not show is put into a list's version as the last detail had it."""
-    whole = edits.HistoryEdits.add_listed
+def listed_versions_get_fields_of_the_last_detail(patch: pytest.MonkeyPatch) -> None:
+    """A version begun by a list contains the unlisted fields of the last detail."""
+    whole = edits.HistoryEdits.add_list_item
 
     def listed(self: edits.HistoryEdits, item: Resource, *rest: object) -> None:
         whole(self, item, *rest)  # type: ignore[arg-type]
         before = rest[-1]
         if item.id in self.begun and isinstance(before, edits.RecordState):
             begun, record = self.begun[item.id]
-            mixed = self.declaration.record({**before.shown, **record.raw})
+            mixed = self.declaration.record({**before.known_values, **record.raw})
             self.begun[item.id] = begun, mixed
 
-    patch.setattr(edits.HistoryEdits, "add_listed", listed)
+    patch.setattr(edits.HistoryEdits, "add_list_item", listed)
 
 
 @pytest.mark.parametrize(
     ("ablation", "name"),
     [
-        (a_clock_that_is_exact, "B"),
-        (lists_that_show_all, "killed-load"),
-        (rows_of_two_versions, "killed-load"),
+        (dates_count_as_exact, "B"),
+        (details_complete_every_listed_version, "killed-load"),
+        (listed_versions_get_fields_of_the_last_detail, "killed-load"),
     ],
 )
 def test_a_fault_in_the_history_rules_is_detected(
@@ -79,8 +79,8 @@ def test_a_fault_in_the_history_rules_is_detected(
 ) -> None:
     ablation(monkeypatch)
 
-    assert any(_denied(run(name + SMALL, seed).wrong) for seed in range(20))
+    assert any(_has_history_error(run(name + SMALL, seed).wrong) for seed in range(20))
 
 
-def _denied(wrong: Iterable[str]) -> bool:
+def _has_history_error(wrong: Iterable[str]) -> bool:
     return any(each.startswith("history") for each in wrong)

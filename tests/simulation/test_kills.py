@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from connector.pulls import detail_queue, listing
-from tests.simulation.checkers import differences, judge
+from tests.simulation.checkers import check_commit, find_differences
 from tests.simulation.mirror import KillPoint, Mirror
-from tests.simulation.scenario import PullScenario, scenario_of
+from tests.simulation.scenario import PullScenario, get_scenario
 from tests.simulation.world import PullWorld
 
 BATCH = 7
@@ -34,24 +34,27 @@ def small_batches() -> Iterator[None]:
 
 
 def _build_mirror(kind: str, seed: int) -> Mirror:
-    """A first load, or a landing after which a dozen things have happened."""
+    """Return an empty mirror, or for kinds that end with "changes" a loaded one with twelve changes
+    to read.
+    """
     resource = "content_items" if kind.startswith("content") else "candidates"
     world = PullWorld(seed, replace(_QUIET, resource=resource, churn=_CHURN, lateness_seconds=10.0))
-    mirror = Mirror(world, judge=judge)
+    mirror = Mirror(world, check_commit=check_commit)
     if kind.endswith("changes"):
-        mirror.adopt()
+        mirror.copy_server()
         world.pass_time(60)
         for _ in range(12):
             world.pass_time(1)
-            world.churn.mutate()
+            world.changes.mutate()
         world.pass_time(60)
     return mirror
 
 
-def _steps_and_requests(kind: str, seed: int) -> tuple[int, int]:
+def _count_steps_and_requests(kind: str, seed: int) -> tuple[int, int]:
+    """Return the steps and the requests of a pull that is not killed."""
     mirror = _build_mirror(kind, seed)
     mirror.pull()
-    assert {} == differences(mirror)
+    assert {} == find_differences(mirror)
     return mirror.steps, mirror.world.requests
 
 
@@ -62,7 +65,7 @@ def test_a_kill_at_any_step_costs_at_most_one_batch_and_two_requests(
     kind: str, is_after: bool, points: int
 ) -> None:
     with small_batches():
-        steps, least = _steps_and_requests(kind, 0)
+        steps, least = _count_steps_and_requests(kind, 0)
         dear = {}
         for step in range(1, steps + 1, max(1, steps // points)):
             mirror = _build_mirror(kind, 0)
@@ -70,7 +73,7 @@ def test_a_kill_at_any_step_costs_at_most_one_batch_and_two_requests(
             assert mirror.pull().pulled is None
             mirror.kill = None
             mirror.pull()
-            assert {} == differences(mirror), f"killed at step {step}"
+            assert {} == find_differences(mirror), f"killed at step {step}"
             extra = mirror.world.requests - least
             if extra > BATCH + 2:
                 dear[step] = extra
@@ -82,22 +85,22 @@ def test_a_kill_at_any_step_costs_at_most_one_batch_and_two_requests(
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ["F", "content"])
 def test_a_kill_at_any_step_of_a_busy_pull_loses_nothing(name: str, seed: int) -> None:
-    scenario = replace(scenario_of(name), records=15)
+    scenario = replace(get_scenario(name), records=15)
     wrong, step, is_over = {}, 0, False
     with small_batches():
         while not is_over:
             step += 3
             world = PullWorld(seed, scenario)
-            mirror = Mirror(world, judge=judge)
+            mirror = Mirror(world, check_commit=check_commit)
             world.is_busy = True
             mirror.kill = KillPoint(step)
             is_over = mirror.pull().pulled is not None
             mirror.kill = None
             world.pass_time(10)
             mirror.pull()
-            world.settle()
+            world.become_quiet()
             mirror.pull()
-            if found := differences(mirror):
+            if found := find_differences(mirror):
                 wrong[step] = found
 
     assert {} == wrong

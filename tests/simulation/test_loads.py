@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from connector.pulls.first_load import SWEEPS_MAX
-from tests.simulation.checkers import differences, judge
+from tests.simulation.checkers import check_commit, find_differences
 from tests.simulation.mirror import Mirror, PullKilled
 from tests.simulation.run import run
-from tests.simulation.scenario import ORDINARY, PullScenario, scenario_of
+from tests.simulation.scenario import ORDINARY, PullScenario, get_scenario
 from tests.simulation.world import PullWorld
 from tests.support.kill_points import IS_ALL
 from tests.tiers import first_fast
@@ -23,19 +23,19 @@ _TIED = PullScenario(
 )
 
 
-def _stamped(count: int, seed: int = 0) -> PullWorld:
-    """So many records of one stamp, an hour old."""
+def _make_tied_world(count: int, seed: int = 0) -> PullWorld:
+    """Return a world with `count` records of the same timestamps, an hour old."""
     world = PullWorld(seed, _TIED)
     for _ in range(count):
-        world.churn.create()
+        world.changes.create_record()
     world.now += timedelta(hours=1)
     return world
 
 
 def test_a_quiet_pull_of_50000_records_with_one_date_costs_two_requests() -> None:
-    world = _stamped(50_000)
+    world = _make_tied_world(50_000)
     mirror = Mirror(world)
-    mirror.adopt()
+    mirror.copy_server()
     world.pass_time(60)
     mirror.pull()
 
@@ -46,13 +46,13 @@ def test_a_quiet_pull_of_50000_records_with_one_date_costs_two_requests() -> Non
 def test_a_large_bulk_edit_is_loaded_or_the_bookmark_does_not_move(
     at_request: int, count: int
 ) -> None:
-    world = _stamped(count * 6 // 5)
-    mirror = Mirror(world, judge=judge)
-    mirror.adopt()
+    world = _make_tied_world(count * 6 // 5)
+    mirror = Mirror(world, check_commit=check_commit)
+    mirror.copy_server()
     world.pass_time(60)
-    edited = sorted(world.server.born)[:count]
+    edited = sorted(world.server.created_at)[:count]
     for id in edited[:300]:
-        world.churn.write(id)
+        world.changes.update_record(id)
     mirror.before_request = lambda: (
         world.server.change(edited, {"notes": "migrated"}, world.server_now())
         if world.requests == at_request
@@ -62,18 +62,18 @@ def test_a_large_bulk_edit_is_loaded_or_the_bookmark_does_not_move(
 
     assert ended.pulled is not None
     if at_request == 0 and ended.pulled.is_proven:
-        assert {} == differences(mirror)
+        assert {} == find_differences(mirror)
     mirror.before_request = None
     world.pass_time(60)
     assert mirror.pull().pulled is not None
-    assert {} == differences(mirror)
+    assert {} == find_differences(mirror)
 
 
 @pytest.mark.parametrize("cut_at", [3, 11, 600])
 @pytest.mark.parametrize("seed", range(3))
 def test_an_interrupted_load_with_equal_dates_needs_one_quiet_pull(cut_at: int, seed: int) -> None:
-    world = _stamped(600, seed)
-    mirror = Mirror(world, judge=judge)
+    world = _make_tied_world(600, seed)
+    mirror = Mirror(world, check_commit=check_commit)
 
     def cut() -> None:
         if world.requests == cut_at:
@@ -82,7 +82,7 @@ def test_an_interrupted_load_with_equal_dates_needs_one_quiet_pull(cut_at: int, 
     mirror.before_request = cut
     mirror.pull()
     mirror.before_request = None
-    for id in sorted(world.server.born)[::3]:
+    for id in sorted(world.server.created_at)[::3]:
         world.server.remove(id)
     world.pass_time(3600)
     before = world.requests
@@ -90,8 +90,8 @@ def test_an_interrupted_load_with_equal_dates_needs_one_quiet_pull(cut_at: int, 
 
     assert ended.pulled is not None
     assert ended.pulled.is_proven
-    assert {} == differences(mirror)
-    # Each record's detail once, those that tied pages hide from the second look again, and lists.
+    assert {} == find_differences(mirror)
+    # Each detail once, details of records that tied pages hide again, and the lists.
     assert world.requests - before <= 600 + 600 // 2 + 2 * 6 * SWEEPS_MAX
 
 
@@ -99,10 +99,10 @@ def test_an_interrupted_load_with_equal_dates_needs_one_quiet_pull(cut_at: int, 
 def test_a_load_is_exact_although_records_are_created_and_deleted_during_it(
     name: str, seed: int
 ) -> None:
-    """Tied pages hide a record while another is deleted and a third is created, so that every
-    total agrees: the second look is repeated, and the bookmark vouches for no hidden record.
+    """Tied pages hide a record while another is deleted and a third is created, so that every total
+    is right. The second sweep is repeated until the bookmark covers no hidden record.
     """
-    scenario = scenario_of(name)
+    scenario = get_scenario(name)
     if name == "E":
         scenario = replace(scenario, records=60, per_page_max=5)
 
@@ -114,19 +114,19 @@ def test_a_pull_ends_although_records_change_faster_than_it_reads() -> None:
     churn = {"update": 10.0, "touch_top": 3.0, "create": 0.1, "delete": 0.1}
     scenario = PullScenario("a storm", churn, records=120, mutations_per_second=10.0)
     world = PullWorld(0, scenario)
-    mirror = Mirror(world, judge=judge)
+    mirror = Mirror(world, check_commit=check_commit)
     world.is_busy = True
     ends_at = world.now + timedelta(minutes=20)
     pulls = 0
     while world.now < ends_at:
-        mirror.requests_max = 12 * (len(world.server.born) + 60)
+        mirror.requests_max = 12 * (len(world.server.created_at) + 60)
         ended = mirror.pull()
         assert ended.pulled is not None
         assert ended.pulled.is_proven or ended.pulled.reason
         pulls += 1
-    world.settle()
-    mirror.requests_max = 12 * len(world.server.born)
+    world.become_quiet()
+    mirror.requests_max = 12 * len(world.server.created_at)
     mirror.pull()
 
     assert pulls > 1
-    assert {} == differences(mirror)
+    assert {} == find_differences(mirror)

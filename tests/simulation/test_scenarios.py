@@ -19,10 +19,10 @@ from connector.catalog.resource import Page, Resource
 from connector.warehouse.pull_commands import Outcome, UnreadableDetail
 from tests.repository import ROOT
 from tests.seeds import seeds
-from tests.simulation.checkers import differences, judge
+from tests.simulation.checkers import check_commit, find_differences
 from tests.simulation.mirror import Mirror
 from tests.simulation.run import run
-from tests.simulation.scenario import SCENARIOS, SMALL, PullScenario, scenario_of
+from tests.simulation.scenario import SCENARIOS, SMALL, PullScenario, get_scenario
 from tests.simulation.world import PullWorld
 from tests.support.kill_points import IS_ALL
 from tests.tiers import first_fast
@@ -64,10 +64,10 @@ def test_servers_that_break_an_assumption_are_reported_as_anomalies() -> None:
 
 
 def test_an_outdated_detail_that_ends_two_scans_hides_no_change() -> None:
-    world = PullWorld(0, replace(scenario_of("lag-details"), records=10, lag_seconds_max=7.0))
-    mirror = Mirror(world, judge=judge)
-    mirror.adopt()
-    dated = world.server.dated
+    world = PullWorld(0, replace(get_scenario("lag-details"), records=10, lag_seconds_max=7.0))
+    mirror = Mirror(world, check_commit=check_commit)
+    mirror.copy_server()
+    dated = world.server.updated_at
     newest = sorted(dated, key=lambda each: dated[each] or "", reverse=True)
     world.pass_time(60)
     for id in (newest[2], newest[1], newest[0]):
@@ -81,27 +81,27 @@ def test_an_outdated_detail_that_ends_two_scans_hides_no_change() -> None:
         closed_by.append(mirror.bookmark.closed_by)
 
     assert [newest[0], newest[0]] == closed_by[:2]
-    assert {} == differences(mirror)
+    assert {} == find_differences(mirror)
 
 
 def test_a_detail_older_than_the_list_does_not_end_a_scan(monkeypatch: pytest.MonkeyPatch) -> None:
     quiet = PullScenario("nothing happens by itself", {"create": 1}, records=12, per_page_max=5)
     world = PullWorld(0, quiet)
-    mirror = Mirror(world, judge=judge)
-    mirror.adopt()
+    mirror = Mirror(world, check_commit=check_commit)
+    mirror.copy_server()
     server, lists, lost = world.server, list[int](), list[str]()
-    newest = sorted(server.dated, key=lambda each: server.dated[each] or "", reverse=True)
+    newest = sorted(server.updated_at, key=lambda each: server.updated_at[each] or "", reverse=True)
     world.pass_time(60)
     for id in reversed(newest[1:7]):
         world.pass_time(1)
         server.change((id,), {"notes": "changed"}, world.server_now())
     world.pass_time(60)
-    list_page, read = world.list, world.read
+    list_page, read = world.list_page, world.read_detail
 
     def listing(page: int, sort: str | None, order: str) -> Page[Resource]:
         lists.append(page)
         if len(lists) == 2:
-            server.remove(newest[2])  # The list shifts, and is read once more.
+            server.remove(newest[2])  # The list shifts and is read again.
         elif len(lists) == 3:
             server.change((newest[0],), {"notes": "changed"}, world.server_now())
             lost.append(newest[0])
@@ -110,15 +110,15 @@ def test_a_detail_older_than_the_list_does_not_end_a_scan(monkeypatch: pytest.Mo
     def reading(id: str) -> Outcome:
         return UnreadableDetail("no_answer") if id in lost else read(id)
 
-    monkeypatch.setattr(world, "list", listing)
-    monkeypatch.setattr(world, "read", reading)
+    monkeypatch.setattr(world, "list_page", listing)
+    monkeypatch.setattr(world, "read_detail", reading)
     mirror.pull()
     assert [1, 2, 1] == lists[:3]
     lost.clear()
-    world.settle()
+    world.become_quiet()
     mirror.pull()
 
-    assert {} == differences(mirror)
+    assert {} == find_differences(mirror)
 
 
 @pytest.mark.slow

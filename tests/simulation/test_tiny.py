@@ -7,17 +7,19 @@ from functools import partial
 import pytest
 
 from tests.seeds import seeded_random
-from tests.simulation.harness import Chooser, explore, find_wrong_tapes
-from tests.simulation.tiny import play, shapes
+from tests.simulation.harness import Chooser, find_wrong_tapes, play_all_tapes
+from tests.simulation.tiny import list_shapes, play
 from tests.support.kill_points import IS_ALL
 
 PARTS = 4
 """Number of tests that share the shapes."""
 
 
-def _wrong(landing: str, records: tuple[int, ...], part: int, *, pulls: int) -> list[str]:
-    """Play all shapes, or the half that the seed draws; returns the wrong runs."""
-    every = [str(each) for each in shapes(records) if each.landing == landing]
+def _find_wrong_runs(landing: str, records: tuple[int, ...], part: int, *, pulls: int) -> list[str]:
+    """Play all shapes of one part, or the half that the seed draws; return a line for each wrong
+    run.
+    """
+    every = [str(each) for each in list_shapes(records) if each.landing == landing]
     if not IS_ALL:
         every = seeded_random("tiny").sample(every, len(every) // 2)
     tiny_play = partial(play, mutations=2, pulls=pulls)
@@ -27,18 +29,18 @@ def _wrong(landing: str, records: tuple[int, ...], part: int, *, pulls: int) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_two_mutations_at_any_steps_of_a_first_load_keep_the_promises(part: int) -> None:
-    assert [] == _wrong("empty", (1, 2), part, pulls=1)
+    assert [] == _find_wrong_runs("empty", (1, 2), part, pulls=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_two_mutations_at_any_steps_of_two_pulls_keep_the_promises(part: int) -> None:
-    assert [] == _wrong("proven", (1, 2, 3), part, pulls=2)
+    assert [] == _find_wrong_runs("proven", (1, 2, 3), part, pulls=2)
 
 
 def test_every_choice_of_a_tiny_run_is_explored_once() -> None:
     shape = "content_items-1-apart-apart-proven-stable"
-    tapes = [tape for tape, _ in explore(partial(play, mutations=1), shape)]
+    tapes = [tape for tape, _ in play_all_tapes(partial(play, mutations=1), shape)]
 
     assert len(set(tapes)) == len(tapes)
     # One gap: no change, a new record, a change, a deletion.

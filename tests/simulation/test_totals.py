@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.simulation.checkers import differences, judge
+from tests.simulation.checkers import check_commit, find_differences
 from tests.simulation.mirror import Mirror
 from tests.simulation.run import run
 from tests.simulation.scenario import ORDINARY, PullScenario
@@ -15,27 +15,27 @@ from tests.simulation.world import PullWorld
 _QUIET = PullScenario("nothing happens of itself", ORDINARY, per_page_max=10, tied_share=0.0)
 
 
-def _mirror(records: int, total_offset: int) -> Mirror:
-    """A landing of a server with so many records, whose totals are wrong by so much."""
+def _make_mirror(records: int, total_offset: int) -> Mirror:
+    """Return an empty mirror of a server whose totals are wrong by `total_offset`."""
     scenario = replace(_QUIET, records=records, total_offset=total_offset)
-    return Mirror(PullWorld(0, scenario), judge=judge)
+    return Mirror(PullWorld(0, scenario), check_commit=check_commit)
 
 
-def test_total_one_too_high_does_not_vouch_for_a_ghost() -> None:
-    """A record is deleted at the last moment of a first load, so that as many rows are landed as
-    the total says: the same pull finds it all the same, and the next one costs two requests.
+def test_a_late_deletion_is_found_although_the_total_is_one_too_high() -> None:
+    """A record is deleted at the end of a first load, so that the loaded rows equal the wrong
+    total. The same pull finds the deletion, and the next one sends two requests.
     """
-    mirror = _mirror(25, total_offset=1)
+    mirror = _make_mirror(25, total_offset=1)
     world = mirror.world
     # The sweep's three pages and 25 details, and then two pages of the second look.
     mirror.before_request = lambda: (
-        world.server.remove(min(world.server.born)) if world.requests == 30 else None
+        world.server.remove(min(world.server.created_at)) if world.requests == 30 else None
     )
     ended = mirror.pull()
 
     assert ended.pulled is not None
     assert ended.pulled.is_proven
-    assert {} == differences(mirror)
+    assert {} == find_differences(mirror)
     before = world.requests
     world.pass_time(3600)
     mirror.pull()
@@ -44,20 +44,20 @@ def test_total_one_too_high_does_not_vouch_for_a_ghost() -> None:
 
 @pytest.mark.parametrize("total_offset", [-1, 0, 1])
 @pytest.mark.parametrize("records", [9, 10, 11, 40, 41])
-def test_list_ends_where_its_rows_do(records: int, total_offset: int) -> None:
-    mirror = _mirror(records, total_offset)
+def test_pulls_with_totals_off_by_one_are_exact(records: int, total_offset: int) -> None:
+    mirror = _make_mirror(records, total_offset)
     world = mirror.world
     ended = mirror.pull()
 
-    assert {} == differences(mirror)
+    assert {} == find_differences(mirror)
     if total_offset == 0:
         pages, is_full = -(-records // 10), records % 10 == 0
         assert world.requests <= records + 2 * pages + 2 + is_full
     world.pass_time(3600)
-    world.server.change(sorted(world.server.born), {"notes": "migrated"}, world.server_now())
+    world.server.change(sorted(world.server.created_at), {"notes": "migrated"}, world.server_now())
     world.pass_time(3600)
     ended = mirror.pull()
-    assert {} == differences(mirror)
+    assert {} == find_differences(mirror)
     assert ended.pulled is not None
     if total_offset >= 0:
         assert ended.pulled.is_proven
@@ -67,28 +67,30 @@ def test_list_ends_where_its_rows_do(records: int, total_offset: int) -> None:
     ("name", "seed"),
     [("total-high", 81), ("total-high", 149), ("total-low-small", 59), ("total-low-small", 251)],
 )
-def test_seeds_in_which_a_wrong_total_was_believed(name: str, seed: int) -> None:
+def test_earlier_failures_with_wrong_totals_are_exact(name: str, seed: int) -> None:
     assert [] == run(name, seed).wrong
 
 
 @pytest.mark.slow
-def test_one_deletion_costs_eight_requests() -> None:
-    mirror = Mirror(PullWorld(0, replace(_QUIET, records=0, per_page_max=100)), judge=judge)
+def test_one_deletion_costs_at_most_eight_requests() -> None:
+    mirror = Mirror(
+        PullWorld(0, replace(_QUIET, records=0, per_page_max=100)), check_commit=check_commit
+    )
     world, server = mirror.world, mirror.world.server
     for number in range(2_000):
-        world.churn.create(is_late_allowed=False)
+        world.changes.create_record(is_late_allowed=False)
         if not (380 <= number < 520 or 1_390 <= number < 1_520):
             world.pass_time(1)
     world.pass_time(3600)
-    mirror.adopt()
+    mirror.copy_server()
     spent = []
     for number in range(60):
-        order = sorted(server.born, key=lambda each: (server.born[each], each))
+        order = sorted(server.created_at, key=lambda each: (server.created_at[each], each))
         server.remove(order[number * 32])
         world.pass_time(3600)
         before = world.requests
         mirror.pull()
         spent.append(world.requests - before)
 
-    assert {} == differences(mirror)
+    assert {} == find_differences(mirror)
     assert 8 == max(spent), spent

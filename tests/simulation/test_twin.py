@@ -13,7 +13,10 @@ from tests.simulation.scenario import SMALL
 SEEDS = 2
 
 
-def _told(name: str, seed: int, through: Literal["twin", "store"]) -> tuple[list[str], Verdict]:
+def _run_traced(
+    name: str, seed: int, through: Literal["twin", "store"]
+) -> tuple[list[str], Verdict]:
+    """Run the small scenario over that server, and return the trace and the verdict."""
     lines: list[str] = []
     return lines, run(name + SMALL, seed, through=through, trace=lines.append)
 
@@ -23,8 +26,8 @@ def _told(name: str, seed: int, through: Literal["twin", "store"]) -> tuple[list
 )
 def test_a_run_over_the_store_is_the_run_over_the_twin(name: str) -> None:
     for seed in range(SEEDS):
-        store, store_verdict = _told(name, seed, "store")
-        twin, twin_verdict = _told(name, seed, "twin")
+        store, store_verdict = _run_traced(name, seed, "store")
+        twin, twin_verdict = _run_traced(name, seed, "twin")
 
         assert store == twin, f"{name}, seed {seed}"
         assert store_verdict == twin_verdict, f"{name}, seed {seed}"

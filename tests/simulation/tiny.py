@@ -1,4 +1,4 @@
-"""Tiny worlds, every run: each mutation of each record in each gap between two requests."""
+"""Every run of tiny worlds: each change of each record, in each gap between two requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import Literal
 
-from tests.simulation.checkers import differences, judge
+from tests.simulation.checkers import check_commit, find_differences
 from tests.simulation.harness import Chooser, Trace, collect_failures
 from tests.simulation.mirror import Mirror
 from tests.simulation.scenario import PullScenario
@@ -31,9 +31,9 @@ _TINY = PullScenario(
 
 @dataclass(frozen=True)
 class PullShape:
-    """Where a tiny run begins. `landing` says what is landed: nothing, or everything as it is.
+    """Initial state of a tiny run. With `landing="proven"`, all records are already loaded.
 
-    `created` and `updated` say whether the records share their moments.
+    Records are created and updated a minute `apart`, or all at the same time (`tied`).
     """
 
     resource: Literal["candidates", "content_items"]
@@ -48,12 +48,14 @@ class PullShape:
 
     @classmethod
     def parse(cls, text: str) -> PullShape:
-        """Parse a shape. Raises `KeyError`."""
-        return {str(each): each for each in shapes((1, 2, 3, 4))}[text]
+        """Parse a shape. Raises `KeyError` if no shape has this text."""
+        return {str(each): each for each in list_shapes((1, 2, 3, 4))}[text]
 
 
-def shapes(records: Sequence[int]) -> list[PullShape]:
-    """Every beginning with so many records; ties where there are none are left out."""
+def list_shapes(records: Sequence[int]) -> list[PullShape]:
+    """Return all shapes with these numbers of records; random ties only where records have equal
+    dates.
+    """
     every = product(
         ("candidates", "content_items"),
         records,
@@ -72,26 +74,30 @@ def _differs_from_others(shape: PullShape) -> bool:
 
 
 class TinyWorld(PullWorld):
-    """A world in which nothing is drawn: at each request the chooser says what happened before."""
+    """A world without chance: the chooser decides what changes during each request."""
 
     def __init__(self, shape: PullShape, chooser: Chooser, mutations: int) -> None:
         super().__init__(0, replace(_TINY, resource=shape.resource, ties=shape.ties))
         self._chooser, self._left = chooser, 0
-        created = self._moments(shape.records, shape.created)
-        updated = self._moments(shape.records, shape.updated)
+        created = self._spread_times(shape.records, shape.created)
+        updated = self._spread_times(shape.records, shape.updated)
         for made, changed in zip(created, updated, strict=True):
             self.now = made
-            self.churn.create(is_late_allowed=False)
-            id = next(reversed(self.server.born))
+            self.changes.create_record(is_late_allowed=False)
+            id = next(reversed(self.server.created_at))
             self.server.change((id,), {}, changed)
         self.now += timedelta(hours=1)
         self._left = mutations
 
-    def _moments(self, count: int, spread: str) -> list[datetime]:
+    def _spread_times(self, count: int, spread: str) -> list[datetime]:
+        """Return `count` times from now on: a minute apart, or all equal."""
         step = timedelta(minutes=1) if spread == "apart" else timedelta(0)
         return [self.now + step * number for number in range(count)]
 
-    def _send(self) -> datetime:
+    def _send_request(self) -> datetime:
+        """Let a request take its time, with a possible change in the middle. Return when it was
+        sent.
+        """
         sent_at = self.now
         self.requests += 1
         self.now += timedelta(seconds=REQUEST_SECONDS / 2)
@@ -100,23 +106,23 @@ class TinyWorld(PullWorld):
         return sent_at
 
     def mutate(self) -> None:
-        """Nothing, or a change or a deletion of any record, or a new one; as often as allowed."""
+        """Let the chooser change one record, create one, or do nothing, while changes are left."""
         if not self._left:
             return
-        live = sorted(self.server.born)
+        live = sorted(self.server.created_at)
         choice = self._chooser.pick(2 + 2 * len(live))
         if choice == 0:
             return
         self._left -= 1
         if choice == 1:
-            self.churn.create(is_late_allowed=False)
+            self.changes.create_record(is_late_allowed=False)
         elif choice < 2 + len(live):
-            self.churn.write(live[choice - 2])
+            self.changes.update_record(live[choice - 2])
         else:
             self.server.remove(live[choice - 2 - len(live)])
 
-    def settle(self) -> None:
-        """Nothing happens any more, and an hour passes."""
+    def become_quiet(self) -> None:
+        """Stop all changes, and let an hour pass."""
         self._left = 0
         self.now += timedelta(hours=1)
 
@@ -124,22 +130,25 @@ class TinyWorld(PullWorld):
 def play(
     shape: str, chooser: Chooser, trace: Trace | None = None, *, mutations: int = 3, pulls: int = 1
 ) -> str | None:
-    """Pull with mutations in the gaps, then without; returns what is wrong."""
+    """Play one tape: pulls with changes in the gaps, then one without changes.
+
+    Returns what is wrong at the end, or None.
+    """
     start = PullShape.parse(shape)
     world = TinyWorld(start, chooser, mutations)
-    mirror = Mirror(world, judge=judge)
+    mirror = Mirror(world, check_commit=check_commit)
     mirror.requests_max = REQUESTS_MAX
-    mirror.trace = world.server.told = trace
+    mirror.trace = world.server.trace = trace
     if start.landing == "proven":
-        mirror.adopt()
+        mirror.copy_server()
         world.now += timedelta(seconds=LATENESS_SECONDS * 2)
     wrong: list[str] = []
     with collect_failures(wrong):
         for _ in range(pulls):
             mirror.pull()
-        world.settle()
+        world.become_quiet()
         ended = mirror.pull()
-        wrong += [f"{promise}: {sorted(ids)}" for promise, ids in differences(mirror).items()]
+        wrong += [f"{promise}: {sorted(ids)}" for promise, ids in find_differences(mirror).items()]
         assert ended.pulled is not None
         if not wrong and not ended.pulled.is_proven:
             wrong.append(f"not proven: {ended.pulled.reason}")

@@ -1,8 +1,9 @@
-"""The server's records: the sandbox's store, and a twin of it in plain Python with a memory.
+"""The server's records: the sandbox's store, or an equivalent in plain Python that remembers past
+states.
 
-A run over the store costs ten times a run over the twin, which is also the only one that can
-show an earlier state (a replica that lags). `test_twin.py` holds both equal, request for request.
-Neither knows what time does to it: the world decides.
+A run over the store takes ten times as long as a run over the twin, and only the twin can show an
+earlier state, as a lagging replica does. `test_twin.py` compares both, request for request. The
+passing of time is up to the world.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _BY_UPDATE, _BY_CREATION = attrgetter("updated_at"), attrgetter("created_at")
 
 @dataclass(frozen=True, slots=True)
 class ServerPage:
+    """A list page. `total` is the number of records that the list claims to have."""
+
     items: tuple[Resource, ...]
     page: int
     per_page: int
@@ -44,63 +47,66 @@ class ServerPage:
 
 @dataclass(frozen=True, slots=True)
 class ServerView:
-    """State that an answer is made from: the records that the key sees, and the replica's time."""
+    """State that a response shows: the records that the key sees, and the time of the replica."""
 
     at: datetime | None = None
     sees: Callable[[str], bool] | None = None
 
 
-WHOLE = ServerView()
+CURRENT_VIEW = ServerView()
 
 
 class SimulatedServer(ABC):
-    """The records of one stream. `born` and `dated` hold the kept `created_at` and `updated_at`
-    of every live record.
+    """The records of one stream.
+
+    `created_at` and `updated_at` hold the stored timestamps of every existing record, by id.
     """
 
     interlude: Callable[[], None] | None = None
-    told: Callable[[str], None] | None = None
+    trace: Callable[[str], None] | None = None
 
     def __init__(self, scenario: PullScenario) -> None:
         self.declaration = CATALOG[scenario.resource]
         self.parent = TYPE_ID if self.declaration.parent else None
-        self.born: dict[str, str] = {}
-        self.dated: dict[str, str | None] = {}
+        self.created_at: dict[str, str] = {}
+        self.updated_at: dict[str, str | None] = {}
 
-    def tell(self, what: str, ids: Iterable[str]) -> None:
-        """Tell of a write, where the run is traced."""
-        if self.told is not None:
-            self.told(f"    {what} {' '.join(ids)}")
+    def trace_write(self, what: str, ids: Iterable[str]) -> None:
+        """Trace a write, if the run is traced."""
+        if self.trace is not None:
+            self.trace(f"    {what} {' '.join(ids)}")
 
     @abstractmethod
     def insert(self, record: Mapping[str, Any]) -> None:
-        """Store a record with its id and moments."""
+        """Store a record with its id and timestamps."""
 
     @abstractmethod
     def change(self, ids: Iterable[str], changes: Mapping[str, Any], at: datetime | None) -> None:
-        """Change records in one transaction and date them; without `at` their dates stay."""
+        """Change records in one transaction. Sets `updated_at` to `at`, or leaves it if `at` is
+        None.
+        """
 
     @abstractmethod
     def remove(self, id: str) -> None:
         """Delete a record."""
 
     @abstractmethod
-    def page(
-        self, page: int, sort: str | None, order: str, sight: ServerView = WHOLE
+    def list_page(
+        self, page: int, sort: str | None, order: str, view: ServerView = CURRENT_VIEW
     ) -> ServerPage:
-        """One page of the list, asked for with the API's largest `per_page`."""
+        """Return one list page of the API's largest size."""
 
     @abstractmethod
-    def detail(self, id: str, sight: ServerView = WHOLE) -> Resource | None:
-        """A record, None if there is none."""
+    def read_detail(self, id: str, view: ServerView = CURRENT_VIEW) -> Resource | None:
+        """Return a record's detail; None if the view does not show the record."""
 
     @abstractmethod
-    def details(self) -> Mapping[str, Mapping[str, Any]]:
-        """Every record as its detail shows it now."""
+    def all_details(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the present detail of every record, by id."""
 
 
 class StoreServer(SimulatedServer):
-    """The sandbox's store. It knows no earlier state and sees everything."""
+    """Server over the sandbox's store, which has no past states and hides no record."""
 
     def __init__(self, scenario: PullScenario, clock: Clock, chance: random.Random) -> None:
         super().__init__(scenario)
@@ -114,62 +120,65 @@ class StoreServer(SimulatedServer):
         }
         self._name = scenario.resource
         self._store = Store(clock=clock, random=chance, behaviours=behaviours)
-        self._store.interlude = self._between
+        self._store.interlude = self._run_interlude
         if self.parent:
             self._store.insert("content_types", TYPE)
 
-    def _between(self) -> None:
+    def _run_interlude(self) -> None:
+        """Call `interlude` between the total and the rows of a list, if it is set."""
         if self.interlude is not None:
             self.interlude()
 
-    def _note(self, id: str) -> None:
+    def _remember_dates(self, id: str) -> None:
+        """Copy the record's stored timestamps to `created_at` and `updated_at`."""
         record = self._store.get(self._name, id).record
-        self.born[id], self.dated[id] = record["created_at"], record["updated_at"]
+        self.created_at[id], self.updated_at[id] = record["created_at"], record["updated_at"]
 
     def insert(self, record: Mapping[str, Any]) -> None:
-        self.tell("created", (record["id"],))
+        self.trace_write("created", (record["id"],))
         self._store.insert(self._name, record, type=self.parent)
-        self._note(record["id"])
+        self._remember_dates(record["id"])
 
     def change(self, ids: Iterable[str], changes: Mapping[str, Any], at: datetime | None) -> None:
         ids = tuple(ids)
-        self.tell("silently changed" if at is None else "changed", ids)
+        self.trace_write("silently changed" if at is None else "changed", ids)
         if at is not None:
             self._store.touch_many(self._name, ids, changes, updated_at=at)
         for id in ids:
             if at is None:
                 self._store.change_silently(self._name, id, changes)
-            self._note(id)
+            self._remember_dates(id)
 
     def remove(self, id: str) -> None:
-        self.tell("deleted", (id,))
+        self.trace_write("deleted", (id,))
         self._store.remove(self._name, id)
-        del self.born[id], self.dated[id]
+        del self.created_at[id], self.updated_at[id]
 
-    def page(
-        self, page: int, sort: str | None, order: str, sight: ServerView = WHOLE
+    def list_page(
+        self, page: int, sort: str | None, order: str, view: ServerView = CURRENT_VIEW
     ) -> ServerPage:
-        assert sight == WHOLE, "the store has no memory: use the twin"
+        assert view == CURRENT_VIEW, "the store has no memory: use the twin"
         query = {"page": str(page), "per_page": "100", "sort": sort or "", "order": order}
         answer = self._store.list(self._name, query, type=self.parent)
         shown = answer.pagination
         items = tuple(self.declaration.record(each, is_item=True) for each in answer.items)
         return ServerPage(items, shown["page"], shown["per_page"], shown["total"])
 
-    def detail(self, id: str, sight: ServerView = WHOLE) -> Resource | None:
-        assert sight == WHOLE, "the store has no memory: use the twin"
+    def read_detail(self, id: str, view: ServerView = CURRENT_VIEW) -> Resource | None:
+        assert view == CURRENT_VIEW, "the store has no memory: use the twin"
         try:
             return self.declaration.record(self._store.get(self._name, id).record)
         except Rejection:
             return None
 
-    def details(self) -> Mapping[str, Mapping[str, Any]]:
+    def all_details(self) -> Mapping[str, Mapping[str, Any]]:
         return self._store.records(self._name)
 
 
 class TwinVersion:
-    """A record as it was from one moment to the next. `updated_at` and `created_at` are as kept,
-    empty where there is none: those come first ascending, as in the store.
+    """A record between two of its writes.
+
+    `updated_at` and `created_at` are empty if null, so that they sort first, as in the store.
     """
 
     __slots__ = ("created_at", "detail", "item", "serial", "stored", "updated_at")
@@ -183,10 +192,7 @@ class TwinVersion:
 
 
 class TwinServer(SimulatedServer):
-    """The same in plain Python, with every version that there ever was.
-
-    `server_clock` dates records, `true_clock` says when a version became visible.
-    """
+    """Server in plain Python that remembers every version. `true_clock` dates the versions."""
 
     def __init__(self, scenario: PullScenario, true_clock: Clock, chance: random.Random) -> None:
         super().__init__(scenario)
@@ -210,12 +216,14 @@ class TwinServer(SimulatedServer):
         self._live: dict[str, TwinVersion] = {}
         self._past: dict[str, list[tuple[datetime, TwinVersion | None]]] = {}
 
-    def _kept(self, moment: object) -> object:
+    def _to_stored(self, moment: object) -> object:
+        """Convert a timestamp to its stored text; return other values unchanged."""
         if isinstance(moment, datetime):
             return stored_moment(truncate_moment(moment, self._behaviours))
         return moment
 
-    def _version(self, serial: int, stored: dict[str, Any]) -> TwinVersion:
+    def _make_version(self, serial: int, stored: dict[str, Any]) -> TwinVersion:
+        """Return a version with the detail and the list item that it shows."""
         raw = {**self._bare, **stored}
         for name in self._dates:
             if raw[name] is not None:
@@ -223,55 +231,58 @@ class TwinServer(SimulatedServer):
         item = self._kind({name: raw[name] for name in self._listed}, is_item=True)
         return TwinVersion(serial, stored, self._kind(raw), item)
 
-    def _put(self, id: str, version: TwinVersion | None) -> None:
+    def _store_version(self, id: str, version: TwinVersion | None) -> None:
+        """Make a version the record's current one; None deletes the record."""
         if version is None:
-            del self._live[id], self.born[id], self.dated[id], self._shown[id]
+            del self._live[id], self.created_at[id], self.updated_at[id], self._shown[id]
         else:
             self._live[id], self._shown[id] = version, version.detail.raw
-            self.born[id], self.dated[id] = version.created_at, version.updated_at
+            self.created_at[id], self.updated_at[id] = version.created_at, version.updated_at
         self._past.setdefault(id, []).append((self._clock(), version))
 
     def insert(self, record: Mapping[str, Any]) -> None:
-        self.tell("created", (record["id"],))
+        self.trace_write("created", (record["id"],))
         self._serial += 1
-        stored = {name: self._kept(value) for name, value in record.items()}
-        self._put(record["id"], self._version(self._serial, stored))
+        stored = {name: self._to_stored(value) for name, value in record.items()}
+        self._store_version(record["id"], self._make_version(self._serial, stored))
 
     def change(self, ids: Iterable[str], changes: Mapping[str, Any], at: datetime | None) -> None:
         ids = tuple(ids)
-        self.tell("silently changed" if at is None else "changed", ids)
-        dated = {} if at is None else {"updated_at": self._kept(at)}
-        kept = {name: self._kept(value) for name, value in changes.items()}
+        self.trace_write("silently changed" if at is None else "changed", ids)
+        dated = {} if at is None else {"updated_at": self._to_stored(at)}
+        kept = {name: self._to_stored(value) for name, value in changes.items()}
         for id in ids:
             before = self._live[id]
             stored = {**before.stored, **kept, **dated}
-            self._put(id, self._version(before.serial, stored))
+            self._store_version(id, self._make_version(before.serial, stored))
 
     def remove(self, id: str) -> None:
-        self.tell("deleted", (id,))
-        self._put(id, None)
+        self.trace_write("deleted", (id,))
+        self._store_version(id, None)
 
-    def past(self, id: str) -> list[tuple[datetime, Mapping[str, Any] | None]]:
-        """The record's details with the moments since which each was shown; None while deleted."""
+    def past_details(self, id: str) -> list[tuple[datetime, Mapping[str, Any] | None]]:
+        """Return each detail that the record had, with the time since when; None while deleted."""
         return [(at, each.detail.raw if each else None) for at, each in self._past.get(id, [])]
 
-    def _seen(self, sight: ServerView) -> list[TwinVersion]:
-        versions = self._live if sight.at is None else self._state(sight.at)
-        if sight.sees is None:
+    def _visible_versions(self, view: ServerView) -> list[TwinVersion]:
+        """Return the versions that the view shows, in order of insertion."""
+        versions = self._live if view.at is None else self._versions_at(view.at)
+        if view.sees is None:
             return list(versions.values())
-        return [each for id, each in versions.items() if sight.sees(id)]
+        return [each for id, each in versions.items() if view.sees(id)]
 
-    def _state(self, at: datetime) -> dict[str, TwinVersion]:
-        found = ((id, _latest(past, at)) for id, past in self._past.items())
+    def _versions_at(self, at: datetime) -> dict[str, TwinVersion]:
+        """Return the version of each record that existed at this time, by id."""
+        found = ((id, _find_version_at(past, at)) for id, past in self._past.items())
         return {id: version for id, version in found if version is not None}
 
-    def page(
-        self, page: int, sort: str | None, order: str, sight: ServerView = WHOLE
+    def list_page(
+        self, page: int, sort: str | None, order: str, view: ServerView = CURRENT_VIEW
     ) -> ServerPage:
-        total = len(self._seen(sight))
+        total = len(self._visible_versions(view))
         if self._scenario.total == "earlier" and self.interlude is not None:
             self.interlude()
-        versions = self._seen(sight)
+        versions = self._visible_versions(view)
         size = self._scenario.per_page_max
         start = (page - 1) * size
         if start < len(versions):
@@ -280,7 +291,7 @@ class TwinServer(SimulatedServer):
         return ServerPage(items, page, size, max(0, total + self._scenario.total_offset))
 
     def _order(self, sort: str | None, order: str) -> tuple[bool, bool]:
-        """Return True twice: for the order by `updated_at`, and for descending order."""
+        """Return two flags: sorted by `updated_at` (else by `created_at`), and descending."""
         if not self.declaration.sortable:
             return False, False
         sorting = self._scenario.sorting
@@ -291,7 +302,7 @@ class TwinServer(SimulatedServer):
     def _sort(
         self, versions: list[TwinVersion], window: range, is_by_update: bool, is_descending: bool
     ) -> None:
-        """Sort what stands in order of insertion as the store would, at least in the window."""
+        """Sort versions in place as the store does, with random ties only within the window."""
         by = _BY_UPDATE if is_by_update else _BY_CREATION
         if self._scenario.ties == "stable":
             if is_descending:
@@ -300,35 +311,38 @@ class TwinServer(SimulatedServer):
             return
         factor = self._chance.randrange(2**30, 2**31 - 1)
         versions.sort(key=by, reverse=is_descending)
-        for first, last in _ties(versions, by, window):
+        for first, last in _find_ties(versions, by, window):
             tied = versions[first:last]
             tied.sort(key=lambda each: each.serial * factor % _PRIME)
             versions[first:last] = tied
 
-    def detail(self, id: str, sight: ServerView = WHOLE) -> Resource | None:
-        if sight.at is None:
+    def read_detail(self, id: str, view: ServerView = CURRENT_VIEW) -> Resource | None:
+        if view.at is None:
             version = self._live.get(id)
         else:
-            version = _latest(self._past.get(id, []), sight.at)
-        if version is None or (sight.sees is not None and not sight.sees(id)):
+            version = _find_version_at(self._past.get(id, []), view.at)
+        if version is None or (view.sees is not None and not view.sees(id)):
             return None
         return version.detail
 
-    def details(self) -> Mapping[str, Mapping[str, Any]]:
+    def all_details(self) -> Mapping[str, Mapping[str, Any]]:
         return self._shown
 
 
-def _latest(past: list[tuple[datetime, TwinVersion | None]], at: datetime) -> TwinVersion | None:
+def _find_version_at(
+    past: list[tuple[datetime, TwinVersion | None]], at: datetime
+) -> TwinVersion | None:
+    """Return the version that was current at this time; None if there was none."""
     for since, version in reversed(past):
         if since <= at:
             return version
     return None
 
 
-def _ties(
+def _find_ties(
     versions: list[TwinVersion], by: Callable[[TwinVersion], str], window: range
 ) -> Iterator[tuple[int, int]]:
-    """Where sorted versions of equal value begin and end, for each such group in the window."""
+    """Yield start and end index of each group of sorted versions with equal value in the window."""
     first = window.start
     while first < min(window.stop, len(versions)):
         value, last = by(versions[first]), first + 1

@@ -1,6 +1,6 @@
 """Accounts of a sandbox: pulls, pushes, and the comparison of the published file with the server.
 
-The comparison reads the store's own records and the published file, and none of the code between.
+The comparison reads the sandbox's own records and the published file, without the connector's code.
 """
 
 from __future__ import annotations
@@ -53,30 +53,32 @@ SMALL = {
 
 
 def settings_of(sandbox: Sandbox, folder: Path, key: str | None = None, **flags: int) -> Settings:
-    """Return settings that point at the sandbox, with the data folder below `folder`."""
+    """Return settings for the sandbox, with the data folder `folder / "data"`. `flags` are setting
+    names.
+    """
     return settings_at(sandbox.base_url, folder, key or sandbox.key, **flags)
 
 
 def settings_at(base_url: str, folder: Path, key: str, **flags: int) -> Settings:
-    """Return settings that point at an address."""
+    """Return settings for a server at this address."""
     return load_settings(dict(flags), variables(base_url, folder / "data", key), folder)
 
 
 def pulled(sandbox: Sandbox, folder: Path, *resources: str, key: str | None = None) -> PullReport:
-    """Pull, and return the report."""
+    """Pull the named resources, or all, in real time, and return the report."""
     return asyncio.run(pull(settings_of(sandbox, folder, key), resources))
 
 
 def published(folder: Path) -> Path:
-    """Return the path of the published file."""
+    """Return the path of the published file of the account in this folder."""
     return folder / "data" / "recruitment.duckdb"
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open the file as an analyst would.
+def open_read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database file for reading, with UTC as the time zone.
 
-    The file is attached to a DuckDB that stays open, because starting one takes long.
+    The file is attached to a DuckDB that stays open, because starting one is slow.
     """
     name = f"file_{next(_NUMBERS)}"
     with _duckdb().cursor() as connection:
@@ -93,29 +95,34 @@ _NUMBERS = count()
 
 @cache
 def _duckdb() -> duckdb.DuckDBPyConnection:
+    """Return the DuckDB of this process, started once."""
     return duckdb.connect()
 
 
 def rows(path: Path, query: str) -> list[dict[str, Any]]:
-    """Query a database file."""
-    with reading(path) as connection:
-        return _rows(connection, query)
+    """Return the rows of a query on a database file, each by column name."""
+    with open_read_only(path) as connection:
+        return _query(connection, query)
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
+def _query(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
+    """Return the rows of a query, each by column name."""
     found: list[dict[str, Any]] = connection.execute(query).to_arrow_table().to_pylist()
     return found
 
 
 def differences(sandbox: Sandbox, path: Path) -> list[str]:
-    """Return all differences between the published landing and the store, field by field."""
-    with reading(path) as landing:
-        return [each for name in CATALOG for each in _differences(sandbox, landing, name)]
+    """Return a line for each difference between the published tables and the sandbox's records."""
+    with open_read_only(path) as landing:
+        return [each for name in CATALOG for each in _find_differences(sandbox, landing, name)]
 
 
-def _differences(sandbox: Sandbox, landing: duckdb.DuckDBPyConnection, name: str) -> Iterator[str]:
+def _find_differences(
+    sandbox: Sandbox, landing: duckdb.DuckDBPyConnection, name: str
+) -> Iterator[str]:
+    """Yield a line for each difference in one resource."""
     query = f'SELECT * FROM landing."{name}" WHERE _deleted_at IS NULL'  # our names
-    found = _rows(landing, query)
+    found = _query(landing, query)
     landed = {row["id"]: row for row in found}
     held = sandbox.store.records(name)
     if len(landed) != len(found):
@@ -126,18 +133,19 @@ def _differences(sandbox: Sandbox, landing: duckdb.DuckDBPyConnection, name: str
         for field in CATALOG[name].detail_fields:
             expected = held[id].get(field.name)
             if field.kind == "array":
-                yield from _part_differences(landing, id, expected or [])
-            elif not _is_same(field.kind, expected, landed[id][field.name]):
+                yield from _find_nested_differences(landing, id, expected or [])
+            elif not _is_equal(field.kind, expected, landed[id][field.name]):
                 yield f"{name} {id} {field.name}: {expected!r}, landed {landed[id][field.name]!r}"
         if json.loads(landed[id]["_record"]) != held[id]:
             yield f"{name} {id}: _record is not the answer"
 
 
-def _part_differences(
+def _find_nested_differences(
     landing: duckdb.DuckDBPyConnection, id: str, expected: list[Mapping[str, Any]]
 ) -> Iterator[str]:
+    """Yield a line for each difference in the fields of a content type."""
     query = f"SELECT * FROM landing.content_type_fields WHERE _content_type_id = '{id}'"  # an id
-    landed = {row["id"]: row for row in _rows(landing, query)}
+    landed = {row["id"]: row for row in _query(landing, query)}
     if landed.keys() != {part["id"] for part in expected}:
         yield f"content type {id}: other fields landed"
         return
@@ -147,7 +155,8 @@ def _part_differences(
                 yield f"content type field {part['id']} {name}: {value!r}"
 
 
-def _is_same(kind: str, expected: Any, landed: Any) -> bool:
+def _is_equal(kind: str, expected: Any, landed: Any) -> bool:
+    """Return True if the column of this field kind contains the expected JSON value."""
     if expected is None or landed is None:
         return expected is None and landed is None
     if kind == "datetime":
@@ -162,8 +171,8 @@ def _is_same(kind: str, expected: Any, landed: Any) -> bool:
     return bool(expected == landed)
 
 
-def belongs_to(folder: Path, address: str) -> None:
-    """Change the address in a copied data folder."""
+def set_address(folder: Path, address: str) -> None:
+    """Change the server's address that a copied data folder belongs to."""
     with Ledger(folder) as ledger:
         warehouse = Warehouse(folder)
         found = read_folder_identity(ledger, warehouse)
@@ -181,7 +190,9 @@ class SandboxAccount:
         self.published = published(folder)
 
     def call(self, *arguments: str, **environ: str) -> CommandResult:
-        """Run a command."""
+        """Run a command with the account's settings in this process. `environ` are further
+        variables.
+        """
         return call(arguments, self.environ | environ)
 
     def pull(self, *resources: str) -> PullReport:
@@ -189,6 +200,7 @@ class SandboxAccount:
         return pulled(self.sandbox, self.folder, *resources)
 
     def push(self, file: PushFile, *, pulls: bool = True) -> PushReport:
+        """Push a file and return the report. `pulls` selects a pull before the push."""
         options = PushRunOptions(applies=True, pulls=pulls, reports=False)
         (report,) = asyncio.run(push(self.settings, [file], options))
         return report

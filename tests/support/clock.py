@@ -46,7 +46,7 @@ class ClientClock:
         return self.now
 
     async def wait(self, seconds: float) -> None:
-        """Move the clock without waiting."""
+        """Move the clock forward immediately, and record the wait."""
         self.waits.append(seconds)
         self.now += seconds
         await asyncio.sleep(0)
@@ -55,8 +55,8 @@ class ClientClock:
 class Time:
     """Simulated time that the client, the server and the run share.
 
-    It passes when a client waits, and a little with each request. Backoffs and windows of the rate
-    limit are real to both sides and take no time. `skew` is how far the server's clock is ahead.
+    It passes when a client waits, and a little with each request, so that backoffs and rate limit
+    windows take no real time. `skew` is how far the server's clock is ahead.
     """
 
     def __init__(self) -> None:
@@ -68,17 +68,17 @@ class Time:
         """Return the client's clock in seconds."""
         return self.seconds
 
-    def ours(self) -> datetime:
-        """Return this machine's time."""
+    def local_now(self) -> datetime:
+        """Return the time of the connector's clock."""
         return BEGAN_AT + timedelta(seconds=self.seconds)
 
-    def servers(self) -> datetime:
-        """Return the server's time, and let a request's time pass."""
+    def server_now(self) -> datetime:
+        """Let a request's time pass, and return the time of the server's clock."""
         self.seconds += REQUEST_SECONDS
-        return self.ours() + self.skew
+        return self.local_now() + self.skew
 
     async def wait(self, seconds: float) -> None:
-        """Move the time without waiting. Parallel waits pass the same time."""
+        """Move the time forward immediately, and record the wait. Parallel waits overlap."""
         assert seconds >= 0, seconds
         self.waits.append(seconds)
         until = self.seconds + seconds
@@ -99,7 +99,10 @@ def pulled(
     key: str | None = None,
     base_url: str | None = None,
 ) -> PullReport:
-    """Pull in simulated time: the named resources, or those that have records in the sandbox."""
+    """Pull in simulated time, and return the report.
+
+    Without names, pulls all resources that have records in the sandbox.
+    """
     time = time or Time()
     resources = resources or tuple(name for name in CATALOG if sandbox.store.records(name))
     terms: dict[str, Any] = {"clock": time.monotonic, "sleep": time.wait, "limits": limits}
@@ -107,20 +110,20 @@ def pulled(
     settings = settings_of(sandbox, folder, key)
     if base_url is not None:
         settings = replace(settings, base_url=replace(settings.base_url, value=base_url))
-    return asyncio.run(pull(settings, resources, now=time.ours, connect=connect))
+    return asyncio.run(pull(settings, resources, now=time.local_now, connect=connect))
 
 
-def pulled_until_done(
+def pull_until_done(
     sandbox: Sandbox, folder: Path, *, time: Time, runs_max: int
 ) -> list[PullReport]:
-    """Pull until a run is done, at most `runs_max` times; returns the reports."""
+    """Pull until a report's outcome is "done", at most `runs_max` times; return all reports."""
     reports: list[PullReport] = []
     while len(reports) < runs_max and (not reports or reports[-1].outcome != "done"):
         reports.append(pulled(sandbox, folder, time=time))
     return reports
 
 
-def tombstones(folder: Path) -> int:
+def count_deleted_candidates(folder: Path) -> int:
     """Return the number of candidates that are deleted in the published file."""
     query = "FROM landing.candidates WHERE _deleted_at IS NOT NULL"
     return len(rows(published(folder), query))

@@ -1,4 +1,4 @@
-"""Calling the command against a sandbox: in this process, or as a process of its own."""
+"""Running the command against a sandbox: in this process, or in a new one."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ KEY = "planted-key-5f0c1e"
 
 @dataclass(frozen=True)
 class CommandResult:
+    """Exit status and output of a command."""
+
     status: int
     out: str
     err: str
@@ -54,13 +56,13 @@ class CommandResult:
         return found
 
     def row(self, name: str) -> list[str]:
-        """The cells of the row that begins with the name."""
+        """Return the words of the table row whose first cell is `name`."""
         (line,) = (line for line in self.out.splitlines() if line.startswith(f"{name}\t"))
         return line.replace("\t", " ").split()
 
 
 def variables(base_url: str | None, folder: Path, key: str | None = KEY) -> dict[str, str]:
-    """The settings of a call, as the environment gives them; None leaves one out."""
+    """Return an account's settings as environment variables. None leaves out a setting."""
     given = {
         "CONNECTOR_BASE_URL": base_url,
         "CONNECTOR_API_KEY": key,
@@ -71,7 +73,7 @@ def variables(base_url: str | None, folder: Path, key: str | None = KEY) -> dict
 
 
 def call(arguments: Sequence[str], environ: Mapping[str, str]) -> CommandResult:
-    """Call the command in this process, with no setting but those given."""
+    """Run the command in this process, with only these settings. Raises unexpected exceptions."""
     cleared = {name: None for name in os.environ if name.startswith("CONNECTOR_")}
     result = CliRunner(env={**cleared, **environ}).invoke(main, list(arguments))
     if result.exception is not None and not isinstance(result.exception, SystemExit):
@@ -82,8 +84,9 @@ def call(arguments: Sequence[str], environ: Mapping[str, str]) -> CommandResult:
 def start(
     arguments: Sequence[str], environ: Mapping[str, str], before: str = "pass"
 ) -> subprocess.Popen[str]:
-    """Start the command as a process, with no setting but those given; warnings are errors. What
-    there is to do `before` it is done in the process.
+    """Start the command as a process, with only these settings; warnings are errors.
+
+    `before` is Python code that the process runs first.
     """
     program = f"{SIGNALS}\n{before}\n{RUN}"
     return start_python(
@@ -92,7 +95,7 @@ def start(
 
 
 def check_fields(command: str, option: str, found: Mapping[str, Any]) -> None:
-    """Fail if a listed field is missing, or if a field is not listed."""
+    """Fail unless the JSON object has exactly the documented fields of the command's option."""
     required, optional = required_and_optional(JSON_FIELDS[command][option])
 
     assert required <= found.keys() <= required | optional, f"{command} {option}"

@@ -17,6 +17,8 @@ SHARES = 2
 
 
 def sample_points(points: Sequence[int], count: int, share: int) -> list[int]:
-    """The points of one share: about `count` over all shares, or every one."""
+    """Return the points that this share tries: about `count` over all shares, or all with
+    `FAULTS=all`.
+    """
     step = 1 if IS_ALL else max(1, len(points) // count)
     return list(points[SEED % step :: step][share::SHARES])

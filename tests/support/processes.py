@@ -27,10 +27,7 @@ def start_python(
 ) -> subprocess.Popen[str]:
     """Start Python with pipes for its input and output, and only these settings of the connector.
 
-    Args:
-        arguments: Command line of the interpreter.
-        environ: Variables added to the environment.
-        stderr: Where error output goes; the test's own if None.
+    `stderr` is where error output goes; None means the test's own.
     """
     kept = {name: v for name, v in os.environ.items() if not name.startswith("CONNECTOR_")}
     return subprocess.Popen(
@@ -52,7 +49,7 @@ def kill_this_process(*_: Any) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class ChildResult:
-    """Exit status of a child (negative: the signal that ended it) and its output."""
+    """Exit status of a child (negative: the signal that ended it) and its combined output."""
 
     status: int
     output: str
@@ -89,7 +86,7 @@ class ForkServer:
         return pids
 
     def wait(self) -> list[ChildResult]:
-        """Wait for the children that `start` started."""
+        """Wait for the children of the last `start`."""
         return [ChildResult(*each) for each in self._receive()]
 
     def run(self, order: Any) -> ChildResult:
@@ -99,6 +96,7 @@ class ForkServer:
         return result
 
     def _receive(self) -> Any:
+        """Return the next line of the server, parsed as JSON."""
         assert self._process.stdout is not None
         return json.loads(self._process.stdout.readline())
 
@@ -109,8 +107,7 @@ class ForkServer:
 def serve_forks(run: Callable[[Any], int]) -> None:
     """Fork a child for each order on the standard input, and report how each of them ended.
 
-    Args:
-        run: CommandResult in the child with the order; returns the exit status.
+    `run` performs an order in the child, and returns the exit status.
     """
     for line in sys.stdin:
         children = [_fork(run, order) for order in json.loads(line)]
@@ -125,11 +122,13 @@ def serve_forks(run: Callable[[Any], int]) -> None:
 
 
 def _send(value: Any) -> None:
+    """Write the value as a line of JSON."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
 
 def _fork(run: Callable[[Any], int], order: Any) -> tuple[int, int]:
+    """Fork a child for the order, and return its process id and the pipe with its output."""
     # A pipe instead of a file: the output must arrive even if the disk is full.
     ours, theirs = os.pipe()
     pid = os.fork()
@@ -140,6 +139,7 @@ def _fork(run: Callable[[Any], int], order: Any) -> tuple[int, int]:
 
 
 def _run_child(run: Callable[[Any], int], order: Any, output: int) -> NoReturn:
+    """Perform the order with the output redirected to the pipe, and end the process."""
     status = FAILED
     try:
         for stream in (1, 2):

@@ -8,8 +8,8 @@ from pathlib import Path
 PEM = Path(__file__).with_name("loopback.pem")
 
 
-def server_context() -> ssl.SSLContext:
-    """Return the context of a server with this certificate."""
+def make_server_context() -> ssl.SSLContext:
+    """Return a TLS context with the certificate in this folder."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(PEM)
     return context

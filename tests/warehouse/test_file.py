@@ -20,14 +20,14 @@ from connector.errors import WarehouseBusy
 from connector.warehouse import warehouse as warehouse_module
 from connector.warehouse.duckdb_file import (
     BLOCK_BYTES,
-    is_requested,
-    log_of,
+    has_waiting_process,
     open_file,
     transaction,
+    wal_path,
 )
 from connector.warehouse.pull_commands import Commit, Event, FoundDetail, Stream
-from connector.warehouse.runs import Run, begin_run, end_resource, last_runs
-from connector.warehouse.state import take_notices, write_notice
+from connector.warehouse.runs import Run, begin_run, finish_resource_run, last_runs
+from connector.warehouse.state import report_notices, write_notice
 from connector.warehouse.warehouse import Warehouse
 from tests.alerts.agency import DONE
 from tests.repository import ROOT
@@ -74,7 +74,7 @@ def list_row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[i
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("made_the_real_way")
+@pytest.mark.usefixtures("without_warehouse_template")
 def test_small_row_groups_are_compacted_regularly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +87,7 @@ def test_small_row_groups_are_compacted_regularly(
         warehouse.write(begin_run, run)
         record = FoundDetail(Job({"id": f"{number}", "created_at": STAMP}), NOW)
         warehouse.commit(JOBS, Commit(records=(record,)), run.run_id, NOW)
-        warehouse.write(end_resource, run.run_id, replace(DONE, resource="jobs", new=1))
+        warehouse.write(finish_resource_run, run.run_id, replace(DONE, resource="jobs", new=1))
         with open_file(warehouse.work) as connection:
             write_notice(connection, Event("work_taken_back", "from the published file"), NOW)
             groups = {table: list_row_groups(connection, table) for table in TABLES}
@@ -98,7 +98,7 @@ def test_small_row_groups_are_compacted_regularly(
     assert [1, 2, 3, 4, 5] == counts[:5]
     assert [2] == counts[5:6]
     assert (BLOCK_BYTES,) in blocks
-    assert ("from the published file",) == warehouse.write(take_notices, "last")
+    assert ("from the published file",) == warehouse.write(report_notices, "last")
 
 
 def test_a_file_with_other_block_sizes_is_used_unchanged(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_closed_file_can_be_opened_by_others(tmp_path: Path) -> None:
     for number in range(3):
         with open_file(path) as connection:
             connection.execute("CREATE TABLE t AS SELECT $1 AS n", [number])
-        assert not log_of(path).exists()
+        assert not wal_path(path).exists()
         with duckdb.connect(str(path)) as other:
             assert other.execute("FROM t").fetchall() == [(number,)]
         path.unlink()
@@ -182,7 +182,7 @@ def test_a_file_kept_open_is_released_to_a_waiting_process(warehouse: Warehouse)
         waiting = start_waiting_process(warehouse.work)
         try:
             until = time.monotonic() + 60
-            while not is_requested(warehouse.work):
+            while not has_waiting_process(warehouse.work):
                 assert time.monotonic() < until
             warehouse.release_if_requested()
             found = warehouse.read(last_runs, 1)
@@ -197,7 +197,7 @@ def test_a_file_kept_open_is_released_to_a_waiting_process(warehouse: Warehouse)
 def test_a_file_kept_open_is_not_released_without_a_request(warehouse: Warehouse) -> None:
     with warehouse.keep_open():
         warehouse.read(last_runs, 1)
-        assert not is_requested(warehouse.work)
+        assert not has_waiting_process(warehouse.work)
         warehouse.release_if_requested()
         with pytest.raises(WarehouseBusy):
             open_in_other_process(warehouse.work)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from connector.warehouse.history import History
+from connector.warehouse.history import HistoryTable
 from connector.warehouse.pull_commands import Commit, DeletionProof
 from connector.warehouse.versions import VersionEnd
 from connector.warehouse.warehouse import Warehouse
@@ -63,15 +63,15 @@ def test_a_version_that_ends_before_its_start_is_not_committed(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit_candidates(warehouse, records=(make_detail("1", 5, 5.7, first_name="Ann"),))
-    whole = History._end_versions
+    whole = HistoryTable._end_versions
 
-    def end_too_early(self: History, endings: dict[str, VersionEnd], stored: object) -> None:
+    def end_too_early(self: HistoryTable, endings: dict[str, VersionEnd], stored: object) -> None:
         too_early = {
             id: VersionEnd(timestamp_at(5), each.before, each.by) for id, each in endings.items()
         }
         whole(self, too_early, stored)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(History, "_end_versions", end_too_early)
+    monkeypatch.setattr(HistoryTable, "_end_versions", end_too_early)
     with pytest.raises(AssertionError, match="would end before they began"):
         commit_candidates(warehouse, gone={"1": DeletionProof(timestamp_at(9))})
 

@@ -27,7 +27,7 @@ from connector.warehouse.pull_commands import (
     FoundDetail,
     Stream,
 )
-from connector.warehouse.state import read_bookmark, read_status
+from connector.warehouse.state import read_bookmark, read_resource_state
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
 
@@ -111,7 +111,7 @@ def test_listed_records_are_queued_until_their_details_are_committed(warehouse: 
     assert frozenset({"j2"}) == warehouse.query(JOBS, between)
     detail = FoundDetail(Job({**items[2].raw, "description": "d"}), NOW)
     assert LandedCounts(new=1) == warehouse.commit(JOBS, Commit(records=(detail,)), "run-2", NOW)
-    assert 2 == warehouse.read(read_status, "jobs").pending
+    assert 2 == warehouse.read(read_resource_state, "jobs").pending
 
 
 def test_a_failed_commit_stores_nothing(warehouse: Warehouse) -> None:

@@ -15,7 +15,7 @@ import pytest
 from connector.errors import WarehouseError
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
-from tests.support.agency import SandboxAccount, differences, reading
+from tests.support.agency import SandboxAccount, differences, open_read_only
 from tests.support.command import CommandResult
 from tests.tiers import first_fast, only_fast
 
@@ -44,7 +44,7 @@ class AccountWithHistory(SandboxAccount):
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Query the published file."""
-        with reading(self.warehouse.published) as connection:
+        with open_read_only(self.warehouse.published) as connection:
             return list(connection.execute(sql).to_arrow_table().to_pylist())
 
 
@@ -95,7 +95,7 @@ def test_the_restored_work_file_equals_the_lost_one(account: AccountWithHistory)
 
     account.warehouse.prepare()
 
-    with reading(account.warehouse.work) as connection:
+    with open_read_only(account.warehouse.work) as connection:
         for name, rows in before.items():
             sql = f"FROM {name} ORDER BY ALL"
             assert rows == list(connection.execute(sql).to_arrow_table().to_pylist()), name
@@ -148,13 +148,13 @@ def test_threads_that_prepare_together_restore_the_work_file_once(
 
     asyncio.run(prepare_together())
 
-    with reading(account.warehouse.work) as connection:
+    with open_read_only(account.warehouse.work) as connection:
         counted = "SELECT count(*) FROM sync.events WHERE kind = 'work_taken_back'"
         assert [(1,)] == connection.execute(counted).fetchall()
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("made_the_real_way")
+@pytest.mark.usefixtures("without_warehouse_template")
 @pytest.mark.parametrize("has_published", only_fast([False, True], [True]))
 def test_a_full_disk_during_a_restore_leaves_no_partial_work_file(
     account: AccountWithHistory, has_published: bool

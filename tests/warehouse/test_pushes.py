@@ -11,7 +11,7 @@ from connector.pushes.batch import BatchReport
 from connector.pushes.landed_writes import copy_and_publish
 from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox
-from connector.warehouse.state import last_copied, write_pushes
+from connector.warehouse.state import last_copied_change, write_pushes
 from connector.warehouse.warehouse import Warehouse
 from tests.pushes.pushing import (
     CANDIDATES,
@@ -55,7 +55,7 @@ def push_mixed_file(pusher: Pusher) -> BatchReport:
 
 def test_the_published_push_tables_equal_the_journal(tmp_path: Path) -> None:
     time = Time()
-    with Sandbox(clock=time.servers) as sandbox:
+    with Sandbox(clock=time.server_now) as sandbox:
         pusher = Pusher(sandbox, tmp_path, time)
         report = push_mixed_file(pusher)
         file = published(tmp_path)
@@ -107,6 +107,6 @@ def test_an_older_copy_of_the_journal_does_not_overwrite_a_newer_one(tmp_path: P
     assert warehouse.write(write_pushes, 0, [newer])
     assert not warehouse.write(write_pushes, 0, [older])
 
-    assert 8 == warehouse.read(last_copied)
+    assert 8 == warehouse.read(last_copied_change)
     (kept,) = rows(warehouse.work, "FROM push.before_images")
     assert {"v": 2} == json.loads(kept["record"])

@@ -42,6 +42,7 @@ PAGES = {"page": 2, "per_page": 100, "total": 101, "total_pages": 2}
 
 
 def make_json_response(document: Any, status: int = 200, **headers: str) -> Response:
+    """Return a response with this JSON document and these headers."""
     return Response(status, headers, json.dumps(document).encode())
 
 

@@ -53,10 +53,12 @@ DOCUMENTED: dict[int, type[ConnectorError]] = {
 
 
 def make_json_response(status: int, document: Any, **headers: str) -> Response:
+    """Return a response with this JSON document and these headers."""
     return Response(status, headers, json.dumps(document).encode())
 
 
 def make_error(request: Request, status: int, document: Any) -> ConnectorError:
+    """Return the client's error for a response to the request."""
     return response_error(request, make_json_response(status, document))
 
 

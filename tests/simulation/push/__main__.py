@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.simulation.harness import Simulator, command_parser, simulate
+from tests.simulation.harness import Simulator, make_parser, run_command
 from tests.simulation.push.run import MODULE, run
 from tests.simulation.push.scenario import SCENARIOS
 from tests.simulation.push.tiny import SHAPES, play
@@ -17,10 +17,10 @@ PUSH = Simulator(
     MODULE,
     {name: each.about for name, each in SCENARIOS.items()},
     run,
-    ("writes", "reads", "deaths", "created", "updated", "held"),
+    ("writes", "reads", "kills", "created", "updated", "held"),
     SHAPES,
     play,
 )
 
 if __name__ == "__main__":
-    sys.exit(simulate(PUSH, command_parser(MODULE, __doc__).parse_args()))
+    sys.exit(run_command(PUSH, make_parser(MODULE, __doc__).parse_args()))

@@ -1,7 +1,8 @@
-"""The push with a planted fault: one of its parts is missing, or one of its lines is changed.
+"""The push with a planted fault: a part is missing, or one of its lines is changed.
 
-Each function plants one for as long as the patch lasts, and `SHOWN_IN` says where it is seen. Where
-the part is no longer there, the patch raises, so that no planted fault is one in name only.
+Each function plants one fault for as long as the patch lasts. `SHOWN_IN` names the scenario in
+which it is found. The patch raises if the push no longer contains the part, so that no fault is
+planted in name only.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from connector.pushes import row_steps as push_create
 from connector.pushes import row_steps as push_update
 from connector.pushes.push_row import Answer, Lost, PushRow, Unsent, answer_from_error
 from connector.pushes.row_steps import plan_update as compare_values
-from tests.simulation.ablation import changed
+from tests.simulation.ablation import patch_source
 from tests.simulation.push import pusher
 
 
-def silence_is_taken_for_failure(patch: pytest.MonkeyPatch) -> None:
+def lost_answers_count_as_failures(patch: pytest.MonkeyPatch) -> None:
     """A request without an answer is sent again, as in most tools."""
 
     def told(error: ConnectorError) -> Answer:
@@ -39,12 +40,12 @@ def silence_is_taken_for_failure(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(pusher, "answer_from_error", told)
 
 
-def absence_is_believed_at_once(patch: pytest.MonkeyPatch) -> None:
+def missing_records_are_created_again(patch: pytest.MonkeyPatch) -> None:
     """With `--unconfirmed retry`, a row is sent again without waiting."""
     patch.setattr(PushRow, "settled_at", property(lambda row: row.attempts[0].intended_at))
 
 
-def nothing_is_written_ahead(patch: pytest.MonkeyPatch) -> None:
+def attempts_are_saved_after_their_answer(patch: pytest.MonkeyPatch) -> None:
     """The attempt is saved only after its answer."""
     whole = JournalWriter.record_attempt
 
@@ -58,7 +59,7 @@ def nothing_is_written_ahead(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(JournalWriter, "record_attempt", intend)
 
 
-def what_was_cut_off_is_planned_again(patch: pytest.MonkeyPatch) -> None:
+def interrupted_rows_start_again(patch: pytest.MonkeyPatch) -> None:
     """After a crash, rows that were under way start again."""
 
     def recover(journal: JournalWriter) -> int:
@@ -73,22 +74,24 @@ def what_was_cut_off_is_planned_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(JournalWriter, "mark_interrupted_rows", recover)
 
 
-def an_incomplete_look_is_believed(patch: pytest.MonkeyPatch) -> None:
+def incomplete_searches_are_trusted(patch: pytest.MonkeyPatch) -> None:
     """A record counts as absent after a search that did not read the whole list."""
-    changed(patch, push_create, "_transition_if_not_found", ("not sighting.is_complete", "False"))
+    patch_source(
+        patch, push_create, "_transition_if_not_found", ("not sighting.is_complete", "False")
+    )
 
 
-def other_rows_records_are_adopted(patch: pytest.MonkeyPatch) -> None:
+def records_of_other_rows_are_accepted(patch: pytest.MonkeyPatch) -> None:
     """A record that was found is not compared with other rows."""
     patch.setattr(JournalWriter, "records_of_others", lambda *_: frozenset())
 
 
-def rivals_are_not_asked(patch: pytest.MonkeyPatch) -> None:
+def other_open_creates_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """A record is accepted, although another unconfirmed row may have created it."""
     patch.setattr(JournalWriter, "other_open_creates", lambda *_: ())
 
 
-def likeness_is_enough(patch: pytest.MonkeyPatch) -> None:
+def only_the_identity_is_compared(patch: pytest.MonkeyPatch) -> None:
     """A record with the same identity is accepted without comparing the other fields."""
 
     def is_match(sought: create_lookup.SoughtRecord, detail: Mapping[str, Any]) -> bool:
@@ -97,17 +100,17 @@ def likeness_is_enough(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(create_lookup, "_is_match", is_match)
 
 
-def files_are_strangers(patch: pytest.MonkeyPatch) -> None:
+def writes_of_other_batches_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """Writes of other batches are ignored."""
     patch.setattr(journal_writer, "_transition_for_duplicate", lambda *_: None)
 
 
-def rows_are_strangers(patch: pytest.MonkeyPatch) -> None:
+def equal_rows_are_all_sent(patch: pytest.MonkeyPatch) -> None:
     """Equal rows of one file are all sent."""
     patch.setattr(JournalWriter, "_end_duplicate_rows", lambda *_: None)
 
 
-def rows_about_one_thing_go_at_once(patch: pytest.MonkeyPatch) -> None:
+def rows_of_one_record_run_in_parallel(patch: pytest.MonkeyPatch) -> None:
     """A row does not wait for other rows or for open writes of an earlier push."""
     whole = RowQueue.__init__
 
@@ -128,10 +131,10 @@ def rows_about_one_thing_go_at_once(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(RowQueue, "__init__", init_alone)
     patch.setattr(RowQueue, "end_row", lambda *_, **__: None)
-    rivals_are_not_asked(patch)
+    other_open_creates_are_ignored(patch)
 
 
-def others_changes_are_overwritten(patch: pytest.MonkeyPatch) -> None:
+def changes_by_others_are_overwritten(patch: pytest.MonkeyPatch) -> None:
     """An update is sent without a comparison with the record."""
     whole = compare_values
     assert vars(push_update)["plan_update"] is whole
@@ -142,7 +145,7 @@ def others_changes_are_overwritten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(push_update, "plan_update", compare)
 
 
-def a_refusal_is_final(patch: pytest.MonkeyPatch) -> None:
+def a_rejected_retry_is_final(patch: pytest.MonkeyPatch) -> None:
     """A rejected second attempt is final, although the first may have created the record."""
     whole = push_create.create
 
@@ -157,33 +160,33 @@ def a_refusal_is_final(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(row_steps, "_CARRIES_OUT", {**row_steps._CARRIES_OUT, "create": create})
 
 
-def every_row_is_another(patch: pytest.MonkeyPatch) -> None:
+def every_row_has_another_fingerprint(patch: pytest.MonkeyPatch) -> None:
     """Every row has a different fingerprint, so equal rows are not recognized."""
     whole = push_plan.fingerprint
     count = iter(range(10**9))
     patch.setattr(journal_writer, "fingerprint", lambda task: f"{whole(task)}{next(count)}")
 
 
-def the_body_is_written_anew(patch: pytest.MonkeyPatch) -> None:
+def the_sent_body_differs(patch: pytest.MonkeyPatch) -> None:
     """The bytes that are sent differ from the bytes in the journal."""
-    whole = pusher.PushProcess._intend
+    whole = pusher.PushProcess._record_attempt
 
-    def intend(self: Any, course: Any, wanted: Any) -> Any:
+    def record_attempt(self: Any, course: Any, wanted: Any) -> Any:
         attempt = whole(self, course, wanted)
         if course.request is not None and course.request.body is not None:
             course.request = replace(course.request, body=course.request.body + b" ")
         return attempt
 
-    patch.setattr(pusher.PushProcess, "_intend", intend)
+    patch.setattr(pusher.PushProcess, "_record_attempt", record_attempt)
 
 
-def any_answer_fits(patch: pytest.MonkeyPatch) -> None:
+def any_response_is_accepted(patch: pytest.MonkeyPatch) -> None:
     """The record of a response is accepted without a check."""
     patch.setattr(response_parsing, "_describe_mismatch", lambda *_: None)
-    known_records_fit(patch)
+    known_records_are_accepted(patch)
 
 
-def known_records_fit(patch: pytest.MonkeyPatch) -> None:
+def known_records_are_accepted(patch: pytest.MonkeyPatch) -> None:
     """A created record may be a known record or the record of another row."""
 
     def misfit(row: PushRow, record: Resource) -> Any:
@@ -193,22 +196,22 @@ def known_records_fit(patch: pytest.MonkeyPatch) -> None:
 
 
 SHOWN_IN: Mapping[str, tuple[str, str]] = {
-    "silence_is_taken_for_failure": ("losses", "P5"),
-    "absence_is_believed_at_once": ("retry", "P5"),
-    "an_incomplete_look_is_believed": ("retry-crowded", "P5"),
-    "nothing_is_written_ahead": ("crashes", "P1"),
-    "what_was_cut_off_is_planned_again": ("crashes", "P5"),
-    "other_rows_records_are_adopted": ("siblings", "report"),
-    "rivals_are_not_asked": ("nameless", "report"),
-    "likeness_is_enough": ("alike", "report"),
-    "files_are_strangers": ("other-file", "P2"),
-    "rows_are_strangers": ("crashes", "P6"),
-    "every_row_is_another": ("other-file", "P5"),
-    "rows_about_one_thing_go_at_once": ("nameless", "report"),
-    "others_changes_are_overwritten": ("edited", "conflict"),
-    "a_refusal_is_final": ("retry-hidden-unique", "report"),
-    "the_body_is_written_anew": ("quiet", "P8"),
-    "any_answer_fits": ("crossed", "report"),
-    "known_records_fit": ("crossed-siblings", "report"),
+    "lost_answers_count_as_failures": ("losses", "P5"),
+    "missing_records_are_created_again": ("retry", "P5"),
+    "incomplete_searches_are_trusted": ("retry-crowded", "P5"),
+    "attempts_are_saved_after_their_answer": ("crashes", "P1"),
+    "interrupted_rows_start_again": ("crashes", "P5"),
+    "records_of_other_rows_are_accepted": ("siblings", "report"),
+    "other_open_creates_are_ignored": ("nameless", "report"),
+    "only_the_identity_is_compared": ("alike", "report"),
+    "writes_of_other_batches_are_ignored": ("other-file", "P2"),
+    "equal_rows_are_all_sent": ("crashes", "P6"),
+    "every_row_has_another_fingerprint": ("other-file", "P5"),
+    "rows_of_one_record_run_in_parallel": ("nameless", "report"),
+    "changes_by_others_are_overwritten": ("edited", "conflict"),
+    "a_rejected_retry_is_final": ("retry-hidden-unique", "report"),
+    "the_sent_body_differs": ("quiet", "P8"),
+    "any_response_is_accepted": ("crossed", "report"),
+    "known_records_are_accepted": ("crossed-siblings", "report"),
 }
 """The faults planted in the push, each with its scenario and the obligation that it breaks."""

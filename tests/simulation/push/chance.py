@@ -1,4 +1,4 @@
-"""What decides in a play wherever something may happen."""
+"""Random decisions of a play."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from typing import Protocol
 
 
 class Chance(Protocol):
-    """Decides what happens in a play: drawn from a seed, or every possibility in turn."""
+    """Makes the decisions of a play: drawn from a seed, or every possibility in turn."""
 
-    def yes(self, share: float, kind: str = "") -> bool:
+    def happens(self, share: float, kind: str = "") -> bool:
         """Return True with this probability; `kind` names events that are limited in number."""
 
     def pick(self, count: int) -> int:
-        """One of 0 to `count` - 1."""
+        """Return a number from 0 to `count` - 1."""
 
-    def within(self, most: float) -> float:
-        """Return a length, up to `most`."""
+    def pause(self, most: float) -> float:
+        """Return the seconds of a pause, from 0 to `most`."""
 
-    def delay(self, most: float) -> float:
-        """Return the seconds of a delay, up to `most`."""
+    def commit_delay(self, most: float) -> float:
+        """Return the seconds by which a late write is delayed, from 0 to `most`."""
 
 
 class RandomChance:
-    """Chance from a seed."""
+    """Decisions drawn from a seed."""
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed)
 
-    def yes(self, share: float, kind: str = "") -> bool:
-        """Return True with this probability; `kind` names events that are limited in number."""
+    def happens(self, share: float, kind: str = "") -> bool:
+        """Return True with this probability."""
         return share > 0 and self._random.random() < share
 
     def pick(self, count: int) -> int:
-        """One of 0 to `count` - 1."""
+        """Return a random number from 0 to `count` - 1."""
         return self._random.randrange(count)
 
-    def within(self, most: float) -> float:
-        """Return a length, up to `most`."""
+    def pause(self, most: float) -> float:
+        """Return random seconds from 0 to `most`."""
         return self._random.random() * most
 
-    def delay(self, most: float) -> float:
-        """Return the seconds of a delay, up to `most`."""
-        return self.within(most)
+    def commit_delay(self, most: float) -> float:
+        """Return random seconds from 0 to `most`."""
+        return self.pause(most)

@@ -1,8 +1,9 @@
-"""The connector's side of a play: the production engine and journal, driven over the world.
+"""The connector's side of a play: the production engine and journal, run against the simulated
+server.
 
-One process after another pushes: each has a generator per row, of which any may be the next to go
-on, and can die before or after any ask. The journal is SQLite in memory; what was committed there
-is all that the next process knows.
+One process after another pushes. Each has a generator per row. Any of them may continue next, and
+the process can be killed before or after any command. The journal is an SQLite database in memory;
+its committed contents are all that the next process knows.
 """
 
 from __future__ import annotations
@@ -65,27 +66,28 @@ from tests.simulation.push.world import PushWorld
 STEPS_MAX = 3000
 """A process that takes more steps than this does not end."""
 
-Judge = Callable[["PushProcess", RowKey | None], None]
+CommitCheck = Callable[["PushProcess", RowKey | None], None]
 
 
 class ProcessKilled(Exception):
-    """The process was killed."""
+    """The simulated process was killed."""
 
 
 @cache
-def _tables() -> bytes:
+def _empty_ledger() -> bytes:
+    """Return the bytes of an SQLite database with the ledger's empty tables."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA)
     return connection.serialize()
 
 
 class MemoryLedger(Ledger):
-    """The ledger's tables in memory: a disk would take most of a play's time."""
+    """A ledger in memory, because a file would take most of a play's time."""
 
     def __init__(self) -> None:
         super().__init__(Path("memory"))
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
-        self.connection.deserialize(_tables())
+        self.connection.deserialize(_empty_ledger())
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -99,7 +101,7 @@ class MemoryLedger(Ledger):
 
 @dataclass
 class _RowProgress:
-    """One row's generator and the ask that it waits with."""
+    """A row in progress: its generator, and the command that it is waiting for."""
 
     row: PendingRow
     steps: PushSteps[bool]
@@ -109,11 +111,13 @@ class _RowProgress:
 
 
 class PushProcess:
-    """One process, with its own run and its turn. `judge` is called after every commit."""
+    """One process with its own run ID. `judge` is called after every commit."""
 
-    def __init__(self, world: PushWorld, ledger: MemoryLedger, run_id: str, judge: Judge) -> None:
-        self.world, self.run_id, self._judge = world, run_id, judge
-        self.journal = JournalWriter(ledger, self.run_id, now=world.own_now)
+    def __init__(
+        self, world: PushWorld, ledger: MemoryLedger, run_id: str, check_commit: CommitCheck
+    ) -> None:
+        self.world, self.run_id, self._check_commit = world, run_id, check_commit
+        self.journal = JournalWriter(ledger, self.run_id, now=world.connector_now)
         self.ledger = ledger
         self.sent = 0
         self._page: Page[Resource] | None = None
@@ -126,76 +130,94 @@ class PushProcess:
             )
 
     def push(self, plan: PushPlan, terms: PushPolicy, landed_before: frozenset[str]) -> str:
-        """Push a file until no row can be brought further. Raises `ProcessKilled`."""
+        """Push a file until no row can continue, and return the batch ID.
+
+        Raises:
+            ProcessKilled: The process was killed by chance.
+        """
         self.journal.mark_interrupted_rows()
-        self._may_die()
+        self._kill_by_chance()
         batch = self.journal.create_batch(plan, terms, landed_before)
-        self._may_die()
-        self._drive(batch)
-        self._may_die()
+        self._kill_by_chance()
+        self._run_rows(batch)
+        self._kill_by_chance()
         self.journal.record_run_end(batch, "done", requests=self.sent, seconds=0.0)
         return batch
 
     def resume(self, batch: str) -> None:
-        """Go on with a batch that was begun."""
+        """Continue an existing batch until no row can continue."""
         self.journal.mark_interrupted_rows()
         self.journal.resume_batch(batch)
-        self._drive(batch)
+        self._run_rows(batch)
         self.journal.record_run_end(batch, "done", requests=self.sent, seconds=0.0)
 
-    def settle(self) -> None:
-        """Look once for each row that needs no decision of a user, as a pull does.
+    def search_rows_in_doubt(self) -> None:
+        """Search once for the records of rows in doubt, except rows that need a user's decision, as
+        a pull does.
 
         Raises:
-            ProcessKilled: The process died.
+            ProcessKilled: The process was killed by chance.
         """
         self.journal.mark_interrupted_rows()
         for each in self.journal.unconfirmed_rows():
             row = self.journal.row_with_task((each.batch, each.number))
             if row is None or row.status.state in FOR_A_PERSON:
                 continue
-            steps, may_wait = self._steps(row), True
+            steps, may_wait = self._start_steps(row), True
             course = _RowProgress(row, steps, next(steps))
             is_open: bool | None = None
             while is_open is None and not isinstance(course.wanted, RecordAttempt):
                 if isinstance(course.wanted, WaitUntil):
-                    if self.world.own_now() < course.wanted.moment and not may_wait:
+                    if self.world.connector_now() < course.wanted.moment and not may_wait:
                         break
                     may_wait = False
-                is_open = self._step(course)
+                is_open = self._run_step(course)
             steps.close()
 
-    def _steps(self, row: PendingRow) -> PushSteps[bool]:
+    def _start_steps(self, row: PendingRow) -> PushSteps[bool]:
+        """Return the production generator for a row."""
         batch = self._batch(row.key[0])
         marker = marker_of(batch.terms, batch.digest, row.key[1])
         return run_row(declaration(row.task.resource), row.task, batch.terms, marker, row.status)
 
-    def _drive(self, batch: str) -> None:
+    def _run_rows(self, batch: str) -> None:
+        """Run the rows of a batch in random order, as many in parallel as the scenario has
+        connections.
+
+        Raises:
+            TooManySteps: The rows do not end.
+        """
         left, rows = self.journal.count_pending(batch), self.journal.rows_to_push(batch)
         order = RowQueue(rows, self.journal.open_rows_by_subject(), left.open)
         active: list[_RowProgress] = []
         parked: list[_RowProgress] = []
         for _ in range(STEPS_MAX):
-            self._begin(order, active)
+            self._start_rows(order, active)
             if not active and parked:
-                # Only what must settle is left, and time passes until the first has.
-                parked.sort(key=lambda each: (_moment(each), each.row.key))
-                left = (_moment(parked[0]) - self.world.own_now()).total_seconds()
+                # Every row is waiting: let time pass until the first may continue.
+                parked.sort(key=lambda each: (_waits_until(each), each.row.key))
+                left = (_waits_until(parked[0]) - self.world.connector_now()).total_seconds()
                 self.world.pass_time(max(0.0, left))
                 active.append(parked.pop(0))
             if not active:
                 assert order.is_empty
                 return
             course = active[self.world.chance.pick(len(active))]
-            if isinstance(course.wanted, WaitUntil) and self.world.own_now() < course.wanted.moment:
+            if (
+                isinstance(course.wanted, WaitUntil)
+                and self.world.connector_now() < course.wanted.moment
+            ):
                 active.remove(course)
                 parked.append(course)
-            elif (is_open := self._step(course)) is not None:
+            elif (is_open := self._run_step(course)) is not None:
                 active.remove(course)
                 order.end_row(course.row, is_open=is_open)
         raise TooManySteps
 
-    def _begin(self, order: RowQueue[PendingRow], active: list[_RowProgress]) -> None:
+    def _start_rows(self, order: RowQueue[PendingRow], active: list[_RowProgress]) -> None:
+        """Move rows from `order` to `active` until all connections are in use. Blocked rows end
+        immediately.
+        """
         while len(active) < self.world.scenario.connections:
             match order.next_row():
                 case None:
@@ -203,63 +225,70 @@ class PushProcess:
                 case BlockedRow(row, by):
                     told = Problem("in_doubt_elsewhere", f"row {by[1]} of {by[0]} is open")
                     self.journal.mark_blocked(row.key, Transition("kept", told.code, (told,)), by)
-                    self._judge(self, row.key)
+                    self._check_commit(self, row.key)
                 case row:
-                    steps = self._steps(row)
+                    steps = self._start_steps(row)
                     try:
                         active.append(_RowProgress(row, steps, next(steps)))
                     except StopIteration as ended:
                         order.end_row(row, is_open=ended.value)
 
-    def _step(self, course: _RowProgress) -> bool | None:
-        """Perform a row's ask; says whether the row is open once there is no other, else None."""
-        self._may_die()
-        answer = self._perform(course)
-        self._may_die()
+    def _run_step(self, course: _RowProgress) -> bool | None:
+        """Perform the command of a row. Return None if it has another; at its end, True if it
+        remains open.
+        """
+        self._kill_by_chance()
+        answer = self._execute(course)
+        self._kill_by_chance()
         try:
             course.wanted = course.steps.send(answer)
         except StopIteration as ended:
             return bool(ended.value)
         return None
 
-    def _may_die(self) -> None:
-        if self.world.is_faulty and self.world.chance.yes(self.world.scenario.crashes, "death"):
+    def _kill_by_chance(self) -> None:
+        """Raise `ProcessKilled` with the scenario's probability."""
+        if self.world.is_faulty and self.world.chance.happens(self.world.scenario.crashes, "kill"):
             raise ProcessKilled
 
-    def _perform(self, course: _RowProgress) -> Any:
+    def _execute(self, course: _RowProgress) -> Any:
+        """Perform the command that a row is waiting for, and return its answer."""
         key, world = course.row.key, self.world
         answer: Any = None
         match course.wanted:
             case RecordAttempt() as wanted:
-                answer = self._intend(course, wanted)
+                answer = self._record_attempt(course, wanted)
             case Send():
                 answer = self._send(course)
             case Transition() as what:
                 state = self.journal.record_transition(key, what)
-                self._tell(f"row {key[1]}: {what.event}, {state}")
-                self._judge(self, key)
+                self._trace(f"row {key[1]}: {what.event}, {state}")
+                self._check_commit(self, key)
             case ListNewest(page):
-                answer = world.newest(page)
+                answer = world.list_newest(page)
             case NewestBefore():
-                answer = self._newest()
+                answer = self._page_before_creates()
             case ReadOne(id):
-                answer = world.read(id)
+                answer = world.read_detail(id)
             case ClaimedRecords(ids):
                 answer = self.journal.records_of_others(key, ids)
             case OpenCreates():
                 answer = self.journal.other_open_creates(key)
         return answer
 
-    def _newest(self) -> Page[Resource] | UnreadableDetail:
-        """The page that was read before the first create, read again where that failed."""
+    def _page_before_creates(self) -> Page[Resource] | UnreadableDetail:
+        """Return the first list page as it was before the first create; read it if that is still
+        missing.
+        """
         if self._page is None:
-            page = self.world.newest(1)
+            page = self.world.list_newest(1)
             if isinstance(page, UnreadableDetail):
                 return page
             self._page = page
         return self._page
 
-    def _intend(self, course: _RowProgress, wanted: RecordAttempt) -> Attempt | InvalidBody:
+    def _record_attempt(self, course: _RowProgress, wanted: RecordAttempt) -> Attempt | InvalidBody:
+        """Build the row's request and save the attempt in the journal."""
         task, resource = course.row.task, declaration(course.row.task.resource)
         try:
             match wanted.operation:
@@ -273,16 +302,17 @@ class PushProcess:
         except Misused as error:
             return InvalidBody(str(error))
         ahead = self.world.server_now() - self.world.now if self.world.scenario.has_date else None
-        sent_after = self.world.now + ahead if ahead is not None else self.world.own_now()
+        sent_after = self.world.now + ahead if ahead is not None else self.world.connector_now()
         attempt = self.journal.record_attempt(
             course.row.key, request, before=wanted.before, sent_after=sent_after
         )
         course.request, course.attempt = request, attempt
-        self._tell(f"row {course.row.key[1]}: intended, attempt {attempt.number}")
-        self._judge(self, course.row.key)
+        self._trace(f"row {course.row.key[1]}: intended, attempt {attempt.number}")
+        self._check_commit(self, course.row.key)
         return attempt
 
     def _send(self, course: _RowProgress) -> Answer:
+        """Send the row's request and classify the response, as the production client does."""
         assert course.request is not None
         assert course.attempt is not None
         request, resource = course.request, declaration(course.row.task.resource)
@@ -298,18 +328,20 @@ class PushProcess:
         except ConnectorError as error:
             return answer_from_error(error)
 
-    def _tell(self, what: str) -> None:
-        if self.world.told is not None:
-            self.world.told(f"{self.world.now:%H:%M:%S} {what}")
+    def _trace(self, what: str) -> None:
+        """Pass a line with the time to the world's `trace`, if there is one."""
+        if self.world.trace is not None:
+            self.world.trace(f"{self.world.now:%H:%M:%S} {what}")
 
 
-def _moment(course: _RowProgress) -> Any:
+def _waits_until(course: _RowProgress) -> Any:
+    """Return the time until which the row is waiting."""
     assert isinstance(course.wanted, WaitUntil)
     return course.wanted.moment
 
 
-def renumbered(plan: PushPlan, digest: str) -> PushPlan:
-    """The same rows in another file, in another order."""
+def reverse_rows(plan: PushPlan, digest: str) -> PushPlan:
+    """Return the plan of another file with the same rows in reverse order."""
     tasks = [*plan.tasks][::-1]
     moved = tuple(replace(task, number=number) for number, task in enumerate(tasks, 2))
     return replace(plan, file=f"{digest}.csv", digest=digest, tasks=moved, unsent=())

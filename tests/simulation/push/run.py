@@ -1,5 +1,5 @@
-"""One play of one scenario and seed: a file pushed by process after process until it has ended,
-judged on the way, then pushed once more.
+"""One play of a scenario with a seed: processes push a file until it is finished, with checks after
+every commit. Then the file is pushed again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from connector.ledger.journal_records import UNFINISHED, RowRecord, Transition
 from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import Task
 from connector.sandbox.random_values import LEAD_STATUSES
-from tests.simulation.harness import Broken, Trace, Verdict, collect_failures
+from tests.simulation.harness import BrokenPromise, Trace, Verdict, collect_failures
 from tests.simulation.push.chance import Chance, RandomChance
 from tests.simulation.push.checkers import PushChecks
-from tests.simulation.push.pusher import MemoryLedger, ProcessKilled, PushProcess, renumbered
+from tests.simulation.push.pusher import MemoryLedger, ProcessKilled, PushProcess, reverse_rows
 from tests.simulation.push.scenario import SCENARIOS, PushScenario
 from tests.simulation.push.world import PushWorld
 
@@ -26,41 +26,43 @@ MODULE = "tests.simulation.push"
 """Module whose command replays a run."""
 
 BUSY_PROCESSES = 6
-"""Processes that may die before things go quiet."""
+"""Processes with faults, each of which may be killed."""
 
 REPLAYED = 8
-"""Of so many plays one sends its file once more in earnest."""
+"""One play in this number really sends its file again."""
 
 QUIET_PROCESSES = 4
-"""Processes in quiet times after which nothing may be left to do."""
+"""Processes without faults after which no row may be unfinished."""
 
 
 def run(
     name: str, seed: int, *, scenario: PushScenario | None = None, trace: Trace | None = None
 ) -> Verdict:
-    """Play the scenario of that name (or another under that name) with that seed."""
+    """Play a scenario with a seed, and return the verdict. `scenario` replaces the one with that
+    name.
+    """
     verdict = Verdict(MODULE, name, seed)
     world = PushWorld(seed, scenario or SCENARIOS[name], RandomChance(f"{name} {seed}"))
-    world.told = trace
-    # Files of a few rows have several portions then, as those of a million have.
+    world.trace = trace
+    # Files of a few rows then have several batches of rows, as large files have.
     with patch.object(journal_module, "ROWS_AT_ONCE", 2):
-        push_plan(world, verdict, draw_plan(world, world.chance))
+        play_plan(world, verdict, draw_plan(world, world.chance))
     return verdict
 
 
-def push_plan(world: PushWorld, verdict: Verdict, plan: PushPlan) -> None:
-    """Push the plan in that world, and add to the verdict."""
+def play_plan(world: PushWorld, verdict: Verdict, plan: PushPlan) -> None:
+    """Push the plan in the world, and add broken promises and figures to the verdict."""
     with collect_failures(verdict.wrong):
         try:
-            PushPlay(world, verdict, plan).through()
+            PushPlay(world, verdict, plan).run()
         except sqlite3.IntegrityError as error:
             # The tables themselves enforce P2, if nothing else does.
-            raise Broken("P2", str(error)) from error
+            raise BrokenPromise("P2", str(error)) from error
     verdict.figures["writes"], verdict.figures["reads"] = len(world.log), world.reads
 
 
 class PushPlay:
-    """One play under way."""
+    """One play: the processes that push a plan, their ledger, and the checks."""
 
     def __init__(self, world: PushWorld, verdict: Verdict, plan: PushPlan) -> None:
         self.world, self.chance, self.scenario = world, world.chance, world.scenario
@@ -70,48 +72,54 @@ class PushPlay:
         self.terms = PushPolicy(self.scenario.policy, marker_field=self.scenario.marker_field)
         self.plan = plan
 
-    def through(self) -> None:
-        """Play it to its end. Raises what is broken."""
-        batches = self._busy(self.plan)
+    def run(self) -> None:
+        """Push with faults, finish without faults, and check the result.
+
+        Raises:
+            BrokenPromise: A promise is broken.
+        """
+        batches = self._push_with_faults(self.plan)
         if self.scenario.other_file:
-            batches += self._busy(renumbered(self.plan, "digest-b"))
+            batches += self._push_with_faults(reverse_rows(self.plan, "digest-b"))
         if self.scenario.again:
             self.terms = replace(self.terms, resend=True)
-            batches += self._busy(self.plan)
-        self.world.finish()
+            batches += self._push_with_faults(self.plan)
+        self.world.apply_late_writes()
         batches = list(dict.fromkeys(batches))
-        self._quiet(batches)
+        self._finish_batches(batches)
         if self.scenario.person:
-            self._settle_by_hand()
-            self._quiet(batches)
-        self.world.finish()
-        self._judge_end(batches)
-        self._replay()
+            self._decide_held_rows()
+            self._finish_batches(batches)
+        self.world.apply_late_writes()
+        self._check_end(batches)
+        self._check_second_push()
 
-    def _busy(self, plan: PushPlan) -> list[str]:
-        """Push while things go wrong, until a process lives to its end or enough have died."""
+    def _push_with_faults(self, plan: PushPlan) -> list[str]:
+        """Push with faults until a process survives or `BUSY_PROCESSES` were started. Return the
+        batch IDs.
+        """
         batches = []
         for _ in range(BUSY_PROCESSES):
             self.world.is_faulty = True
-            process = self._pushing()
+            process = self._start_process()
             try:
-                batches.append(process.push(plan, self.terms, self.landed()))
+                batches.append(process.push(plan, self.terms, self.landed_ids()))
                 if not self.scenario.pulls:
                     break
             except ProcessKilled:
-                self._verdict.figures["deaths"] += 1
+                self._verdict.figures["kills"] += 1
                 batches += [each.batch for each in process.journal.batches()]
-                self.world.pass_time(self.chance.within(400))
+                self.world.pass_time(self.chance.pause(400))
             if self.scenario.pulls:
                 with suppress(ProcessKilled):
-                    self._pushing().settle()
+                    self._start_process().search_rows_in_doubt()
         return batches
 
-    def _quiet(self, batches: list[str]) -> None:
-        """Nothing goes wrong any more: every batch is brought to its end."""
+    def _finish_batches(self, batches: list[str]) -> None:
+        """Resume the batches without faults until no row is unfinished."""
         self.world.is_faulty = False
         for _ in range(QUIET_PROCESSES):
-            process = self._pushing()
+            process = self._start_process()
             for batch in batches:
                 process.resume(batch)
             if not any(
@@ -121,9 +129,9 @@ class PushPlay:
             ):
                 break
 
-    def _settle_by_hand(self) -> None:
-        """A person decides on every row that is held."""
-        process = self._pushing()
+    def _decide_held_rows(self) -> None:
+        """Make a random user decision on every held row."""
+        process = self._start_process()
         for row in process.journal.unconfirmed_rows():
             key = (row.batch, row.number)
             match self.chance.pick(4):
@@ -136,36 +144,39 @@ class PushPlay:
                     process.journal.record_transition(key, Transition("resent"))
                 case _:
                     id = row.record_id or "chosen"
-                    self.checks.settled.add(key)
+                    self.checks.decided.add(key)
                     process.journal.record_transition(
                         key, Transition("declared_applied", record_id=id)
                     )
-            self.checks.judge(key)
+            self.checks.check_commit(key)
 
-    def _judge_end(self, batches: list[str]) -> None:
+    def _check_end(self, batches: list[str]) -> None:
+        """Run the final checks, and count the outcomes in the verdict."""
         checks = self.checks
-        journal = self._pushing().journal
+        journal = self._start_process().journal
         for batch in batches:
             rows = tuple(journal.rows(batch))
             numbers = {task.number for task in self.plan.tasks}
-            checks.p4_every_row_has_one_outcome(rows, numbers)
+            checks.check_every_row_has_one_outcome(rows, numbers)
             if not self.scenario.person:
-                checks.the_report_is_right(rows)
+                checks.check_outcomes(rows)
             for row in rows:
                 self._verdict.figures[row.outcome] += 1
-        checks.p5_nothing_is_created_twice()
-        checks.p7_nothing_below_repeats_a_write()
+        checks.check_nothing_is_created_twice()
+        checks.check_attempts_arrive_once()
         if self.scenario.edited:
-            self._edited_rows_conflict(tuple(journal.rows(batches[0])))
+            self._check_edited_rows(tuple(journal.rows(batches[0])))
 
-    def _edited_rows_conflict(self, rows: tuple[RowRecord, ...]) -> None:
-        """A field that others changed since the pull is a conflict, and is not sent."""
+    def _check_edited_rows(self, rows: tuple[RowRecord, ...]) -> None:
+        """Check that a row is a conflict and is not sent if others changed its fields since the
+        pull.
+        """
         tasks = {task.number: task for task in self.plan.tasks}
         for row in rows:
             task = tasks[row.number]
             touched = {name for name, _ in self.world.edited.get(task.record_id or "", ())}
             if touched & task.fields.keys() and row.outcome not in ("conflict", "duplicate"):
-                raise Broken("conflict", f"row {row.number} is {row.outcome}")
+                raise BrokenPromise("conflict", f"row {row.number} is {row.outcome}")
             if (
                 row.outcome == "conflict"
                 and self.ledger.connection.execute(
@@ -173,33 +184,34 @@ class PushPlay:
                     (row.batch, row.number),
                 ).fetchone()
             ):
-                raise Broken("conflict", f"row {row.number} was sent")
+                raise BrokenPromise("conflict", f"row {row.number} was sent")
 
-    def _replay(self) -> None:
-        """P6: the same file again sends nothing for a row that was applied or is open. Every few
-        plays it is really sent; what is left planned tells as much.
+    def _check_second_push(self) -> None:
+        """P6: check that pushing the file again sends no applied or open row.
+
+        One play in `REPLAYED` really sends the file; the others check which rows would be sent.
         """
         self.terms = replace(self.terms, resend=False)
         before = len(self.world.log)
-        process = self._pushing()
-        known = process.journal.find_earlier_rows(self.checks.fingerprints().values())
+        process = self._start_process()
+        known = process.journal.find_earlier_rows(self.checks.read_fingerprints().values())
         if self._verdict.seed % REPLAYED == 0:
-            batch = process.push(self.plan, self.terms, self.landed())
+            batch = process.push(self.plan, self.terms, self.landed_ids())
             written = {write.key for write in self.world.log[before:]}
         else:
             batch = process.journal.create_batch(self.plan, self.terms)
             rows = process.journal.rows(batch)
             written = {(row.batch, row.number) for row in rows if row.state == "planned"}
-        prints = self.checks.fingerprints()
+        prints = self.checks.read_fingerprints()
         for key in written:
             done = known.get(prints[key])
             # An update whose record was changed after it is a new one.
             if key[0] == batch and done is not None and done.operation != "update":
-                raise Broken("P6", f"row {key[1]} was written again")
-        self.checks.p7_nothing_below_repeats_a_write()
+                raise BrokenPromise("P6", f"row {key[1]} was written again")
+        self.checks.check_attempts_arrive_once()
 
-    def landed(self) -> frozenset[str]:
-        """Return the ids of the records of others that were landed before the push."""
+    def landed_ids(self) -> frozenset[str]:
+        """Return the ids of other users' records that existed before the first push."""
         if not self._processes:
             return frozenset()
         return frozenset(
@@ -208,12 +220,16 @@ class PushPlay:
             if maker is None and id in self._landed_first
         )
 
-    def _pushing(self) -> PushProcess:
+    def _start_process(self) -> PushProcess:
+        """Return a new process, whose commits are checked."""
         if not self._processes:
             self._landed_first = frozenset(self.world.made_by)
         self._processes += 1
         return PushProcess(
-            self.world, self.ledger, f"run-{self._processes}", lambda _, key: self.checks.judge(key)
+            self.world,
+            self.ledger,
+            f"run-{self._processes}",
+            lambda _, key: self.checks.check_commit(key),
         )
 
 
@@ -221,15 +237,15 @@ class PushPlay:
 
 
 def draw_plan(world: PushWorld, chance: Chance) -> PushPlan:
-    """A file of a few rows, of which some are the same, or about the same thing."""
+    """Return a random plan of a few rows, some of them equal or about the same record."""
     scenario, tasks = world.scenario, list[Task]()
     least, most = scenario.rows
-    # Something that was there before, and looks like what the first row creates.
-    if chance.yes(0.3):
-        world.insert(_fields(world, 2))
+    # An existing record that resembles the one that the first row creates.
+    if chance.happens(0.3):
+        world.insert_as_other_user(_make_fields(world, 2))
         world.pass_time(30)
     for number in range(2, 2 + least + chance.pick(most - least + 1)):
-        if tasks and chance.yes(scenario.repeats):
+        if tasks and chance.happens(scenario.repeats):
             model = tasks[chance.pick(len(tasks))]
             changed = dict(model.fields)
             if model.operation == "create" and "city" in changed:
@@ -237,30 +253,31 @@ def draw_plan(world: PushWorld, chance: Chance) -> PushPlan:
                     case 0:
                         changed["city"] = f"Otherville {number}"
                     case 1:
-                        # A record of the whole row would pass for one of this.
+                        # A record of the complete row would match this row, too.
                         del changed["city"]
             tasks.append(replace(model, number=number, fields=changed))
         else:
-            tasks.append(_task(world, chance, number))
-    world.pass_time(chance.within(600))
+            tasks.append(_draw_task(world, chance, number))
+    world.pass_time(chance.pause(600))
     if scenario.edited:
         for task in tasks:
-            if task.record_id is not None and chance.yes(0.5):
-                world.edit(task.record_id)
+            if task.record_id is not None and chance.happens(0.5):
+                world.edit_as_other_user(task.record_id)
     return PushPlan(scenario.resource, "upsert", "file.csv", "digest-a" + "0" * 56, tuple(tasks))
 
 
-def _task(world: PushWorld, chance: Chance, number: int) -> Task:
+def _draw_task(world: PushWorld, chance: Chance, number: int) -> Task:
+    """Return a random row. For an update or a conversion, its record is created first."""
     operations = world.scenario.operations
     operation = operations[chance.pick(len(operations))]
-    fields = _fields(world, number)
+    fields = _make_fields(world, number)
     if operation in ("create", "afterwards"):
-        if chance.yes(0.1):
+        if chance.happens(0.1):
             fields[_REFUSED[world.scenario.resource][0]] = _REFUSED[world.scenario.resource][1]
         identity = {
             n: fields[n]
             for n in _IDENTITY[world.scenario.resource]
-            if chance.yes(world.scenario.identified)
+            if chance.happens(world.scenario.identified)
         }
         return Task(
             number=number,
@@ -271,12 +288,12 @@ def _task(world: PushWorld, chance: Chance, number: int) -> Task:
             afterwards={"status": "screening"} if operation == "afterwards" else {},
             identity=identity,
         )
-    id = world.insert(fields)
+    id = world.insert_as_other_user(fields)
     record = world.store.records(world.scenario.resource)[id]
     if operation == "convert":
         return Task(number, "convert", world.scenario.resource, {}, record_id=id)
     wanted = dict(_WANTED[world.scenario.resource])
-    if chance.yes(0.2):
+    if chance.happens(0.2):
         wanted = {name: record[name] for name in wanted}
     return Task(
         number=number,
@@ -289,7 +306,8 @@ def _task(world: PushWorld, chance: Chance, number: int) -> Task:
     )
 
 
-def _fields(world: PushWorld, number: int) -> dict[str, Any]:
+def _make_fields(world: PushWorld, number: int) -> dict[str, Any]:
+    """Return valid fields of a row with this number."""
     match world.scenario.resource:
         case "candidates":
             return {

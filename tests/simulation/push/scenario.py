@@ -1,4 +1,4 @@
-"""The worlds that a push is played in: what goes wrong, how often, and what the file holds."""
+"""Simulated worlds for a push: which faults happen how often, and what the file contains."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ WriteFault = Literal[
     "crossed",
     "merged",
 ]
-"""What becomes of a write: refused for its speed; never sent; lost before its effect, or after it;
-answered 5xx after its effect; answered with half a body; committed after the client has gone, and
-within the settle time or long after; answered with another record after its effect; a create
-answered with an existing record, and without effect.
+"""Fate of a write: rejected by the rate limit; never sent; lost before its effect, or after it;
+answered 5xx after its effect; answered with half a body; committed after the client has gone,
+within the waiting time of a row in doubt or long after it; answered with another record after its
+effect; a create answered with an existing record, and without effect.
 """
 
 LATE_SECONDS_MAX = 200.0
@@ -32,15 +32,14 @@ FAR_SECONDS_MAX = 20_000.0
 
 @dataclass(frozen=True)
 class PushScenario:
-    """One kind of world.
+    """Behaviour of server, other users and process during a push, and the contents of the file.
 
-    `faults` are shares of the writes, `read_faults` the share of reads that fail, and
-    `crossed_reads` the share of details that show another record. `crashes` is the
-    share of asks at which the process dies, before or after. `lag_seconds_max` is how long a new
-    record stays out of lists. `others_per_minute` is how often somebody else does something, of
-    `others`, and `others_max` how often in all. `rows` bounds a file's size, `connections` how many
-    rows are under way at once; `identified` is the share of rows that have an identity.
-    `pulls`: a pull looks for the rows in doubt between two processes.
+    `faults`, `read_faults` and `crossed_reads` are probabilities per request, `crashes` per
+    command. `lag_seconds_max` is how long a new record is missing from lists. Other users perform
+    an action of `others` up to `others_per_minute` times a minute, and `others_max` times in all.
+    `rows` limits the size of the file, `connections` the rows in progress. `identified` is the
+    share of rows with an identity. `pulls`: a pull searches for rows in doubt between two
+    processes.
     """
 
     about: str
@@ -94,7 +93,7 @@ SCENARIOS: Mapping[str, PushScenario] = {
     "losses": PushScenario("answers are lost, and commits late", _LOSSES),
     "crashes": PushScenario("the process dies, again and again", crashes=0.08),
     "worst": PushScenario(
-        "all of it at once", _CROSSED, read_faults=0.1, crossed_reads=0.1, crashes=0.06
+        "all faults together", _CROSSED, read_faults=0.1, crossed_reads=0.1, crashes=0.06
     ),
     "crossed": PushScenario(
         "answers show other records", _CROSSED, crossed_reads=0.1, crashes=0.03
@@ -142,14 +141,14 @@ SCENARIOS: Mapping[str, PushScenario] = {
         has_date=False,
     ),
     "crossed-retry": PushScenario(
-        "answers show other records, and what has settled is sent again",
+        "answers show other records, and rows are sent again after the waiting time",
         {name: share for name, share in _CROSSED.items() if name != "late far"},
         crossed_reads=0.1,
         crashes=0.03,
         policy="retry",
     ),
     "wide": PushScenario(
-        "many rows under way at once", _LOSSES, crashes=0.02, rows=(5, 9), connections=6
+        "many parallel rows", _LOSSES, crashes=0.02, rows=(5, 9), connections=6
     ),
     "siblings": PushScenario(
         "rows about the same people",
@@ -161,7 +160,7 @@ SCENARIOS: Mapping[str, PushScenario] = {
         repeats=0.8,
     ),
     "nameless": PushScenario(
-        "rows that nothing identifies, of which some send less than others",
+        "rows without identity, some of which have fewer fields",
         _LOSSES,
         crashes=0.02,
         rows=(3, 5),
@@ -253,7 +252,7 @@ SCENARIOS: Mapping[str, PushScenario] = {
         behaviours={"duplicate_emails": "refused"},
     ),
     "normal": PushScenario(
-        "the server has forms of its own", _LOSSES, crashes=0.03, behaviours=_BEHAVIOURS
+        "the server stores values in other forms", _LOSSES, crashes=0.03, behaviours=_BEHAVIOURS
     ),
     "absent": PushScenario(
         "empty fields are left out", _LOSSES, crashes=0.03, behaviours={"nulls": "absent"}
@@ -270,17 +269,17 @@ SCENARIOS: Mapping[str, PushScenario] = {
         has_date=False,
     ),
     "retry": PushScenario(
-        "what has settled is sent again", _SOON, crashes=0.03, policy="retry"
+        "rows are sent again after the waiting time", _SOON, crashes=0.03, policy="retry"
     ),
     "retry-lag": PushScenario(
-        "what has settled is sent again, and lists are late",
+        "rows are sent again after the waiting time, and lists are late",
         _SOON,
         crashes=0.03,
         policy="retry",
         lag_seconds_max=60.0,
     ),
     "retry-crowded": PushScenario(
-        "what has settled is sent again, and others create more than a look can see",
+        "rows are sent again after the waiting time, and others create more than a search covers",
         _SOON,
         crashes=0.03,
         policy="retry",
@@ -291,14 +290,14 @@ SCENARIOS: Mapping[str, PushScenario] = {
         rows=(1, 2),
     ),
     "retry-unique": PushScenario(
-        "what has settled is sent again, and emails are unique",
+        "rows are sent again after the waiting time, and emails are unique",
         _SOON,
         crashes=0.03,
         policy="retry",
         behaviours={"duplicate_emails": "refused"},
     ),
     "retry-hidden-unique": PushScenario(
-        "what has settled is sent again, lists hide it for long, and emails are unique",
+        "rows are sent again after the waiting time, lists hide it for long, and emails are unique",
         _SOON,
         policy="retry",
         lag_seconds_max=4000.0,
@@ -317,14 +316,14 @@ SCENARIOS: Mapping[str, PushScenario] = {
         "the same rows come in another file", _LOSSES, crashes=0.06, other_file=True
     ),
     "pulls": PushScenario(
-        "pulls settle what was lost",
+        "pulls find lost records",
         _LOSSES,
         crashes=0.1,
         pulls=True,
         operations=("create", "afterwards", "update"),
     ),
     "pulls-leads": PushScenario(
-        "pulls settle conversions",
+        "pulls find lost conversions",
         _LOSSES,
         crashes=0.1,
         pulls=True,

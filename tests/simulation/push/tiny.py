@@ -1,4 +1,4 @@
-"""Tiny files, every play: each fate of each write, each death and each order of parallel rows."""
+"""Every play of tiny files: each fate of each write, each kill, and each order of parallel rows."""
 
 from __future__ import annotations
 
@@ -8,69 +8,70 @@ from typing import Any
 from connector.ledger.push_plan import DoubtPolicy, PushPlan
 from connector.ledger.push_states import Operation, Task
 from tests.simulation.harness import Chooser, Trace, Verdict
-from tests.simulation.push.run import MODULE, push_plan
+from tests.simulation.push.run import MODULE, play_plan
 from tests.simulation.push.scenario import PushScenario, WriteFault
 from tests.simulation.push.world import PushWorld
 
 FAULTS: tuple[WriteFault, ...] = ("unreachable", "dropped", "applied", "late", "late far")
 
 _DELAYS = (0.0, 0.5, 1.0)
-"""When a late commit comes: at once, in the middle of what is allowed, at its end."""
+"""Delays of a late write, as shares of the maximum."""
 
 _DIGEST = "tiny" + "0" * 60
 
 
 @dataclass(frozen=True)
 class PushShape:
-    """Rows of a tiny file, and the number of deaths and faults that may happen."""
+    """Rows of a tiny file, and the numbers of kills and faults that may happen."""
 
     rows: tuple[str, ...]
     policy: DoubtPolicy
-    deaths: int
+    kills: int
     faults: int
 
     @classmethod
     def parse(cls, text: str) -> PushShape:
-        rows, policy, deaths, faults = text.split("/")
+        """Parse a shape like `create+same/hold/1/0`."""
+        rows, policy, kills, faults = text.split("/")
         assert policy in ("hold", "retry"), policy
         named: DoubtPolicy = "hold" if policy == "hold" else "retry"
-        return cls(tuple(rows.split("+")), named, int(deaths), int(faults))
+        return cls(tuple(rows.split("+")), named, int(kills), int(faults))
 
 
 class TapeChance:
-    """Chance by a tape: what is likely to happen at all may happen, as long as there is some left
-    of its kind.
+    """Decisions of a tape. Every possible event may happen while kills or faults of its kind are
+    left.
     """
 
-    def __init__(self, chooser: Chooser, deaths: int, faults: int) -> None:
-        self._chooser, self.deaths, self.faults = chooser, deaths, faults
+    def __init__(self, chooser: Chooser, kills: int, faults: int) -> None:
+        self._chooser, self.kills, self.faults = chooser, kills, faults
 
-    def yes(self, share: float, kind: str = "") -> bool:
-        """Return True if it happens."""
-        left = self.deaths if kind == "death" else self.faults
+    def happens(self, share: float, kind: str = "") -> bool:
+        """Let the tape decide, if the event is possible and one of its kind is left."""
+        left = self.kills if kind == "kill" else self.faults
         if share <= 0 or left == 0 or not self._chooser.pick(2):
             return False
-        if kind == "death":
-            self.deaths -= 1
+        if kind == "kill":
+            self.kills -= 1
         else:
             self.faults -= 1
         return True
 
     def pick(self, count: int) -> int:
-        """One of 0 to `count` - 1."""
+        """Let the tape choose a number from 0 to `count` - 1."""
         return self._chooser.pick(count) if count > 1 else 0
 
-    def within(self, most: float) -> float:
-        """Lengths that decide nothing are nothing."""
+    def pause(self, most: float) -> float:
+        """Return 0: the length of a pause changes nothing in a tiny play."""
         return 0.0
 
-    def delay(self, most: float) -> float:
-        """When something late comes."""
+    def commit_delay(self, most: float) -> float:
+        """Let the tape choose the seconds by which a write is late: 0, half of `most` or all."""
         return most * _DELAYS[self._chooser.pick(len(_DELAYS))]
 
 
 def play(shape: str, chooser: Chooser, trace: Trace | None = None) -> str | None:
-    """Play one file; returns what is wrong."""
+    """Push one tiny file with the chooser's decisions; return what is wrong, or None."""
     start = PushShape.parse(shape)
     faults = {name: 0.5 for name in FAULTS if start.policy == "hold" or name != "late far"}
     scenario = PushScenario(
@@ -82,19 +83,19 @@ def play(shape: str, chooser: Chooser, trace: Trace | None = None) -> str | None
         resource="leads" if "convert" in start.rows else "candidates",
         operations=("create",),
     )
-    world = PushWorld(0, scenario, TapeChance(chooser, start.deaths, start.faults))
-    world.told = trace
-    tasks = tuple(_task(world, kind, number) for number, kind in enumerate(start.rows, 2))
+    world = PushWorld(0, scenario, TapeChance(chooser, start.kills, start.faults))
+    world.trace = trace
+    tasks = tuple(_make_task(world, kind, number) for number, kind in enumerate(start.rows, 2))
     world.pass_time(3600)
     verdict = Verdict(MODULE, shape, 1)
     plan = PushPlan(scenario.resource, "upsert", "tiny.csv", _DIGEST, tasks)
-    push_plan(world, verdict, plan)
+    play_plan(world, verdict, plan)
     return "; ".join(verdict.wrong) or None
 
 
-def _task(world: PushWorld, kind: str, number: int) -> Task:
-    """A row of that kind: what it does, and `x` for the same record as the row before."""
-    fields: dict[str, Any] = {**world.bare(), "email": f"tiny{number}@example.com"}
+def _make_task(world: PushWorld, kind: str, number: int) -> Task:
+    """Return a row of that kind; "same" and "alike" have the email address of the first row."""
+    fields: dict[str, Any] = {**world.minimal_fields(), "email": f"tiny{number}@example.com"}
     fields.pop("status")
     operation: Operation = "create"
     afterwards = {"status": "screening"} if kind == "afterwards" else {}
@@ -113,7 +114,7 @@ def _task(world: PushWorld, kind: str, number: int) -> Task:
             afterwards=afterwards,
             identity=identity,
         )
-    id = world.insert(fields)
+    id = world.insert_as_other_user(fields)
     if kind == "convert":
         return Task(number, "convert", world.scenario.resource, {}, record_id=id)
     assert kind == "update", kind

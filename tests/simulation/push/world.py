@@ -1,7 +1,7 @@
-"""The API's side of one play: the sandbox's store with a clock and faults of the play's own.
+"""The API's side of a play: the sandbox's store with the play's own clock and faults.
 
-Nothing here takes time or is left to chance but by the seed. Every write that reaches the server is
-in the log, with what it carried and what came of it, late or soon.
+Nothing takes real time, and every random decision is drawn from the seed. Every write that reaches
+the server is in the log with its body and its effect, immediate or late.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Key = tuple[str, int]
 
 @dataclass
 class Write:
-    """One write as it reached the server. `record_id` is set once it has had its effect."""
+    """A write that reached the server. `record_id` is None until it has an effect."""
 
     key: Key
     attempt: int
@@ -58,8 +58,8 @@ class Write:
 
 
 @dataclass
-class _Store:
-    """One store for each set of behaviours, emptied for each play: making one takes longer."""
+class _SharedStore:
+    """A store with the clock and the random source that each play sets."""
 
     store: Store
     random: random.Random
@@ -67,14 +67,15 @@ class _Store:
 
 
 @cache
-def _store(behaviours: tuple[tuple[str, str], ...]) -> _Store:
+def _shared_store(behaviours: tuple[tuple[str, str], ...]) -> _SharedStore:
+    """Return the store for these behaviours, made once because making one is slow."""
     chance, clock = random.Random(), [START]
     store = Store(clock=lambda: clock[0], random=chance, behaviours=dict(behaviours))
-    return _Store(store, chance, clock)
+    return _SharedStore(store, chance, clock)
 
 
 class PushWorld(WorldClock):
-    """The server of one play. `is_faulty`: things go wrong as the scenario says."""
+    """The server of one play. Faults happen and other users act while `is_faulty`."""
 
     def __init__(self, seed: int, scenario: PushScenario, chance: Chance) -> None:
         super().__init__(scenario.own_clock_ahead)
@@ -83,22 +84,22 @@ class PushWorld(WorldClock):
         self.is_faulty = False
         self.log: list[Write] = []
         self.reads = 0
-        # Who made which record, for the checkers: None is somebody else.
+        # The row that created each record, for the checks; None is another user.
         self.made_by: dict[str, Key | None] = {}
         self.edited: dict[str, list[tuple[str, datetime]]] = {}
         self.bodies: list[Mapping[str, Any]] = []
-        self.told: Callable[[str], None] | None = None
+        self.trace: Callable[[str], None] | None = None
         self._late: list[LateWrite] = []
         self._others_at: datetime | None = None
         self._names = 0
         self._others_left = scenario.others_max
-        held = _store(tuple(sorted(scenario.behaviours.items())))
+        held = _shared_store(tuple(sorted(scenario.behaviours.items())))
         self._clock, self.store = held.clock, held.store
         held.random.seed(seed)
         for name in ("candidates", "leads", "content_items", "content_types"):
             for id in self.store.records(name):
                 self.store.remove(name, id)
-        self._tick()
+        self._set_store_clock()
         if scenario.resource == "content_items":
             self.store.insert(
                 "content_types",
@@ -107,20 +108,21 @@ class PushWorld(WorldClock):
 
     @property
     def parent(self) -> str | None:
-        """The slug of the content type, where the resource has one."""
+        """The slug of the content type, if the resource has one."""
         return CONTENT_SLUG if self.resource.parent else None
 
     # -- time -------------------------------------------------------------------------------------
 
-    def _tick(self) -> None:
+    def _set_store_clock(self) -> None:
+        """Set the store's clock to the server's time."""
         self._clock[0] = self.server_now()
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass, with what others do in it and what commits late in it."""
+        """Let time pass. Late writes and actions of other users happen when due."""
         end = self.now + timedelta(seconds=seconds)
         while (at := self._next_event()) is not None and at <= end:
             self.now = max(self.now, at)
-            self._tick()
+            self._set_store_clock()
             due = [each for each in self._late if each.due <= at]
             for each in due:
                 self._late.remove(each)
@@ -128,13 +130,19 @@ class PushWorld(WorldClock):
             if self._others_at is not None and self._others_at <= at:
                 self._others_at = None
                 self._others_left -= 1
-                self._somebody_acts()
+                self._act_as_other_user()
         self.now = end
-        self._tick()
+        self._set_store_clock()
 
     def _next_event(self) -> datetime | None:
-        if self.is_faulty and self._others_left and self._others_at is None and self._is_peopled:
-            pause = self.chance.within(120 / self.scenario.others_per_minute)
+        """Return the time of the next late write or action of another user, or None."""
+        if (
+            self.is_faulty
+            and self._others_left
+            and self._others_at is None
+            and self._has_other_users
+        ):
+            pause = self.chance.pause(120 / self.scenario.others_per_minute)
             self._others_at = self.now + timedelta(seconds=pause)
         if not self.is_faulty:
             self._others_at = None
@@ -142,54 +150,58 @@ class PushWorld(WorldClock):
         return min([*moments, *([self._others_at] if self._others_at else [])], default=None)
 
     @property
-    def _is_peopled(self) -> bool:
+    def _has_other_users(self) -> bool:
+        """True if other users act in this scenario."""
         return self.scenario.others_per_minute > 0
 
-    def finish(self) -> None:
-        """Let everything become visible that is still on its way."""
+    def apply_late_writes(self) -> None:
+        """Stop all faults, and let time pass until every late write is applied."""
         self.is_faulty = False
         self.pass_time(FAR_SECONDS_MAX * 2)
         assert not self._late
 
     # -- others -----------------------------------------------------------------------------------
 
-    def _somebody_acts(self) -> None:
+    def _act_as_other_user(self) -> None:
+        """Perform a random action of another user: create, edit or delete a record, or imitate one
+        of ours.
+        """
         act = self.scenario.others[self.chance.pick(len(self.scenario.others))]
         ids = sorted(self.store.records(self.scenario.resource))
         self._names += 1
         if act == "create":
-            self.insert({"email": f"other{self._names}@example.com"})
+            self.insert_as_other_user({"email": f"other{self._names}@example.com"})
         elif act == "delete":
             strangers = [id for id in ids if self.made_by.get(id, ()) is None]
             if strangers:
                 gone = strangers[self.chance.pick(len(strangers))]
                 self.store.remove(self.scenario.resource, gone)
         elif act == "edit" and ids:
-            self.edit(ids[self.chance.pick(len(ids))])
+            self.edit_as_other_user(ids[self.chance.pick(len(ids))])
         elif act in ("alike", "twin") and self.bodies:
             body = dict(self.bodies[self.chance.pick(len(self.bodies))])
-            # Nobody else writes our mark.
+            # Other users do not write our marker.
             body.pop(self.scenario.marker_field or "", None)
             if act == "alike":
-                # Of what every row sends: else it would be a twin of a row that sends less.
+                # A field that every row sends, so that the record matches no row.
                 body["last_name"] = f"Elsewhere {self._names}"
-            self.insert(body)
-        self._tell(f"others: {act}")
+            self.insert_as_other_user(body)
+        self._trace(f"others: {act}")
 
-    def insert(self, fields: Mapping[str, Any]) -> str:
-        """A record that somebody else has made."""
-        record = {**self.bare(), **fields}
+    def insert_as_other_user(self, fields: Mapping[str, Any]) -> str:
+        """Create a record as another user, and return its id."""
+        record = {**self.minimal_fields(), **fields}
         parent = CONTENT_TYPE if self.resource.parent else None
         id = self.store.insert(self.scenario.resource, record, type=parent)
         self.made_by[id] = None
         return id
 
-    def bare(self) -> dict[str, Any]:
-        """The least that a record of the resource has."""
+    def minimal_fields(self) -> dict[str, Any]:
+        """Return the required fields of a record of the resource."""
         return dict(_BARE[self.scenario.resource])
 
-    def edit(self, id: str) -> None:
-        """Change a field of a record, as another user, to a value that no row has."""
+    def edit_as_other_user(self, id: str) -> None:
+        """Change a field of the record to a value that no row has."""
         self._names += 1
         name = "title" if self.resource.parent else "phone"
         self.store.touch(self.scenario.resource, id, {name: f"edited {self._names}"})
@@ -198,47 +210,55 @@ class PushWorld(WorldClock):
     # -- requests ---------------------------------------------------------------------------------
 
     def send(self, key: Key, attempt: int, request: Request) -> Response:
-        """One write. Raises what the client raises where no whole answer comes."""
-        self.pass_time(0.05 + self.chance.within(0.2))
-        fault = self._fault()
+        """Receive a write and return the response.
+
+        Raises:
+            Unreachable: The request did not reach the server.
+            InDoubt: No complete response arrived in time.
+        """
+        self.pass_time(0.05 + self.chance.pause(0.2))
+        fault = self._draw_fault()
         if fault == "unreachable":
             raise Unreachable("The server cannot be reached.")
         write = Write(key, attempt, request.operation, request.path, request.body, self.now)
         self.log.append(write)
         if fault == "limited":
             write.status = 429
-            return self._answer(429, {"message": "Too many requests."})
+            return self._make_response(429, {"message": "Too many requests."})
         if fault in ("late", "late far"):
             most = LATE_SECONDS_MAX if fault == "late" else FAR_SECONDS_MAX
-            due = self.now + timedelta(seconds=1 + self.chance.delay(most))
-            self._late.append(LateWrite(due, "", lambda: self._commit(write)))
+            due = self.now + timedelta(seconds=1 + self.chance.commit_delay(most))
+            self._late.append(LateWrite(due, "", lambda: self._apply_write(write)))
         elif fault == "merged" and write.operation == "create":
-            return self._merged(write)
+            return self._merged_response(write)
         elif fault != "dropped":
-            answer = self._commit(write)
+            answer = self._apply_write(write)
         if fault in ("dropped", "applied", "late", "late far"):
             self.pass_time(DEADLINE_SECONDS)
             raise InDoubt(request.method_and_path, "no whole answer in time")
         self.pass_time(0.02)
         if fault == "error":
-            return self._answer(500, {"error": "server_error", "message": "Something went wrong."})
+            return self._make_response(
+                500, {"error": "server_error", "message": "Something went wrong."}
+            )
         if fault in ("crossed", "merged"):
-            return self._crossed(write, answer)
+            return self._crossed_response(write, answer)
         if fault == "truncated":
             return Response(answer.status, answer.headers, answer.body[: len(answer.body) // 2])
         return answer
 
-    def _fault(self) -> WriteFault | None:
+    def _draw_fault(self) -> WriteFault | None:
+        """Return the random fault of the next write; None if it succeeds."""
         if not self.is_faulty:
             return None
         for fault, share in self.scenario.faults.items():
-            if self.chance.yes(share):
-                self._tell(f"fault: {fault}")
+            if self.chance.happens(share):
+                self._trace(f"fault: {fault}")
                 return fault
         return None
 
-    def _commit(self, write: Write) -> Response:
-        """The write has its effect, now."""
+    def _apply_write(self, write: Write) -> Response:
+        """Apply the write to the store now, and return the store's response."""
         name, id = self.scenario.resource, write.path.split("/")[-1]
         body = json.loads(write.body) if write.body is not None else {}
         try:
@@ -250,53 +270,56 @@ class PushWorld(WorldClock):
                 answer = self.store.convert(name, write.path.split("/")[-2])
         except Rejection as rejection:
             write.status = rejection.status
-            return self._answer(rejection.status, rejection.body(self.store.behaviours))
+            return self._make_response(rejection.status, rejection.body(self.store.behaviours))
         assert answer.body is not None
         write.status, write.committed_at = answer.status, self.now
         write.record_id = answer.record["id"]
         if write.operation == "create":
             self.made_by[answer.record["id"]] = write.key
-        self._tell(f"server: {write.operation} of row {write.key[1]} has its effect")
-        return self._answer(answer.status, answer.body)
+        self._trace(f"server: {write.operation} of row {write.key[1]} has its effect")
+        return self._make_response(answer.status, answer.body)
 
-    def _crossed(self, write: Write, answer: Response) -> Response:
-        """The answer with another record, as of a cache that mixes up answers."""
-        other = self._other(write.record_id or "")
+    def _crossed_response(self, write: Write, answer: Response) -> Response:
+        """Return the response with another record, as from a faulty cache."""
+        other = self._draw_other_record(write.record_id or "")
         if other is None or answer.status >= 400:
             return answer
-        return self._answer(answer.status, {"data": other, "message": "Done."})
+        return self._make_response(answer.status, {"data": other, "message": "Done."})
 
-    def _merged(self, write: Write) -> Response:
-        """The answer to a create that the server merges into an existing record."""
+    def _merged_response(self, write: Write) -> Response:
+        """Return the response to a create that the server merged into an existing record."""
         sent, name = json.loads(write.body or b"{}"), self.scenario.resource
         records = self.store.records(name).values()
         alike = [each for each in records if each.get("email", "") == sent.get("email")]
-        other = alike[0] if alike else self._other("")
+        other = alike[0] if alike else self._draw_other_record("")
         self.pass_time(0.02)
         if other is None:
-            return self._answer(500, {"message": "Nothing to merge with."})
+            return self._make_response(500, {"message": "Nothing to merge with."})
         write.status = 200
-        return self._answer(200, {"data": other, "message": "Merged."})
+        return self._make_response(200, {"data": other, "message": "Merged."})
 
-    def _other(self, id: str) -> Mapping[str, Any] | None:
-        """Any record but that of the id; None if there is no other."""
+    def _draw_other_record(self, id: str) -> Mapping[str, Any] | None:
+        """Return a random record with another id; None if there is no other."""
         records = self.store.records(self.scenario.resource)
         ids = sorted(records.keys() - {id})
         return records[ids[self.chance.pick(len(ids))]] if ids else None
 
-    def _answer(self, status: int, document: Mapping[str, Any]) -> Response:
+    def _make_response(self, status: int, document: Mapping[str, Any]) -> Response:
+        """Return a response with this JSON body, and a `Date` header if the scenario has one."""
         headers = {}
         if self.scenario.has_date:
             headers["date"] = format_datetime(self.server_now(), usegmt=True)
         return Response(status, headers, json.dumps(document).encode())
 
-    def newest(self, page: int) -> Page[Resource] | UnreadableDetail:
-        """One page, last created first, unless the scenario has it otherwise."""
-        if not self._reads():
+    def list_newest(self, page: int) -> Page[Resource] | UnreadableDetail:
+        """Return a list page, the last created first unless the scenario does not sort; or a failed
+        read.
+        """
+        if not self._start_read():
             return UnreadableDetail("no_answer")
         items = [
             item
-            for item in self._items()
+            for item in self._list_all()
             if not self._is_hidden(item["id"], read_datetime(item["created_at"]))
         ]
         if not self.scenario.is_sorted:
@@ -315,10 +338,11 @@ class PushWorld(WorldClock):
             total_pages=-(-len(items) // size),
             served_at=served_at,
             round_trip_seconds=0.5,
-            received_at=self.own_now(),
+            received_at=self.connector_now(),
         )
 
-    def _items(self) -> list[dict[str, Any]]:
+    def _list_all(self) -> list[dict[str, Any]]:
+        """Return the list items of all records."""
         items: list[dict[str, Any]] = []
         while True:
             query = {"per_page": "100", "page": str(len(items) // 100 + 1)}
@@ -328,43 +352,49 @@ class PushWorld(WorldClock):
                 return items
 
     def _is_hidden(self, id: str, created_at: datetime) -> bool:
+        """Return True while lists omit a new record, for a time that depends on its id."""
         lag = self.scenario.lag_seconds_max
         if not lag or not self.is_faulty:
             return False
         # Of each record's own, so that it does not come and go.
         return self.server_now() - created_at < timedelta(seconds=lag * (int(id[:2], 16) / 255))
 
-    def read(self, id: str) -> Outcome:
-        """One record's detail."""
-        if not self._reads():
+    def read_detail(self, id: str) -> Outcome:
+        """Return the record's detail, proof of its deletion, or a failed read."""
+        if not self._start_read():
             return UnreadableDetail("server_failed")
         served_at = self._served_at()
         try:
             raw = self.store.get(self.scenario.resource, id, type=self.parent).record
         except Rejection:
-            return DeletionProof(served_at or self.own_now())
+            return DeletionProof(served_at or self.connector_now())
         self.pass_time(0.02)
-        if self.is_faulty and self.chance.yes(self.scenario.crossed_reads):
-            raw = dict(self._other(id) or raw)
+        if self.is_faulty and self.chance.happens(self.scenario.crossed_reads):
+            raw = dict(self._draw_other_record(id) or raw)
         if misfit_of_id(id, raw) is not None:
             return UnreadableDetail("unreadable_answer")
         record: Resource = self.resource.record(raw, served_at=served_at)
-        return FoundDetail(record, served_at or self.own_now())
+        return FoundDetail(record, served_at or self.connector_now())
 
-    def _reads(self) -> bool:
+    def _start_read(self) -> bool:
+        """Count a read and let its time pass. Return False if it fails by chance."""
         self.reads += 1
-        self.pass_time(0.05 + self.chance.within(0.2))
-        if self.is_faulty and self.chance.yes(self.scenario.server_steps):
+        self.pass_time(0.05 + self.chance.pause(0.2))
+        if self.is_faulty and self.chance.happens(self.scenario.server_steps):
             self._step = timedelta(0) if self._step else timedelta(minutes=10)
-            self._tick()
-        return not (self.is_faulty and self.chance.yes(self.scenario.read_faults))
+            self._set_store_clock()
+        return not (self.is_faulty and self.chance.happens(self.scenario.read_faults))
 
     def _served_at(self) -> datetime | None:
+        """Return the server's time as a `Date` header shows it; None if the scenario has no such
+        header.
+        """
         return self.server_now().replace(microsecond=0) if self.scenario.has_date else None
 
-    def _tell(self, what: str) -> None:
-        if self.told is not None:
-            self.told(f"{self.now:%H:%M:%S} {what}")
+    def _trace(self, what: str) -> None:
+        """Pass a line with the time to `trace`, if there is one."""
+        if self.trace is not None:
+            self.trace(f"{self.now:%H:%M:%S} {what}")
 
 
 _BARE: Mapping[str, Mapping[str, Any]] = {

@@ -43,7 +43,7 @@ async def spend():
                 await meter.count_attempt(LIST)
                 print(meter.requests, flush=True)
         except QuotaSpent:
-            await meter.settle()
+            await meter.return_unused()
 
 asyncio.run(spend())
 """

@@ -277,6 +277,7 @@ class _Position(TypedDict, total=False):
 class ModelError(ConnectorError):
     """A model, seed, test or audit cannot be used. The message starts with `path` and `line`."""
 
+    code = "model_invalid"
     action = "Correct the named file, then run 'connector models list'."
     exit_status = 2
     codes: ClassVar = {

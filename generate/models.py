@@ -71,7 +71,7 @@ def _id_prefix(resource: Declaration) -> str:
 def _select_expressions(fields: Iterable[Field], key: str) -> Iterator[str]:
     """Yield the SELECT expression of each field; `id` gets the prefix `key`."""
     for each in fields:
-        if each.kind is not Kind.PARTS:
+        if each.kind is not Kind.ARRAY:
             yield f"id as {key}_id" if each.name == "id" else each.name
 
 

@@ -47,11 +47,12 @@ def declaration(name: str) -> Declaration:
 
 
 def references(resource: Declaration) -> dict[str, str]:
-    """Return the fields that hold the id of another record, each with the name of its resource."""
+    """Map each field that holds the id of another record to the name of that record's resource."""
     return {name: REFERENCES[name] for name in resource.fields if name in REFERENCES}
 
 
-def _parents_first() -> Iterator[str]:
+def _sort_parents_first() -> Iterator[str]:
+    """Yield the names of all resources, each after its parent and the resources it refers to."""
     listed: set[str] = set()
 
     def parents_first(name: str) -> Iterator[str]:
@@ -66,7 +67,7 @@ def _parents_first() -> Iterator[str]:
         yield from parents_first(name)
 
 
-REFERRED_FIRST = tuple(_parents_first())
+REFERRED_FIRST = tuple(_sort_parents_first())
 """Names of all resources. A resource comes after the resources that it refers to."""
 
 

@@ -90,12 +90,8 @@ _LANGUAGES: Mapping[str, str] = {
 }
 
 
-def _split_names(names: str) -> tuple[str, ...]:
-    return tuple(names.split("|")) if names else ()
-
-
 SHARED_ALIASES: Mapping[str, tuple[str, ...]] = {
-    name: (*_ENGLISH.get(name, ()), *_split_names(_LANGUAGES.get(name, "")))
+    name: (*_ENGLISH.get(name, ()), *filter(None, _LANGUAGES.get(name, "").split("|")))
     for name in {**_ENGLISH, **_LANGUAGES}
 }
 """Further headings by field name."""

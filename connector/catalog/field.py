@@ -46,8 +46,8 @@ class Kind(StrEnum):
     BOOL = "bool"
     DATE = "date"
     DATETIME = "datetime"
-    PARTS = "array"
-    VALUES = "object"
+    ARRAY = "array"
+    OBJECT = "object"
 
 
 KINDS: Mapping[Any, Kind] = {
@@ -63,7 +63,7 @@ KINDS: Mapping[Any, Kind] = {
 
 
 def parse_value(kind: Kind, value: Any) -> Any:
-    """Return a JSON value as its kind: `datetime` in UTC, `number` as float, `array` as list.
+    """Return a JSON value as a Python value: `datetime` in UTC, `number` as float, `array` as list.
 
     Raises `ValueError`, `TypeError` or `OverflowError` if the value is not of the kind.
     """
@@ -71,9 +71,9 @@ def parse_value(kind: Kind, value: Any) -> Any:
 
 
 def is_redacted(value: Any) -> bool:
-    """Return True if the value, or a part of it, was erased.
+    """Return True if the value, or a text or key in it, contains `MARK` because it was erased.
 
-    Such a value is never sent and does not count as proof. Texts and names are searched for `MARK`.
+    Such a value is never sent and does not count as proof.
     """
     if isinstance(value, str):
         return MARK in value
@@ -82,7 +82,7 @@ def is_redacted(value: Any) -> bool:
     return isinstance(value, list | tuple) and any(map(is_redacted, value))
 
 
-def read_datetime(value: Any) -> datetime:
+def parse_datetime(value: Any) -> datetime:
     """Return an ISO 8601 timestamp as an aware datetime; UTC if it has no offset (API).
 
     Raises `ValueError` or `TypeError`.
@@ -93,11 +93,13 @@ def read_datetime(value: Any) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _read_string(value: Any) -> str:
+def _parse_string(value: Any) -> str:
+    """Return a text unchanged, and any other value as JSON text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _read_number(value: Any) -> float:
+def _parse_number(value: Any) -> float:
+    """Return a finite number. Raises for booleans, NaN, infinity and texts without a number."""
     if isinstance(value, bool):
         raise TypeError
     number = float(value)
@@ -106,7 +108,8 @@ def _read_number(value: Any) -> float:
     return number
 
 
-def _read_integer(value: Any) -> int:
+def _parse_integer(value: Any) -> int:
+    """Return a whole number of at most 64 bits. Raises for booleans and fractions."""
     if isinstance(value, bool):
         raise TypeError
     # Only fractions are converted through float: a large integer would lose its last digits.
@@ -118,26 +121,30 @@ def _read_integer(value: Any) -> int:
     return whole
 
 
-def _read_bool(value: Any) -> bool:
+def _parse_bool(value: Any) -> bool:
+    """Return True for true and 1, False for false and 0. Raises `ValueError` for other values."""
     if value in (True, False):
         return bool(value)
     raise ValueError
 
 
-def _read_date(value: Any) -> date:
+def _parse_date(value: Any) -> date:
+    """Return the date of an ISO 8601 date or timestamp."""
     if not isinstance(value, str):
         raise TypeError
     # A datetime is cut to its date because some serialisers add midnight.
     return date.fromisoformat(value[:10])
 
 
-def _read_parts(value: Any) -> list[dict[str, Any]]:
+def _parse_array(value: Any) -> list[dict[str, Any]]:
+    """Return a list of objects unchanged. Raises `TypeError` for other values."""
     if isinstance(value, list) and all(isinstance(v, dict) for v in value):
         return value
     raise TypeError
 
 
-def _read_values(value: Any) -> dict[str, Any]:
+def _parse_object(value: Any) -> dict[str, Any]:
+    """Return an object; {} for an empty array. Raises `TypeError` for other values."""
     if isinstance(value, dict):
         return value
     # Some serialisers write an empty map as an empty array.
@@ -147,15 +154,15 @@ def _read_values(value: Any) -> dict[str, Any]:
 
 
 _READERS: Mapping[Kind, Callable[[Any], Any]] = {
-    Kind.STRING: _read_string,
-    Kind.UUID: _read_string,
-    Kind.NUMBER: _read_number,
-    Kind.INTEGER: _read_integer,
-    Kind.BOOL: _read_bool,
-    Kind.DATE: _read_date,
-    Kind.DATETIME: read_datetime,
-    Kind.PARTS: _read_parts,
-    Kind.VALUES: _read_values,
+    Kind.STRING: _parse_string,
+    Kind.UUID: _parse_string,
+    Kind.NUMBER: _parse_number,
+    Kind.INTEGER: _parse_integer,
+    Kind.BOOL: _parse_bool,
+    Kind.DATE: _parse_date,
+    Kind.DATETIME: parse_datetime,
+    Kind.ARRAY: _parse_array,
+    Kind.OBJECT: _parse_object,
 }
 
 
@@ -189,8 +196,8 @@ class DataSubject:
         emails: Fields whose email address identifies the person.
         phones: Fields with telephone numbers. Other people may share a number.
         names: Sets of fields that form a name. Other people may have the same name.
-        is_whole: True if the record is the person, so that undeclared fields belong to the person.
-        is_office: True if the address belongs to an office.
+        is_record: True if the record is the person, so that undeclared fields belong to the person.
+        is_office: True if the fields are contact data of an office, which several people may use.
     """
 
     about: str
@@ -199,30 +206,32 @@ class DataSubject:
     emails: tuple[str, ...] = ()
     phones: tuple[str, ...] = ()
     names: tuple[tuple[str, ...], ...] = ()
-    is_whole: bool = False
+    is_record: bool = False
     is_office: bool = False
 
     @property
-    def is_elsewhere(self) -> bool:
-        """Return True if the person is not the record but its contact or a referenced record."""
+    def is_other_person(self) -> bool:
+        """Return True if the person is a contact of the record, or another record that it refers
+        to.
+        """
         return not self.is_office and self.ids != ("id",)
 
 
 def person_subject(about: str) -> DataSubject:
-    """Return the only data subject of a resource whose records are people."""
+    """Return the data subject of a resource whose records are people, with the usual fields."""
     return DataSubject(
         about,
         ids=("id",),
         emails=("email",),
         phones=("phone", "mobile"),
         names=(("first_name", "last_name"),),
-        is_whole=True,
+        is_record=True,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class FieldInput:
-    """Use of a field in a request body: whether it is accepted or required, and its values."""
+    """Whether a request body accepts or requires a field, and which `values` (None: any value)."""
 
     accepted: bool = True
     required: bool = False
@@ -257,7 +266,7 @@ class AtLeastOneOf:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedWhen:
-    """Rule: on update, `field` is only sent if the field `on` is sent with one of `values`."""
+    """Rule: the API accepts `field` only if the field `on` of the record has one of `values`."""
 
     field: str
     on: str
@@ -269,7 +278,7 @@ Rule = RequiredWhen | AtLeastOneOf | AcceptedWhen
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Query parameter that filters a list. Without `values`, any value of its kind is allowed."""
+    """Query parameter that filters a list; without `values`, any value of the kind is allowed."""
 
     name: str
     kind: Kind
@@ -303,7 +312,7 @@ class Field:
     personal: Personal | None
     prose: bool
     lines: Lines | None
-    part: type[Record] | None
+    element_type: type[Record] | None
 
     @property
     def is_prose(self) -> bool:
@@ -329,8 +338,9 @@ class Field:
         """Return True if the API computes the value for each response, such as a count."""
         return self.kind is Kind.INTEGER and not self.create.accepted
 
-    def read(self, value: Any) -> tuple[Any, str | None]:
-        """Read one value of a response: return the value and a problem or None. Never raises.
+    def parse(self, value: Any) -> tuple[Any, str | None]:
+        """Return the parsed value of a response and a description of its problem, or None. Never
+        raises.
 
         A value that cannot be read as the kind of the field results in `(None, problem)`; the raw
         response still contains it. An undocumented choice is kept and reported as a problem.
@@ -341,16 +351,16 @@ class Field:
             read = parse_value(self.kind, value)
         except (ValueError, TypeError, OverflowError):
             return None, f"is not of the type {self.kind}"
-        if self.part is not None:
-            return tuple(self.part(each) for each in read), None
+        if self.element_type is not None:
+            return tuple(self.element_type(each) for each in read), None
         if self.values and read not in self.values:
             return read, "is not a documented value"
         return read, None
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
-    """Descriptor of a field: the value on a record, the field on its class."""
+class FieldDescriptor:
+    """Descriptor of a declared field: on a record its value, on the class its declaration."""
 
     field: Field
 
@@ -366,7 +376,7 @@ class Attribute:
             raise AttributeError(f"{name!r} is taken by requests and never shown by the API")
         if record.is_item and not self.field.listed:
             raise AttributeError(f"{name!r} is not in a list item; get the record by id to see it")
-        return self.field.read(record.raw.get(name))[0]
+        return self.field.parse(record.raw.get(name))[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,9 +476,9 @@ def make_field(name: str, draft: FieldArguments, annotation: Any) -> Field:
     if origin is Literal:
         kind, choices = Kind.STRING, get_args(annotation)
     elif origin is tuple:
-        kind, part = Kind.PARTS, get_args(annotation)[0]
+        kind, part = Kind.ARRAY, get_args(annotation)[0]
     elif origin is not None and issubclass(origin, Mapping):
-        kind = Kind.VALUES
+        kind = Kind.OBJECT
     else:
         kind = KINDS[annotation]
     return Field(
@@ -488,5 +498,5 @@ def make_field(name: str, draft: FieldArguments, annotation: Any) -> Field:
         personal=draft.personal,
         prose=draft.prose,
         lines=draft.lines,
-        part=part,
+        element_type=part,
     )

@@ -19,20 +19,20 @@ _UNITS = (1_000, 1_000_000)
 """Units in microseconds to which a server may truncate timestamps."""
 
 
-def is_same(field: Field, sent: Any, shown: Any) -> bool:
-    """Return True if the shown value equals the sent value, regardless of its format."""
-    if field.kind is Kind.VALUES:
-        return not differing_keys(sent, shown)
-    if _is_blank(sent) or _is_blank(shown):
-        return _is_blank(sent) and _is_blank(shown)
-    one, other = field.read(sent)[0], field.read(shown)[0]
+def is_same_value(field: Field, sent: Any, returned: Any) -> bool:
+    """Return True if both values are equal, apart from the API's own formatting."""
+    if field.kind is Kind.OBJECT:
+        return not differing_content_keys(sent, returned)
+    if _is_null_or_blank(sent) or _is_null_or_blank(returned):
+        return _is_null_or_blank(sent) and _is_null_or_blank(returned)
+    one, other = field.parse(sent)[0], field.parse(returned)[0]
     if one is None or other is None:
-        return bool(sent == shown)
+        return bool(sent == returned)
     if isinstance(one, str):
         one, other = normalize_text(one), normalize_text(str(other))
         return one.casefold() == other.casefold() if field.format == "email" else one == other
     if isinstance(one, datetime):
-        return other in (one, *(_truncate(one, unit) for unit in _UNITS))
+        return other in (one, *(_truncate_microseconds(one, unit) for unit in _UNITS))
     return bool(one == other)
 
 
@@ -45,59 +45,62 @@ def normalize_text(text: str) -> str:
 
 
 def differing_fields(
-    resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
+    resource: Declaration, sent: Mapping[str, Any], returned: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Return the names of sent fields that a response shows with another value.
+    """Return the names of sent fields that the response contains with another value.
 
     Fields that the response does not contain are not included: an echo may have fewer (API 4.7).
     """
     return tuple(
         name
         for name, value in sent.items()
-        if name in shown and not is_same(resource.field(name), value, shown[name])
+        if name in returned and not is_same_value(resource.field(name), value, returned[name])
     )
 
 
-def missing_fields(
+def unapplied_fields(
     resource: Declaration, wanted: Mapping[str, Any], detail: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Return the names of fields whose value in a detail is not the wanted value.
 
-    A field that a detail does not contain is empty. Write-only fields are not included.
+    A field that the detail does not contain counts as empty. Write-only fields are not included.
     """
     return tuple(
         name
         for name, value in wanted.items()
         if not resource.field(name).write_only
-        and not is_same(resource.field(name), value, detail.get(name))
+        and not is_same_value(resource.field(name), value, detail.get(name))
     )
 
 
-def _is_blank(value: Any) -> bool:
+def _is_null_or_blank(value: Any) -> bool:
+    """Return True for None and for a text of blanks."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def _truncate(moment: datetime, unit: int) -> datetime:
-    return moment.replace(microsecond=moment.microsecond // unit * unit)
+def _truncate_microseconds(timestamp: datetime, microseconds: int) -> datetime:
+    """Return the timestamp, rounded down to a multiple of this number of microseconds."""
+    return timestamp.replace(microsecond=timestamp.microsecond // microseconds * microseconds)
 
 
-def content_values(value: Any) -> Mapping[str, Any]:
-    """Return the values of a content item by key; empty if there are none."""
+def values_by_key(value: Any) -> Mapping[str, Any]:
+    """Return the `fields` object of a content item; {} if it is null or an empty array."""
     return value if isinstance(value, dict) else {}
 
 
-def differing_keys(sent: Any, shown: Any) -> list[str]:
-    """Return the keys of sent content values that are shown with another value."""
+def differing_content_keys(sent: Any, returned: Any) -> list[str]:
+    """Return the keys of a sent `fields` object whose values differ in the returned object."""
     return [
         key
-        for key, value in content_values(sent).items()
-        if not _is_same_content_value(value, shown, key)
+        for key, value in values_by_key(sent).items()
+        if not _is_same_content_value(value, returned, key)
     ]
 
 
-def _is_same_content_value(value: Any, shown: Any, key: str) -> bool:
-    other = content_values(shown).get(key)
-    blanks = (_is_blank(value) or value == [], _is_blank(other) or other == [])
+def _is_same_content_value(value: Any, returned: Any, key: str) -> bool:
+    """Return True if the returned `fields` object has the sent value for this key."""
+    other = values_by_key(returned).get(key)
+    blanks = (_is_null_or_blank(value) or value == [], _is_null_or_blank(other) or other == [])
     if any(blanks):
         return all(blanks)
     if isinstance(value, list) or isinstance(other, list):

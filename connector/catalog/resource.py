@@ -32,10 +32,10 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_type_hints
 
 from connector.catalog.aliases import SHARED_ALIASES
 from connector.catalog.field import (
-    Attribute,
     DataSubject,
     Field,
     FieldArguments,
+    FieldDescriptor,
     FieldInput,
     Filter,
     Rule,
@@ -90,54 +90,56 @@ class Page(Generic[I_co]):
     received_at: datetime | None = None
 
     @property
-    def dated_at(self) -> datetime:
-        """Time of the page by the server clock, or by the local clock if that is unknown."""
+    def timestamp(self) -> datetime:
+        """Server clock of the response, or the local clock if the response has no `Date`."""
         moment = self.served_at or self.received_at
         assert moment is not None, "nobody noted when the page came"
         return moment
 
     @property
-    def ahead_seconds(self) -> float | None:
-        """Seconds by which the server clock is ahead; None if one of the clocks is unknown."""
+    def server_ahead_seconds(self) -> float | None:
+        """Seconds by which the server clock is ahead of the local clock; None if one is unknown."""
         if self.received_at is None or self.served_at is None:
             return None
         return (self.served_at - self.received_at).total_seconds()
 
     @property
     def is_full(self) -> bool:
-        """Return True if the page is full, so that it does not show where the list ends."""
+        """Return True if the page has `per_page` items, so that the list may continue."""
         return len(self.items) >= self.per_page
 
     @property
     def is_last(self) -> bool:
-        """Return True if no page follows, by the rows and the total of this response."""
+        """Return True if no page follows, by the number of items and the total of this response."""
         return self.ends_list(0)
 
-    def ends_list(self, offset: int) -> bool:
-        """Return True if no page follows in a list that has `offset` more rows than its total."""
-        return not self.is_full or self.page * self.per_page >= self.length(offset)
+    def ends_list(self, total_error: int) -> bool:
+        """Return True if no page follows in a list of `total` plus `total_error` records."""
+        return not self.is_full or self.page * self.per_page >= self.record_count(total_error)
 
-    def length(self, offset: int) -> int:
-        """Return the number of records in the list: by its rows if it ends here, else by its total
-        plus `offset`.
+    def record_count(self, total_error: int) -> int:
+        """Return the number of records in the list.
 
-        An offset that results in fewer records than the pages show is outdated and ignored.
+        If the page is not full, the list ends here and its rows are counted. Otherwise the result
+        is `total` plus `total_error`. An error that results in fewer records than the pages show is
+        outdated and ignored.
         """
         if not self.is_full:
             return self.count
-        length = self.total + offset
+        length = self.total + total_error
         return length if length >= self.page * self.per_page else self.total
 
     @property
     def count(self) -> int:
-        """Return the number of records: by the rows if the list ends here, else by the total."""
+        """Number of records: by the rows if the list ends here, else the total of the response."""
         if self.is_full:
             return self.total
         return (self.page - 1) * self.per_page + len(self.items)
 
     @property
-    def offset(self) -> int | None:
-        """Rows of the list beyond its total; None if the page does not show them.
+    def total_error(self) -> int | None:
+        """Number of records in the list minus the reported `total`; None if the page does not show
+        it.
 
         A full page does not show the end of the list. An empty page does not show how many rows
         precede it.
@@ -180,7 +182,7 @@ class Record:
         drafts = {n: d for n, d in vars(cls).items() if isinstance(d, FieldArguments)}
         for name, draft in drafts.items():
             fields[name] = make_field(name, draft, hints[name])
-            setattr(cls, name, Attribute(fields[name]))
+            setattr(cls, name, FieldDescriptor(fields[name]))
         cls.fields_declared = types.MappingProxyType(fields)
 
     def __repr__(self) -> str:
@@ -254,16 +256,16 @@ class Declaration:
         return tuple(f for f in self.fields.values() if not f.write_only)
 
     @property
-    def lists_cursor(self) -> bool:
+    def lists_updated_at(self) -> bool:
         """Return True if list items show `updated_at`, so that a comparison needs no detail."""
         return self.fields["updated_at"].listed
 
     def read_scope(self) -> str:
-        """Scope that read requests need (API 5.4)."""
+        """Return the scope that read requests need (API 5.4)."""
         return f"{self.scope}.read"
 
     def write_scope(self) -> str:
-        """Scope that create, update and delete requests need (API 5.4)."""
+        """Return the scope that create, update and delete requests need (API 5.4)."""
         return f"{self.scope}.write"
 
     def field(self, name: str) -> Field:
@@ -317,7 +319,9 @@ class Resource(Record):
     ) -> None:
         super().__init_subclass__()
         fields = cls.fields_declared
-        _check_names(name, fields, *natural_keys, found_by, aliases, *(o.fields for o in subjects))
+        _check_field_names(
+            name, fields, *natural_keys, found_by, aliases, *(o.fields for o in subjects)
+        )
         cls.declaration = Declaration(
             name=name,
             section=section,
@@ -328,7 +332,10 @@ class Resource(Record):
             operations=frozenset(operations),
             fields=fields,
             rules=rules,
-            filters=_filters_of(fields) + filters,
+            filters=(
+                *(Filter(f.name, f.kind, f.values) for f in fields.values() if f.filterable),
+                *filters,
+            ),
             searchable=searchable,
             parent=parent,
             echoes=echoes,
@@ -344,13 +351,10 @@ class Resource(Record):
         )
 
 
-def _check_names(resource: str, fields: Mapping[str, Field], *groups: Iterable[str]) -> None:
+def _check_field_names(resource: str, fields: Mapping[str, Field], *groups: Iterable[str]) -> None:
+    """Raise `UnknownName` if one of the groups contains a name that is no field of the resource."""
     for name in {name for group in groups for name in group} - fields.keys():
         raise UnknownName(f"field of {resource}", name, fields)
-
-
-def _filters_of(fields: Mapping[str, Field]) -> tuple[Filter, ...]:
-    return tuple(Filter(f.name, f.kind, f.values) for f in fields.values() if f.filterable)
 
 
 def _with_default_fields(subject: DataSubject, fields: Mapping[str, Field]) -> DataSubject:

@@ -288,13 +288,17 @@ def _print_report(terminal: Terminal, report: PushReport) -> None:
         _print_changes(terminal, report.preview)
     summary = report.summary
     previewed = report.preview.summary
-    if summary.troubled:
-        have = "row has an error and is" if summary.troubled == 1 else "rows have errors and are"
-        refused = f"{summary.troubled:,} {have} not sent:"
+    if summary.rows_with_problems:
+        have = (
+            "row has an error and is"
+            if summary.rows_with_problems == 1
+            else "rows have errors and are"
+        )
+        refused = f"{summary.rows_with_problems:,} {have} not sent:"
         _print_groups(terminal, summary.problems, refused)
-    if previewed.warned:
-        have = "row has a warning" if previewed.warned == 1 else "rows have warnings"
-        _print_groups(terminal, previewed.warnings, f"{previewed.warned:,} {have}:")
+    if previewed.rows_with_warnings:
+        have = "row has a warning" if previewed.rows_with_warnings == 1 else "rows have warnings"
+        _print_groups(terminal, previewed.warnings, f"{previewed.rows_with_warnings:,} {have}:")
     for question in report.preview.questions:
         terminal.warn(f"{question.message}. {question.repair}")
     error = report.error or (report.batch.error if report.batch is not None else None)

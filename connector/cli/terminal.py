@@ -411,7 +411,13 @@ class Backlog:
         if not waiting:
             return None
         requests = sum(
-            estimate_remaining_requests(**each._asdict(), per_page=PER_PAGE_MAX) for each in waiting
+            estimate_remaining_requests(
+                pending_records=each.pending,
+                live_records=each.live,
+                is_loaded=each.is_loaded,
+                per_page=PER_PAGE_MAX,
+            )
+            for each in waiting
         )
         share = requests / month_limit if month_limit else None
         records = sum(each.pending for each in waiting)

@@ -53,7 +53,7 @@ def create_mismatch(
     `sent_at` is the server's time when the request was sent, None if unknown. The returned text
     contains no values.
     """
-    created_at, _ = resource.field("created_at").read(record.get("created_at"))
+    created_at, _ = resource.field("created_at").parse(record.get("created_at"))
     if not isinstance(created_at, datetime):
         return "a record without a readable created_at, so it may be an older record"
     if sent_at is not None and created_at < sent_at - timedelta(seconds=EARLIER_SECONDS):
@@ -82,7 +82,7 @@ def contradicting_fields(
 
 def _contradicts(field: Field, sent: Any, shown: Any, *, is_key: bool) -> bool:
     """Return True if the two values cannot be forms of the same value."""
-    is_judged = field.kind not in (Kind.BOOL, Kind.PARTS, Kind.VALUES) and not field.values
+    is_judged = field.kind not in (Kind.BOOL, Kind.ARRAY, Kind.OBJECT) and not field.values
     if not is_judged or sent in (None, "") or shown in (None, ""):
         return False
     if field.kind in (Kind.NUMBER, Kind.INTEGER):

@@ -318,13 +318,13 @@ def fields_to_remove(
     groups = groups_describing(declaration.name, values, who) if groups is None else groups
     gone = {name for group in groups for name in group.fields if name in values}
     for group in subjects_of(declaration.name):
-        if group.is_elsewhere:
+        if group.is_other_person:
             urls = _url_fields(declaration, group)
             gone |= {
                 name for name in group.phones if _has_identifier("phone", values.get(name), who)
             }
             gone |= {name for name in urls if _has_identifier("profile", values.get(name), who)}
-    if any(group.is_whole for group in groups):
+    if any(group.is_record for group in groups):
         gone |= values.keys() - declaration.fields.keys()
     return gone
 
@@ -366,11 +366,11 @@ def find_mentions(
 
 def identifiers_in_record(declaration: Declaration, values: Mapping[str, Any]) -> Person:
     """Return the identifiers that a record has as its own, not as those of a contact."""
-    groups = [group for group in subjects_of(declaration.name) if not group.is_elsewhere]
+    groups = [group for group in subjects_of(declaration.name) if not group.is_other_person]
     elsewhere = {
         name
         for group in subjects_of(declaration.name)
-        if group.is_elsewhere
+        if group.is_other_person
         for name in group.fields
     }
     urls = [

@@ -213,7 +213,7 @@ class DraftReader:
         if not ids:
             return {}
         with WarehouseLookups(_open_warehouse(self._settings), comparison_text) as lookups:
-            return {id: each.record for id, each in lookups.landed(resource, ids).items()}
+            return {id: each.record for id, each in lookups.landed_records(resource, ids).items()}
 
     def rows_lost(self, draft: ImportDraft) -> int:
         """Return the number of rows above the headings that a report of the draft's file lacks."""
@@ -328,7 +328,7 @@ class DraftReader:
                 elif edit or row.problems:
                     row = edited_row(row, edit, table.headings)
                 if not row.is_left_out:
-                    result = RowResult(row.number, "not_sent", record_id=row.record or None)
+                    result = RowResult(row.number, "not_sent", record_id=row.record_id or None)
                     results.append(result)
                 yield row
 
@@ -352,7 +352,7 @@ def _rows_above_headings(table: Spreadsheet) -> int:
     """Return the number of rows at a table's top that its report lacks."""
     # The report of a workbook keeps the row numbers; in a text they are counted.
     is_text = table.kind in ("csv", "tsv") and not table.is_report
-    return table.place.first_row - 1 if is_text else 0
+    return table.heading_rows.first_row - 1 if is_text else 0
 
 
 TO_CORRECT = frozenset(("invalid", "rejected", "conflict"))
@@ -411,8 +411,8 @@ def edited_row(row: SheetRow, edit: dict[str, str], headings: Sequence[str]) -> 
         cells[index] = text
     while len(cells) > len(headings) and cells[-1] == "":
         cells.pop()
-    is_filled = any(index >= len(row.cells) - row.missing for index in changed)
-    missing = 0 if is_filled else row.missing
+    is_filled = any(index >= len(row.cells) - row.missing_cells for index in changed)
+    missing = 0 if is_filled else row.missing_cells
     # A problem with the shape of a cell disappears with the cell.
     gone: set[str | None] = {headings[i] for i in changed if i < len(headings)}
     if len(cells) == len(headings) and not missing:
@@ -422,12 +422,12 @@ def edited_row(row: SheetRow, edit: dict[str, str], headings: Sequence[str]) -> 
         cells=tuple(cells),
         problems=tuple(each for each in row.problems if each.column not in gone),
         flaws={index: flaw for index, flaw in row.flaws.items() if index not in changed},
-        missing=missing,
-        record=edit.get(RECORD, row.record),
+        missing_cells=missing,
+        record_id=edit.get(RECORD, row.record_id),
     )
 
 
 def _blanked_row(row: SheetRow) -> SheetRow:
     return replace(
-        row, cells=("",) * len(row.cells), problems=(), flaws={}, missing=0, is_outside=False
+        row, cells=("",) * len(row.cells), problems=(), flaws={}, missing_cells=0, is_outside=False
     )

@@ -125,7 +125,7 @@ def _matching_fields(samples: Sequence[str], target: PushTarget) -> Iterator[str
     """Yield date and choice fields for which most of the samples are valid."""
     for column in target.columns:
         is_day = column.field.kind is FieldKind.DATE
-        if samples and (is_day or column.accepts(target.mode)):
+        if samples and (is_day or column.accepted_values(target.mode)):
             read, matches = cell_reader(column, target.mode).read, 0
             for text in samples:
                 with suppress(CellError):
@@ -147,8 +147,8 @@ def missing_fields(target: PushTarget, columns: ColumnMap) -> list[tuple[str, tu
     for words in columns.missing:
         for name in words.removeprefix("one of ").split(" or "):
             if name in known:
-                missing.append((name, known[name].accepts(target.mode)))
-    missing += [(c.name, c.accepts(target.mode)) for c, _, _ in columns.constants]
+                missing.append((name, known[name].accepted_values(target.mode)))
+    missing += [(c.name, c.accepted_values(target.mode)) for c, _, _ in columns.constants]
     return list(dict.fromkeys(missing))
 
 
@@ -370,7 +370,7 @@ def values_question(
     """
     mode, field = checked.preview.push_file.mode, column.target.field
     answers, is_bool = column.options.values, field.kind is FieldKind.BOOL
-    allowed = ("yes", "no") if is_bool else column.target.accepts(mode)
+    allowed = ("yes", "no") if is_bool else column.target.accepted_values(mode)
     takes_any = field.kind is FieldKind.STRING and field.format is None
     is_text = takes_any and not allowed and not column.target.is_phone
     is_typed, reference = not allowed and not is_text, column.target.reference
@@ -587,7 +587,7 @@ def group_question(checked: CheckedFile, kind: Kind) -> GroupQuestion | None:
     return GroupQuestion(
         column.heading,
         column.index,
-        ("yes", "no") if target.field.kind is FieldKind.BOOL else target.accepts(mode),
+        ("yes", "no") if target.field.kind is FieldKind.BOOL else target.accepted_values(mode),
         kind[0] == "problem" and target.key not in keys,
         kind[0] == "problem" and may_be_empty and target.key not in keys,
         values_question(checked, column, kind[1]) if kind[0] == "problem" else None,
@@ -726,7 +726,7 @@ def shown_row(
         if is_whole or (heading and heading in listed):
             found = tuple(by_column.pop(heading, ())) if heading else ()
             place = mapped.get(heading)
-            allowed = place.target.accepts(checked.preview.push_file.mode) if place else ()
+            allowed = place.target.accepted_values(checked.preview.push_file.mode) if place else ()
             cells.append(ShownCell(index, heading, text, found, allowed))
     rest = tuple(problem for some in by_column.values() for problem in some)
     edit = edits.get(str(row.number), {})
@@ -735,7 +735,7 @@ def shown_row(
     return ShownRow(
         *(row.number, name, tuple(cells), rest, is_well, edit is None, bool(edit)),
         records=tuple(next(matches, "").split()) if not is_whole else (),
-        record=now.row.record,
+        record=now.row.record_id,
     )
 
 

@@ -260,7 +260,7 @@ class PageLanguage:
     def shown(self, value: Any, resource: str = "", name: str = "") -> str:
         """Format a value; a choice is shown as its label."""
         field = CATALOG[resource].fields.get(name) if resource else None
-        read = field.read(value)[0] if field is not None else None
+        read = field.parse(value)[0] if field is not None else None
         value = value if read is None else read
         shown = value if isinstance(value, str) else str(value)
         if value in (None, "", []):

@@ -141,7 +141,7 @@ def _refuse_several_people(records: Iterable[Record]) -> None:
 
 def _is_own_record(resource: str, record: Mapping[str, Any], person: Person) -> bool:
     """Return True for a record about the person as a whole, such as their candidate or lead."""
-    return any(group.is_whole for group in groups_describing(resource, record, person))
+    return any(group.is_record for group in groups_describing(resource, record, person))
 
 
 def _belongs_to(resource: str, record: Mapping[str, Any], person: Person) -> bool:
@@ -154,7 +154,7 @@ def _belongs_to(resource: str, record: Mapping[str, Any], person: Person) -> boo
 def _group_identifiers(resource: str, record: Mapping[str, Any], group: DataSubject) -> Person:
     """Return the identifiers and full names in one group of fields, for example a job's contact."""
     names = frozenset(each for each in _full_names(record, group) if " " in each)
-    if group.is_whole:
+    if group.is_record:
         return replace(identifiers_in_record(CATALOG[resource], record), names=names)
     numbers = (
         normalize_identifier("phone", _text_or_empty(record.get(name))) for name in group.phones

@@ -36,7 +36,7 @@ from connector.privacy.locate import (
 from connector.privacy.receipt import FoundRecord, PersonLocations, PersonPlace
 from connector.publishing.lakehouse_erasure import LakehouseMatches, find_in_lakehouse
 from connector.settings.model import Settings
-from connector.spreadsheet.persons import rows_about
+from connector.spreadsheet.persons import count_rows_about
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.persons import PersonRows, all_versions, count_person_rows, remove_person
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
@@ -167,7 +167,7 @@ def find_returned_people(settings: Settings) -> list[Person]:
     for path in find_spreadsheets(settings.folder):
         noticing = SuppressionFilter(suppressed)
         try:
-            if rows_about(path, noticing):
+            if count_rows_about(path, noticing):
                 found |= noticing.found
         except SpreadsheetError:
             continue  # Not a table: it is searched like any other file.

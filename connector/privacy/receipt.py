@@ -201,7 +201,7 @@ class Receipt:
             *_section(MENTIONED_BEFORE, mention_lines(self.mentions, is_past=True)),
             *_section(
                 "Identifiers kept because the record of another person contains them, too",
-                self._shared_lines(),
+                [count_noun(self.shared, "identifier")] if self.shared else [],
             ),
             *_section("Still present", [f"{each}: {each.rows:,}" for each in self.left]),
             *_section("Not done yet", self.waiting),
@@ -211,9 +211,6 @@ class Receipt:
             *_section("Hashes (HMAC-SHA256)", [f"{e.kind} {e.token}" for e in self.hashes]),
         ]
         return "\n".join(lines) + "\n"
-
-    def _shared_lines(self) -> list[str]:
-        return [count_noun(self.shared, "identifier")] if self.shared else []
 
 
 def mention_lines(mentions: Sequence[Mention], *, is_past: bool = False) -> list[str]:

@@ -225,7 +225,6 @@ def check_columns(project: Project, shapes: Shapes) -> None:
                 path=path,
                 line=line,
                 action=f"Name one of its columns: {', '.join(sorted(there))}.",
-                code="model_invalid",
             )
 
 

@@ -32,8 +32,8 @@ from connector.spreadsheet.workbook_writer import (
     SIZE,
     TEXT_CHARACTERS_MAX,
     TextTooLong,
-    text_cell,
-    value_cell,
+    text_cell_xml,
+    value_cell_xml,
 )
 from connector.warehouse.duckdb_file import convert_errors, quoted
 from connector.warehouse.published_file import open_read_only, tables_in
@@ -224,7 +224,7 @@ class _WorkbookWriter:
     def _rows_xml(self, source: _SourceTable) -> Iterator[str]:
         """Yield the XML of the headings and of the rows, one batch at a time."""
         letters = [get_column_letter(number) for number in range(1, len(source.columns) + 1)]
-        headings = [text_cell(column, self._bold) for column in source.columns]
+        headings = [text_cell_xml(column, self._bold) for column in source.columns]
         yield _row_xml(1, letters, headings)
         number = 1
         for batch in source.batches():
@@ -245,16 +245,16 @@ class _WorkbookWriter:
             case None:
                 return ""
             case bool():
-                return value_cell("b", int(value))
+                return value_cell_xml("b", int(value))
             case int() | float() | Decimal() if _is_exact(value):
-                return value_cell("n", value)
+                return value_cell_xml("n", value)
             case date() | time() if _has_excel_number(value):
                 days = to_excel(value)  # type: ignore[no-untyped-call]
-                return value_cell("n", days, self._dates[type(value)])
+                return value_cell_xml("n", days, self._dates[type(value)])
         text = str(value)
         style = self._quoted if is_hazard(text) else 0
         try:
-            return text_cell(text, style)
+            return text_cell_xml(text, style)
         except TextTooLong:
             source.shortened[column] += 1
             return _shortened_cell(text, style)
@@ -302,7 +302,7 @@ def _shortened_cell(text: str, style: int) -> str:
     kept = TEXT_CHARACTERS_MAX - len(ending)
     while True:
         try:
-            return text_cell(text[:kept] + ending, style)
+            return text_cell_xml(text[:kept] + ending, style)
         except TextTooLong:
             # Characters that XML cannot contain take more room.
             kept = kept * 9 // 10

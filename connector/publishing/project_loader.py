@@ -106,13 +106,9 @@ def read_yaml(path: Path, model: type[EntryT]) -> EntryT:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = None if mark is None else mark.line + 1
-        raise ModelError(
-            f"is not valid YAML: {error.problem}", path=path, line=line, code="model_invalid"
-        ) from None
+        raise ModelError(f"is not valid YAML: {error.problem}", path=path, line=line) from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ModelError(
-            f"cannot be read: {type(error).__name__}", path=path, code="model_invalid"
-        ) from None
+        raise ModelError(f"cannot be read: {type(error).__name__}", path=path) from None
 
 
 def _to_model_error(path: Path, found: Any, error: ValidationError) -> ModelError:
@@ -130,9 +126,7 @@ def _to_model_error(path: Path, found: Any, error: ValidationError) -> ModelErro
     told = (
         first.get("ctx", {}).get("error") or f"{first['msg']}, not {_format_input(first['input'])}"
     )
-    return ModelError(
-        f"{keys}: {told}" if keys else told, path=path, line=line, code="model_invalid"
-    )
+    return ModelError(f"{keys}: {told}" if keys else told, path=path, line=line)
 
 
 def _format_input(value: Any) -> str:
@@ -371,7 +365,6 @@ def render(
             action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }}"
             " and {{ config(materialized='table' or 'view') }}, in an audit"
             " {{ config(severity='error' or 'warn') }}.",
-            code="model_invalid",
         ) from None
     return ModelQuery(path, sql, tuple(refs), tuple(read.values()), options)
 
@@ -427,7 +420,6 @@ def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple
             path=path,
             line=1,
             action=f"Begin the file with {_FORMS[word]} that ends with a full stop.",
-            code="model_invalid",
         )
     sentence = found["sentence"].replace("\n-- ", " ")
     return found["grain"] or "", sentence.removeprefix("-- ").strip()
@@ -564,7 +556,6 @@ class _ProjectLoader:
                 f"{path.stem!r} is not a valid table name",
                 path=path,
                 action="Rename the file: a-z, 0-9 and '_', beginning with a letter.",
-                code="model_invalid",
             )
         grain, sentence = "", ""
         if not is_own or text.startswith("-- model:"):
@@ -667,13 +658,7 @@ class _ProjectLoader:
         table = query.sql.strip()
         if table not in (*(self._tables[name] for name in query.refs), *query.sources):
             action = "Write to: ref('model')."
-            raise ModelError(
-                "'to' is not a ref or source",
-                path=path,
-                line=line,
-                action=action,
-                code="model_invalid",
-            )
+            raise ModelError("'to' is not a ref or source", path=path, line=line, action=action)
         return table
 
 
@@ -709,17 +694,9 @@ def _read_query(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(
-            f"cannot be read: {type(error).__name__}", path=path, code="model_invalid"
-        ) from None
+        raise ModelError(f"cannot be read: {type(error).__name__}", path=path) from None
     if text.rstrip().endswith(";"):
         line = text.rstrip().count("\n") + 1
         action = "Remove the semicolon. A file contains one query."
-        raise ModelError(
-            "the query ends with a semicolon",
-            path=path,
-            line=line,
-            action=action,
-            code="model_invalid",
-        )
+        raise ModelError("the query ends with a semicolon", path=path, line=line, action=action)
     return text

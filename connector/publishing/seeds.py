@@ -166,7 +166,6 @@ class UnmappedValues:
     """Values in the data that no row of a seed maps."""
 
     seed: Seed
-    audit: str
     values: tuple[str, ...]
 
 
@@ -199,7 +198,7 @@ def find_unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
                 with convert_sql_errors(audit.path, f"{audit_name} cannot be run"):
                     rows = connection.execute(audit.query.sql).fetchall()
                 values = sorted({str(row[0]) for row in rows if row[0] is not None})
-                found.append(UnmappedValues(project.seeds[name], audit_name, tuple(values)))
+                found.append(UnmappedValues(project.seeds[name], tuple(values)))
     return tuple(found)
 
 

@@ -189,7 +189,7 @@ def _estimate_first_load(resource: Declaration, bookmark: Bookmark) -> Steps[Pul
     queued = yield from CountQueued()
     pages = max(1, ceil(page.total / page.per_page))
     unlisted = max(0, page.total - live)
-    ends = 0 if resource.lists_cursor else 1
+    ends = 0 if resource.lists_updated_at else 1
     details = unlisted + queued + (ends if page.total else 0)
     # Pages that an interrupted load has read are not read again.
     swept = pages if bookmark.verify_page is not None else max(0, (bookmark.load_page or 1) - 1)
@@ -229,7 +229,7 @@ class _RankSearch:
     """Search for the first unchanged record of a loaded stream, by rank."""
 
     def __init__(self, resource: Declaration, bookmark: Bookmark) -> None:
-        self._lists_cursor = resource.lists_cursor
+        self._lists_cursor = resource.lists_updated_at
         self._bookmark = bookmark
         self._floor = self._future = floor_of(bookmark)
         self._pages: dict[int, Page[Resource]] = {}
@@ -240,7 +240,7 @@ class _RankSearch:
     def estimate(self) -> Steps[PullCost]:
         """Search and estimate the requests of the pull."""
         first = yield from self._read_page(1)
-        self._future = future_limit(first.dated_at, self._bookmark)
+        self._future = future_limit(first.timestamp, self._bookmark)
         changed = yield from self._count_changed(first)
         live = yield from CountLive()
         queued = yield from CountQueued()

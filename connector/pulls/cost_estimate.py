@@ -187,4 +187,4 @@ def _requests_without_changes(stream: Stream, estimate: PullCost) -> int:
     """Return the number of requests of a pull of the stream without changes."""
     if not stream.resource.sortable:
         return max(1, ceil(estimate.total / PER_PAGE_MAX))
-    return 1 if stream.resource.lists_cursor else 2
+    return 1 if stream.resource.lists_updated_at else 2

@@ -255,10 +255,10 @@ class DetailReads:
         """Record details that were older than the `updated_at` of their list item."""
         for item in listing.order:
             updated_at = self.updated_at(item.id)
-            if not item.declaration.lists_cursor or updated_at is None:
+            if not item.declaration.lists_updated_at or updated_at is None:
                 continue
             if self.is_read_after(item.id, listing) and updated_at < item.updated_at:
-                late = (listing.last.dated_at - item.updated_at).total_seconds()
+                late = (listing.last.timestamp - item.updated_at).total_seconds()
                 self.bookmark = with_lateness(self.bookmark, late)
 
     def commit_end(self, bookmark: Bookmark, event: Event | None) -> Steps[None]:

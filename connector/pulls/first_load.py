@@ -75,7 +75,7 @@ def first_sweep(bookmark: Bookmark) -> Steps[SweepResult]:
         requests += 1
         # A total is stored once a second response agrees, or once the rows show the end of the
         # list.
-        is_certain = page.offset is not None or (
+        is_certain = page.total_error is not None or (
             last_total is not None and abs(page.total - last_total) <= deviation_limit(page.total)
         )
         last_total = page.total
@@ -290,12 +290,12 @@ def ids_read_too_early(
     which is never verified, it is kept. Every detail is read again after `DETAILS_REREAD_HOURS`.
     """
     lateness = timedelta(seconds=bookmark.lateness_seconds)
-    daily = page.dated_at - timedelta(hours=DETAILS_REREAD_HOURS)
+    daily = page.timestamp - timedelta(hours=DETAILS_REREAD_HOURS)
     found: list[str] = []
     for item in page.items:
         read_at = known[item.id].read_at if item.id in known else None
-        updated_at = item.updated_at if item.declaration.lists_cursor else None
-        limit = daily if item.declaration.sortable else page.dated_at
+        updated_at = item.updated_at if item.declaration.lists_updated_at else None
+        limit = daily if item.declaration.sortable else page.timestamp
         if updated_at is not None:
             limit = max(daily, updated_at + lateness)
         if read_at is not None and read_at < limit:

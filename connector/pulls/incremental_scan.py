@@ -105,7 +105,7 @@ class IncrementalScan:
 
     def __init__(self, resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard) -> None:
         assert bookmark.proven_at is not None, "a scan needs a floor: load the stream first"
-        self._lists_cursor = resource.lists_cursor
+        self._lists_cursor = resource.lists_updated_at
         self._lateness = timedelta(seconds=bookmark.lateness_seconds)
         self._floor = floor_of(bookmark)
         self._details = DetailReads(bookmark, guard)
@@ -235,7 +235,7 @@ class IncrementalScan:
             self._clock_was_set = self._clock_was_set or self._has_listed
             if not self._has_listed:
                 self._floor = floor
-        if not self._has_listed and (ahead := page.ahead_seconds) is not None:
+        if not self._has_listed and (ahead := page.server_ahead_seconds) is not None:
             # The time of this response becomes R, so a later setback is measured from this clock.
             highest = max(ahead, after.clock_ahead_seconds or ahead)
             self._details.bookmark = replace(after, clock_ahead_seconds=highest)
@@ -373,7 +373,7 @@ class IncrementalScan:
             and (id not in details.by_id or details.by_id[id].step < listing.last_step)
         )
         yield from details.read(hidden)
-        until = listing.last.dated_at - SECOND
+        until = listing.last.timestamp - SECOND
         live = [id for id in self._above if self._was_dirty_and_alive(listing, id, need, until)]
         if len(live) >= need:
             lost = yield from self._no_longer_listed(listing, live)
@@ -422,8 +422,8 @@ def _is_offset_outdated(offset: int | None, page: Page[Resource]) -> bool:
     """Return True if the total's offset does not fit the records that the page shows."""
     if offset is None:
         return False
-    if page.offset is not None:
-        return abs(page.offset - offset) > deviation_limit(page.count)
+    if page.total_error is not None:
+        return abs(page.total_error - offset) > deviation_limit(page.count)
     return page.total + offset < (page.page - 1) * page.per_page + len(page.items)
 
 

@@ -155,7 +155,7 @@ class Listing:
 
     def length(self, offset: int) -> int:
         """Return the number of rows of the list, if they exceed its total by `offset`."""
-        return self.last.length(offset)
+        return self.last.record_count(offset)
 
 
 # -- Exponential search --------------------------------------------------------------------------
@@ -277,8 +277,8 @@ class _KnownTotal:
         """Return True if the rows and pages contradict the page's total."""
         total = page.total + self.offset
         before = (page.page - 1) * page.per_page
-        if page.offset is not None:
-            return abs(page.offset - self.offset) > deviation_limit(page.count)
+        if page.total_error is not None:
+            return abs(page.total_error - self.offset) > deviation_limit(page.count)
         if not page.items:
             return total - before > deviation_limit(before)
         if total < before + len(page.items):

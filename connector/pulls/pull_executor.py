@@ -133,7 +133,7 @@ class PullExecutor:
         for item in listed.items:
             # Without the server clock, items have the local time of their arrival, not of the
             # commit.
-            item.served_at = listed.dated_at
+            item.served_at = listed.timestamp
         return listed
 
     async def _read_details(self, ids: tuple[str, ...]) -> dict[str, Outcome]:

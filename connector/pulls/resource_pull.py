@@ -188,7 +188,7 @@ def _load_or_compare(
             return bookmark, PullResult(False, TOO_FEW, sweep_result.total)
         if not bookmark.is_sorted:
             yield from Commit(events=(unsorted_event(resource),))
-        elif sweep_result.is_one_instant and resource.lists_cursor:
+        elif sweep_result.is_one_instant and resource.lists_updated_at:
             # The only page showed every id and `updated_at` at one point in time, as a scan would.
             return bookmark, PullResult(True, None, sweep_result.total)
     if (options.is_full or options.sweeps) and sweep_result is None:

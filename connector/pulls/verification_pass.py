@@ -90,7 +90,7 @@ class VerificationRound:
         """Store the ids of a page that is about to be loaded; `known` were loaded before."""
         assert self.first_page is not None
         lateness = timedelta(seconds=self.bookmark.lateness_seconds)
-        since = self.first_page.dated_at - lateness
+        since = self.first_page.timestamp - lateness
         self.seen_hashes.update(hash(item.id) for item in items)
         new = (item for item in items if item.id not in known)
         self.maybe_new.update(hash(each.id) for each in new if each.created_at > since)

@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Any
 
 from connector.catalog.field import Field, Kind
-from connector.catalog.field_comparison import is_same, missing_fields
+from connector.catalog.field_comparison import is_same_value, unapplied_fields
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration, Page, Resource
 from connector.ledger.journal_records import Attempt
 from connector.ledger.push_plan import fold_identity
@@ -143,7 +143,7 @@ def _has_identity(resource: Declaration, identity: Mapping[str, Any], item: Reso
             continue
         field = resource.field(name)
         # Texts are settled by now, and reading each would take most of the time.
-        if field.kind is Kind.STRING or not is_same(field, value, shown):
+        if field.kind is Kind.STRING or not is_same_value(field, value, shown):
             return False
     return True
 
@@ -166,7 +166,7 @@ def _separate_contested_matches(
     sure = [
         each
         for each in matches
-        if all(missing_fields(sought.resource, sent, each.record.raw) for sent in rivals)
+        if all(unapplied_fields(sought.resource, sent, each.record.raw) for sent in rivals)
     ]
     return sure, [each.record.id for each in matches if each not in sure]
 
@@ -225,7 +225,7 @@ def _may_match(sought: SoughtRecord, item: Resource) -> bool:
     """Whether a list item shows the row's marker and its identity (or else its body)."""
     identifying = {**(sought.identity or sought.body), **sought.marker}
     return all(
-        is_same(field, identifying[field.name], item.raw[field.name])
+        is_same_value(field, identifying[field.name], item.raw[field.name])
         for field in _item_fields_for_create(sought.resource)
         if field.name in identifying and field.name in item.raw
     )
@@ -237,11 +237,11 @@ def _item_fields_for_create(resource: Declaration) -> tuple[Field, ...]:
 
 def _is_match(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
     """Whether the record is the row's, by its marker or by all values that were sent."""
-    return not missing_fields(sought.resource, sought.marker or sought.body, detail)
+    return not unapplied_fields(sought.resource, sought.marker or sought.body, detail)
 
 
 def _is_similar(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
     """Whether the record may be the row's, although values differ."""
     identifying = sought.body if sought.marker else sought.identity
     unmarked = {name: value for name, value in identifying.items() if name not in sought.marker}
-    return bool(unmarked) and not missing_fields(sought.resource, unmarked, detail)
+    return bool(unmarked) and not unapplied_fields(sought.resource, unmarked, detail)

@@ -38,7 +38,7 @@ from connector.pushes.spill_file import (
     result_to_json,
 )
 from connector.settings.model import Settings
-from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check
+from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check_rows
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import ClaimedKeys, comparison_key
@@ -87,7 +87,7 @@ class PushFile:
 
 def with_column(problem: Problem, columns: ColumnMap) -> Problem:
     """Return a problem of the journal for the report, with the column of its field."""
-    column = problem.column or (columns.column_of(problem.field) if problem.field else None)
+    column = problem.column or (columns.heading_of(problem.field) if problem.field else None)
     is_shown = problem.found is not None and problem.code not in _FOUND_HERE
     found = f" The API has: {problem.found}." if is_shown else ""
     return replace(problem, message=problem.message + found, column=column or problem.field)
@@ -131,7 +131,7 @@ class PlannedLookups:
         self._landing, self._earlier = landing, earlier
         self._indexes: dict[tuple[int, tuple[str, ...]], _RowIndex] = {}
 
-    def ids(
+    def find_ids(
         self,
         resource: str,
         fields: Sequence[str],
@@ -139,7 +139,7 @@ class PlannedLookups:
         parent: str | None = None,
     ) -> Sequence[tuple[str, ...]]:
         """Return loaded ids, and placeholders for records that earlier files would create."""
-        found = list(self._landing.ids(resource, fields, values, parent))
+        found = list(self._landing.find_ids(resource, fields, values, parent))
         for place, each in enumerate(self._earlier):
             if each.resource != resource or each.parent != parent or "id" in fields:
                 continue
@@ -148,10 +148,12 @@ class PlannedLookups:
                 found[at] += tuple(each.placeholder_id(number) for number in index.rows(wanted))
         return found
 
-    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
+    def landed_records(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """Return the loaded records with these ids, and records that earlier files would create."""
         planned = {id for id in ids if is_placeholder_id(id)}
-        found = dict(self._landing.landed(resource, [id for id in ids if id not in planned]))
+        found = dict(
+            self._landing.landed_records(resource, [id for id in ids if id not in planned])
+        )
         for each in self._earlier:
             if planned and each.resource == resource:
                 for task in each.tasks:
@@ -194,7 +196,7 @@ class _RowIndex:
 
     def rows(self, values: Sequence[Any]) -> tuple[int, ...]:
         """Return the numbers of the rows with these values."""
-        first = self._first.first(comparison_key(values))
+        first = self._first.first_row(comparison_key(values))
         return () if first is None else (first, *self._others.get(first, ()))
 
 
@@ -489,7 +491,7 @@ def preview(
         ):
             known = SuppressionList.read_from(settings.folder)
             read = lost.yield_rows() if only_rows is None else only_rows
-            checked = check(read, columns, target, lookups, known, meanings=meanings)
+            checked = check_rows(read, columns, target, lookups, known, meanings=meanings)
             with _rare_garbage_collection():
                 _add_rows_in_batches(rows, checked, journal if looks_back else None)
         elif columns.unmapped:
@@ -500,7 +502,10 @@ def preview(
     at = proven_at.isoformat() if proven_at else None
     warned: Iterable[FileQuestion] = ()
     if not push_file.accepts_warnings:
-        warned = (*meanings.mixed_dates(), *ask_about_warnings(rows.summary.warned, table, columns))
+        warned = (
+            *meanings.mixed_dates(),
+            *ask_about_warnings(rows.summary.rows_with_warnings, table, columns),
+        )
     questions = (*table.questions, *lost.questions(), *meanings.questions, *warned)
     notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
     notices = (*notices, *table.left_out.notices())

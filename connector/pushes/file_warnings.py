@@ -39,7 +39,7 @@ def ask_about_warnings(
     if any("@" in each or _IS_DATE(each) for each in table.headings):
         yield FileQuestion(
             "headings",
-            f"row {table.place.index + 1} is used as the headings, but looks like data",
+            f"row {table.heading_rows.index + 1} is used as the headings, but looks like data",
             "Add a row of headings, or give the number of their row with --header-row. To use the "
             "row as headings, add --accept-warnings.",
         )
@@ -75,7 +75,10 @@ def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
     found = _RANGE(merged)
     first, last = (int(found[2]), int(found[4])) if found else (0, 0)
     named = {column_letter(n): each for n, each in enumerate(table.headings)}
-    return table.place.first_row < first < last and named.get(found[1] if found else "") in filling
+    return (
+        table.heading_rows.first_row < first < last
+        and named.get(found[1] if found else "") in filling
+    )
 
 
 class LostColumns:

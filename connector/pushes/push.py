@@ -133,7 +133,7 @@ class PushReport:
             "unmapped": [each.heading for each in self.preview.columns.unmapped],
             "notices": list(self.preview.notices),
             "questions": [asdict(each) for each in self.preview.questions],
-            "warned": self.preview.summary.warned,
+            "warned": self.preview.summary.rows_with_warnings,
             "changes": self._changes(),
             "report": str(self.file) if self.file is not None else None,
             "error": error.as_json() if error is not None else None,

@@ -23,7 +23,7 @@ from connector.pushes.options import PushOptions
 from connector.settings.layers import PUSHES_FOLDER
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping import map_headings
-from connector.spreadsheet.report import new_table, write_rows
+from connector.spreadsheet.report import open_new_file, write_delimited
 from connector.spreadsheet.target_columns import comparison_text
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
@@ -142,8 +142,8 @@ def _write_csv(settings: Settings, resource: str, rows: Iterable[Sequence[str]])
     make_folder(folder)
     _delete_old_files(folder, timedelta(days=settings.import_keep_days.value))
     draft = folder / f"{resource}-{token_hex(6)}.csv"
-    with new_table(draft, "the result of a query") as file:
-        write_rows(file, ",", rows)
+    with open_new_file(draft, "the result of a query") as file:
+        write_delimited(file, ",", rows)
     with draft.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return draft.replace(folder / f"{resource}-{digest[:12]}.csv")

@@ -22,11 +22,11 @@ from typing import Any
 
 from connector.catalog.field import Kind
 from connector.catalog.field_comparison import (
-    content_values,
+    differing_content_keys,
     differing_fields,
-    differing_keys,
-    is_same,
-    missing_fields,
+    is_same_value,
+    unapplied_fields,
+    values_by_key,
 )
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration, Resource
 from connector.ledger.journal_records import RowStatus, Transition
@@ -112,7 +112,7 @@ def _reason_not_ours(row: PushRow, record: Resource) -> PushSteps[str | None]:
     if not row.task.identity and not row.marker:
         # Another row that is being sent may have made a record that has all values of this one.
         rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
-        if any(not missing_fields(row.resource, sent, record.raw) for sent in rivals):
+        if any(not unapplied_fields(row.resource, sent, record.raw) for sent in rivals):
             return f"answered with {record.id}, which may belong to another row"
     return None
 
@@ -470,19 +470,21 @@ def plan_update(
             continue
         now, former = detail.get(name), base.get(name)
         is_known = name in base
-        if field.kind is Kind.VALUES:
-            keys = differing_keys(wanted[name], now)
+        if field.kind is Kind.OBJECT:
+            keys = differing_content_keys(wanted[name], now)
             taken = [
-                key for key in keys if is_known and differing_keys(_content_value(former, key), now)
+                key
+                for key in keys
+                if is_known and differing_content_keys(_content_value(former, key), now)
             ]
             if keys:
-                body[name] = {**content_values(now), **wanted[name]}
+                body[name] = {**values_by_key(now), **wanted[name]}
             is_taken = bool(taken)
-        elif is_same(field, wanted[name], now):
+        elif is_same_value(field, wanted[name], now):
             continue
         else:
             body[name] = wanted[name]
-            is_taken = is_known and not is_same(field, former, now)
+            is_taken = is_known and not is_same_value(field, former, now)
         if is_taken and not overwrite:
             conflicts.append(name)
     is_shown = any(not resource.field(name).write_only for name in body)
@@ -507,4 +509,4 @@ def altered_problems(
 
 
 def _content_value(value: Any, key: str) -> Mapping[str, Any]:
-    return {key: content_values(value).get(key)}
+    return {key: values_by_key(value).get(key)}

@@ -167,8 +167,8 @@ def pair_from_json(text: str) -> tuple[SheetRow, RowResult]:
 def row_to_json(row: SheetRow) -> str:
     """Return a row as one line."""
     form = [list(map(_cell_to_json, row.cells)), list(map(astuple, row.problems)), dict(row.flaws)]
-    marks = (row.is_hidden, row.may_be_split, row.record)
-    return json.dumps([row.number, row.missing, marks, *form])
+    marks = (row.is_hidden, row.may_be_split, row.record_id)
+    return json.dumps([row.number, row.missing_cells, marks, *form])
 
 
 def row_from_json(text: str) -> SheetRow:
@@ -182,7 +182,7 @@ def row_from_json(text: str) -> SheetRow:
         missing,
         is_hidden=is_hidden,
         may_be_split=may_be_split,
-        record=record,
+        record_id=record,
     )
 
 
@@ -196,9 +196,9 @@ def _cell_to_json(cell: Cell) -> Any:
         case time():
             return {"time": cell.isoformat()}
         case Amount():
-            return {"amount": [cell.value, cell.unit, cell.form, cell.shown]}
+            return {"amount": [cell.value, cell.unit, cell.number_format, cell.shown]}
         case PartlyVisibleCell():
-            return {"partly": [_cell_to_json(cell.value), cell.shown, cell.form]}
+            return {"partly": [_cell_to_json(cell.value), cell.shown, cell.number_format]}
     return cell
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.field import VALUE_ERASED, Field, Kind, is_redacted
-from connector.catalog.field_comparison import is_same, missing_fields
+from connector.catalog.field_comparison import is_same_value, unapplied_fields
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration
 from connector.client.answer_fit import EARLIER_SECONDS, contradicting_fields
 from connector.ledger.journal_records import RowKey
@@ -125,10 +125,12 @@ def is_unchanged_by_others(row: WrittenRow, now: Mapping[str, Any]) -> bool:
     if left is None or moment is None:
         return row.operation == "create" and left is moment
     ours, others = [left], list(row.undone_updates)
-    while found := [each for each in others if any(is_same(stamp, at, each[0]) for at in ours)]:
+    while found := [
+        each for each in others if any(is_same_value(stamp, at, each[0]) for at in ours)
+    ]:
         ours += [became for _, became in found]
         others = [each for each in others if each not in found]
-    return any(is_same(stamp, at, moment) for at in ours)
+    return any(is_same_value(stamp, at, moment) for at in ours)
 
 
 def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
@@ -137,7 +139,7 @@ def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
     others = contradicting_fields(resource, known, now)
     changed = [
         name
-        for name in missing_fields(resource, known, now)
+        for name in unapplied_fields(resource, known, now)
         if name in others or not _is_as_shown(row, name, now.get(name))
     ]
     if changed:
@@ -180,7 +182,7 @@ def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
         elif name not in row.before:
             message = f"the former value of {name} is unknown"
             problems.append(Problem("never_shown", message, field=name, fix=_BY_HAND))
-        elif declared.kind is Kind.VALUES:
+        elif declared.kind is Kind.OBJECT:
             back, taken = _plan_content_values(declared, written, former, present)
             problems += taken
             if back:
@@ -188,9 +190,9 @@ def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
             is_any_back |= bool(back) or not taken
         elif is_redacted(written) or is_redacted(former):
             problems.append(_redacted_problem(name))
-        elif is_same(declared, former, present):
+        elif is_same_value(declared, former, present):
             is_any_back = True
-        elif not (is_same(declared, written, present) or _is_as_shown(row, name, present)):
+        elif not (is_same_value(declared, written, present) or _is_as_shown(row, name, present)):
             problems.append(_changed_problem(name, written, present, "so it is not restored"))
         elif not _is_accepted(declared, former):
             message = f"{name} cannot be restored: an update does not accept its former value"
@@ -221,9 +223,9 @@ def _plan_content_values(
             # Values are sent as a whole, and so a mark in another one would be sent as well.
             taken.append(_redacted_problem(f"{declared.name}.{key}"))
             continue
-        if is_same(declared, {key: before}, present):
+        if is_same_value(declared, {key: before}, present):
             continue
-        if is_same(declared, {key: value}, present):
+        if is_same_value(declared, {key: value}, present):
             back[key] = before
         else:
             name = f"{declared.name}.{key}"
@@ -258,7 +260,7 @@ def _is_as_shown(row: WrittenRow, name: str, present: Any) -> bool:
 
 
 def _was_created_before(resource: Declaration, now: Mapping[str, Any], earliest: datetime) -> bool:
-    created_at, _ = resource.field("created_at").read(now.get("created_at"))
+    created_at, _ = resource.field("created_at").parse(now.get("created_at"))
     return not isinstance(created_at, datetime) or created_at < earliest
 
 

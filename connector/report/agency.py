@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from connector.report import charts
 from connector.report.figure import (
     Chart,
+    ExtraTable,
     Figure,
-    MoreTable,
     Section,
     format_count,
     parse_headings,
     value_words,
 )
-from connector.report.published import PublishedFile, Row, months
+from connector.report.published import PublishedFile, Row, month_starts
 
 _DRAWN_MAX = 12
 
@@ -25,10 +25,10 @@ _MONTHS_AFTER = 12
 _ROWS_MAX = 20
 
 
-def _by_currency(_: PublishedFile, rows: Sequence[Row]) -> Sequence[Chart]:
-    """Return a chart for each currency with fees, because currencies cannot share an axis."""
+def _chart_fees_by_currency(_: PublishedFile, rows: Sequence[Row]) -> Sequence[Chart]:
+    """Return a chart of monthly fees for each currency, because currencies cannot share an axis."""
     starts = [row["month_start"] for row in rows]
-    drawn = months(min(starts), max(starts))[: _MONTHS_BEFORE + _MONTHS_AFTER]
+    drawn = month_starts(min(starts), max(starts))[: _MONTHS_BEFORE + _MONTHS_AFTER]
     found = {(row["currency"], row["month_start"]): row for row in rows}
     parts = {"confirmed_fee": "confirmed or begun", "scheduled_fee": "scheduled"}
     nothing = dict.fromkeys(parts, 0)
@@ -48,7 +48,7 @@ _FORECAST = Figure(
     key="forecast",
     title="Fee forecast",
     mart="sum_fee_forecast",
-    also=("fct_placements",),
+    further_marts=("fct_placements",),
     sql="SELECT * REPLACE (coalesce(fee, 0) AS fee, coalesce(confirmed_fee, 0) AS confirmed_fee), "
     "coalesce(f.fee, 0) - coalesce(f.confirmed_fee, 0) AS scheduled_fee, "
     "placements - placements_with_fee AS missing, "
@@ -76,7 +76,7 @@ _FORECAST = Figure(
         "{strange/placements placement} have a fee in an unknown currency.",
     ),
     empty="No placement starts in the months before or after today.",
-    chart=_by_currency,
+    chart=_chart_fees_by_currency,
     is_wide=True,
 )
 
@@ -114,7 +114,7 @@ _ENDING = Figure(
         )
     ],
     more=(
-        MoreTable(
+        ExtraTable(
             "Contracts that end within 30 days",
             "fct_contractors_ending",
             "SELECT * REPLACE (left(booking_id::VARCHAR, 8) AS booking_id) "
@@ -195,7 +195,7 @@ _LEADS = Figure(
     key="leads",
     title="Leads and their conversion",
     mart="sum_lead_conversion",
-    also=("fct_lead_conversion",),
+    further_marts=("fct_lead_conversion",),
     sql="SELECT * REPLACE (if(group_by = 'all', 'All', group_name) AS group_name), "
     "converted - converted_with_date AS undated "
     "FROM marts.sum_lead_conversion AS l WHERE group_by = 'all' "
@@ -228,7 +228,7 @@ _LEAD_STATUSES = Figure(
     key="lead_statuses",
     title="Leads by status",
     mart="sum_lead_conversion",
-    also=("fct_lead_conversion",),
+    further_marts=("fct_lead_conversion",),
     sql="SELECT group_name, sum(leads)::BIGINT AS leads, sum(converted)::BIGINT AS converted, "
     "sum(lost)::BIGINT AS lost, sum(s.converted) / nullif(sum(s.leads), 0) AS conversion_rate, "
     "if(group_name = 'unmapped', sum(s.leads), 0) AS unmapped, "
@@ -255,15 +255,15 @@ _LEAD_STATUSES = Figure(
 )
 
 
-def _recent_activity_query(by: str, more: str, order: str) -> str:
-    """Return a query of the activity in the last twelve months, added up by columns."""
+def _recent_activity_query(group_by: str, extra_columns: str, order_by: str) -> str:
+    """Return the SQL that adds up the activity of the last twelve months by `group_by`."""
     sums = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in _ACTIVITY)
     month = "date_trunc('month', {today})"
     return (
-        f"SELECT {by}, {sums}, max(reporting_currency) AS reporting_currency{more} "
+        f"SELECT {group_by}, {sums}, max(reporting_currency) AS reporting_currency{extra_columns} "
         "FROM marts.sum_consultant_activity AS a WHERE period = 'month' "
         f"AND period_start > {month} - INTERVAL {_MONTHS} MONTH AND period_start <= {month} "
-        f"GROUP BY {by} ORDER BY {order}"
+        f"GROUP BY {group_by} ORDER BY {order_by}"
     )
 
 
@@ -294,14 +294,14 @@ _CONSULTANTS = Figure(
 )
 
 
-def _every_month(published: PublishedFile, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows, including months without activity."""
+def _add_empty_months(published: PublishedFile, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the monthly rows up to today, with zeros for months without activity."""
     assert published.today is not None
     by_month = {row["period_start"]: row for row in rows}
     nothing = dict.fromkeys(_ACTIVITY, 0)
     return [
         {**nothing, **by_month.get(month, {}), "period_start": month, "month": f"{month:%b %y}"}
-        for month in months(min(by_month), published.today)
+        for month in month_starts(min(by_month), published.today)
     ]
 
 
@@ -317,7 +317,7 @@ _BY_MONTH = Figure(
     caption="Activity by month",
     findings=("So far this month: {interviews_held interview} held, {placements placement}.",),
     empty="No activity is loaded yet.",
-    rows=_every_month,
+    rows=_add_empty_months,
     has_total=True,
     chart=lambda _, rows: [
         charts.column_chart(rows, "month", column, unit=value_words(column), across="month")

@@ -33,7 +33,7 @@ _NOISE = re.compile(
 _NUMBER = re.compile(r"(\d+\.\d{2})\d{3,}")
 
 
-def draw(chart: Chart) -> str:
+def render_svg(chart: Chart) -> str:
     """Return the chart as an `svg` element for an HTML page.
 
     Text for screen readers is removed because the page has its own. Texts use the font of the page,
@@ -64,25 +64,25 @@ def draw(chart: Chart) -> str:
 Theme = Literal["light", "dark"]
 
 
-class Shade(NamedTuple):
-    """One color in both themes, as #rrggbb."""
+class ThemeColor(NamedTuple):
+    """Color in the light and in the dark theme, as #rrggbb."""
 
     light: str
     dark: str
 
 
-PALETTE: Mapping[str, Shade] = {
-    "paper": Shade("#f7f5f0", "#14171b"),
-    "card": Shade("#ffffff", "#1c2026"),
-    "ink": Shade("#1c2127", "#ecebe7"),
-    "muted": Shade("#555d67", "#a8b0ba"),
-    "line": Shade("#dedad1", "#353b44"),
-    "link": Shade("#0f5683", "#7fbfec"),
-    "first": Shade("#0e4f7d", "#5aaee4"),
-    "second": Shade("#c0610f", "#f0b064"),
-    "third": Shade("#8b949e", "#7d8792"),
-    "fourth": Shade("#2b2b33", "#e4e1f7"),
-    "warn": Shade("#93400b", "#f3b27a"),
+PALETTE: Mapping[str, ThemeColor] = {
+    "paper": ThemeColor("#f7f5f0", "#14171b"),
+    "card": ThemeColor("#ffffff", "#1c2026"),
+    "ink": ThemeColor("#1c2127", "#ecebe7"),
+    "muted": ThemeColor("#555d67", "#a8b0ba"),
+    "line": ThemeColor("#dedad1", "#353b44"),
+    "link": ThemeColor("#0f5683", "#7fbfec"),
+    "first": ThemeColor("#0e4f7d", "#5aaee4"),
+    "second": ThemeColor("#c0610f", "#f0b064"),
+    "third": ThemeColor("#8b949e", "#7d8792"),
+    "fourth": ThemeColor("#2b2b33", "#e4e1f7"),
+    "warn": ThemeColor("#93400b", "#f3b27a"),
 }
 """All colors by name. `paper` and `card` are backgrounds, `ink`, `muted`, `link` and `warn` are
 text colors, `first` to `fourth` are for charts.
@@ -93,8 +93,8 @@ TEXTS = ("ink", "muted", "link", "warn")
 SERIES = ("first", "second", "third", "fourth")
 
 
-def variable(name: str) -> str:
-    """Return the CSS variable of a declared color."""
+def color_variable(name: str) -> str:
+    """Return the CSS expression for a color of `PALETTE`, as in var(--ink)."""
     assert name in PALETTE, name
     return f"var(--{name})"
 
@@ -136,30 +136,30 @@ def bar_chart(
     label_width: float = _LABEL_MAX,
     height: float = 0,
 ) -> Chart:
-    """Return horizontal bars in the order of the rows, each with its `text` (default: its value).
+    """Return a chart of horizontal bars in the order of the rows, each with its `text`.
 
     Args:
         rows: Rows of the figure.
         label: Column of the labels.
         value: Column of the values.
         unit: What is counted.
-        text: Returns the text of a bar.
+        text: Returns the text of a row's bar. Default: the value.
         maximum: End of the axis, if fixed, such as 1 for shares.
         label_width: Maximum width of labels, in pixels.
-        height: Height of all bars, in pixels, as far as possible.
+        height: Height of all bars together in pixels; 0 for the usual height of each bar.
     """
     texts = [printable(text(row)) if text else format_count(row[value]) for row in rows]
     top = maximum or max((float(row[value]) for row in rows), default=0) or 1
-    y = _category_axis(rows, label, room=label_width)
+    y = _category_axis(rows, label, width=label_width)
     across = WIDTH - y["axis"]["minExtent"] - 2 * _PADDING
     beside = max((_text_width(each) for each in texts), default=0) + 2 * _GAP
     scale = {"domain": [0, top * across / (across - beside)], "nice": False}
     x = {"field": "value", "type": "quantitative"}
-    labels = distinct_labels([printable(str(row[label])) for row in rows], label_width)
+    labels = wrap_labels([printable(str(row[label])) for row in rows], label_width)
     usual = _STEP_DOUBLED if any(len(lines) > 1 for lines in labels) else _STEP
     step = max(_STEP_MIN, min(_STEP, height / max(1, len(rows)))) if height else usual
-    bar = {"type": "bar", "color": variable("first"), "height": step * 0.6}
-    words = {"type": "text", "align": "left", "dx": _GAP, "color": variable("ink")}
+    bar = {"type": "bar", "color": color_variable("first"), "height": step * 0.6}
+    words = {"type": "text", "align": "left", "dx": _GAP, "color": color_variable("ink")}
     layers = [
         {"mark": bar, "encoding": {"x": {**x, "scale": scale, "axis": None}}},
         {"mark": words, "encoding": {"x": x, "text": {"field": "text", "type": "nominal"}}},
@@ -168,15 +168,17 @@ def bar_chart(
         {"place": place, "value": float(row[value]), "text": texts[place]}
         for place, row in enumerate(rows)
     ]
-    alternative = _join_limited(f"{row[label]} {texts[place]}" for place, row in enumerate(rows))
+    alternative_text = _join_first_rows(
+        f"{row[label]} {texts[place]}" for place, row in enumerate(rows)
+    )
     body = {"height": {"step": step}, "encoding": {"y": y}, "layer": layers}
-    return _build_chart(values, body, f"Bar chart of {unit}: {alternative}")
+    return _build_chart(values, body, f"Bar chart of {unit}: {alternative_text}")
 
 
 def stacked_bar_chart(
     rows: Rows, label: str, parts: Mapping[str, str], *, unit: str, is_upright: bool = False
 ) -> Chart:
-    """Return stacked bars: a color for each column, and its word in the legend.
+    """Return a chart of stacked bars; `parts` has the columns to stack with their legends.
 
     Upright bars are for time, from left to right.
     """
@@ -189,13 +191,13 @@ def stacked_bar_chart(
         if row[column]
     ]
     # A part keeps its color even if another part is missing.
-    colours = [variable(SERIES[list(parts).index(column)]) for column in shown]
+    colours = [color_variable(SERIES[list(parts).index(column)]) for column in shown]
     scale = {"domain": list(shown.values()), "range": colours}
     maximum = max((sum(row[column] or 0 for column in shown) for row in rows), default=0)
     measure = {**_value_axis(unit, maximum), "stack": "zero"}
     category = _category_axis(rows, label, is_upright=is_upright)
-    mark = {"type": "bar", "stroke": variable("card"), "strokeWidth": 1}
-    alternative = _join_limited(
+    mark = {"type": "bar", "stroke": color_variable("card"), "strokeWidth": 1}
+    alternative_text = _join_first_rows(
         f"{row[label]} " + ", ".join(f"{row[c] or 0:,.0f} {word}" for c, word in shown.items())
         for row in rows
     )
@@ -210,7 +212,7 @@ def stacked_bar_chart(
         },
     }
     legend = tuple(zip(colours, shown.values(), strict=True)) if len(parts) > 1 else ()
-    return _build_chart(values, body, f"Stacked bar chart of {unit}: {alternative}", legend)
+    return _build_chart(values, body, f"Stacked bar chart of {unit}: {alternative_text}", legend)
 
 
 def column_chart(
@@ -223,9 +225,9 @@ def column_chart(
     height: float = _HEIGHT,
     highlighted: Sequence[int] | None = None,
 ) -> Chart:
-    """Return upright bars, for bands or months; `across` describes the horizontal axis.
+    """Return a chart of upright bars, for bands or months; `across` is the title of the axis below.
 
-    If only some indexes are `highlighted`, the other bars are pale.
+    If `highlighted` has indexes of rows, the other bars are pale.
     """
     x = {**_category_axis(rows, label, is_upright=True), "title": across}
     y = _value_axis(unit, max((row[value] for row in rows), default=0))
@@ -233,18 +235,18 @@ def column_chart(
     if highlighted is not None:
         pale = {
             "test": f"indexof({list(highlighted)}, datum.place) < 0",
-            "value": variable("third"),
+            "value": color_variable("third"),
         }
         encoding = {
             "x": {**x, "title": None},
             "y": {**y, "title": None},
-            "color": {"condition": pale, "value": variable("first")},
+            "color": {"condition": pale, "value": color_variable("first")},
         }
-    mark = {"type": "bar", "color": variable("first")}
+    mark = {"type": "bar", "color": color_variable("first")}
     values = [{"place": place, "value": float(row[value])} for place, row in enumerate(rows)]
-    alternative = _join_limited(f"{row[label]} {row[value]:,.0f}" for row in rows)
+    alternative_text = _join_first_rows(f"{row[label]} {row[value]:,.0f}" for row in rows)
     body = {"height": height, "mark": mark, "encoding": encoding}
-    return _build_chart(values, body, f"Bar chart of {unit} by {across}: {alternative}")
+    return _build_chart(values, body, f"Bar chart of {unit} by {across}: {alternative_text}")
 
 
 def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
@@ -270,15 +272,26 @@ def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
         across = {"x": {**x, "field": begins}, **({"x2": {"field": ends}} if ends else {})}
         return {"mark": mark, "encoding": across, "transform": [{"filter": known}]}
 
-    tick = {"type": "tick", "color": variable("second"), "opacity": 1, "thickness": 4, "height": 22}
-    circle = {"type": "point", "stroke": variable("fourth"), "fill": variable("card"), "opacity": 1}
+    tick = {
+        "type": "tick",
+        "color": color_variable("second"),
+        "opacity": 1,
+        "thickness": 4,
+        "height": 22,
+    }
+    circle = {
+        "type": "point",
+        "stroke": color_variable("fourth"),
+        "fill": color_variable("card"),
+        "opacity": 1,
+    }
     layers = [
-        layer({"type": "rule", "color": variable("third"), "strokeWidth": 2}, p10, "most"),
-        layer({"type": "bar", "color": variable("first"), "height": 14}, p25, "upper"),
+        layer({"type": "rule", "color": color_variable("third"), "strokeWidth": 2}, p10, "most"),
+        layer({"type": "bar", "color": color_variable("first"), "height": 14}, p25, "upper"),
         layer(tick, p50),
         layer({**circle, "size": 60, "strokeWidth": 2}, waiting),
     ]
-    words = {"type": "text", "align": "right", "dx": -2 * _GAP, "color": variable("ink")}
+    words = {"type": "text", "align": "right", "dx": -2 * _GAP, "color": color_variable("ink")}
     beyond = layer(words, waiting, "beyond")
     beyond["encoding"] = {"x": {**x, "field": waiting}, "text": {"field": "beyond"}}
     if any(each > top for each in so_far):
@@ -297,8 +310,9 @@ def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
             if row[waiting] > top:
                 waits["beyond"] = f"{row[waiting]:,.0f} days"
         values.append({"place": place, **known, **waits})
-    alternative = _join_limited(
-        f"{row[label]} median {_days_text(row[p50])}, still in the stage {_days_text(row[waiting])}"
+    alternative_text = _join_first_rows(
+        f"{row[label]} median {_days_in_words(row[p50])}, "
+        f"still in the stage {_days_in_words(row[waiting])}"
         for row in rows
     )
     parts = {
@@ -308,22 +322,26 @@ def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
         waiting: ("fourth", "median so far of candidates still in the stage"),
     }
     drawn = {name for each in values for name in each}
-    legend = tuple((variable(c), word) for name, (c, word) in parts.items() if name in drawn)
+    legend = tuple((color_variable(c), word) for name, (c, word) in parts.items() if name in drawn)
     encoding = {"y": _category_axis(rows, label)}
     body = {"height": {"step": _STEP}, "encoding": encoding, "layer": layers}
-    return _build_chart(values, body, f"Ranges of {unit} in days: {alternative}", legend)
+    return _build_chart(values, body, f"Ranges of {unit} in days: {alternative_text}", legend)
 
 
-def _days_text(value: float | None) -> str:
+def _days_in_words(value: float | None) -> str:
+    """Return the number of days with one decimal, or "not known"."""
     return "not known" if value is None else f"{value:,.1f}"
 
 
 def _category_axis(
-    rows: Rows, label: str, *, is_upright: bool = False, room: float = _LABEL_MAX
+    rows: Rows, label: str, *, is_upright: bool = False, width: float = _LABEL_MAX
 ) -> dict[str, Any]:
-    """Return the axis of the rows, by index, because two rows may have the same label."""
+    """Return the Vega-Lite axis with the label of each row; rows are named by index.
+
+    Two rows may have the same label.
+    """
     texts = [printable(str(row[label])) for row in rows]
-    labels = [[text] for text in texts] if is_upright else distinct_labels(texts, room)
+    labels = [[text] for text in texts] if is_upright else wrap_labels(texts, width)
     axis: dict[str, Any] = {
         "grid": False,
         "domain": is_upright,
@@ -347,7 +365,7 @@ _SHORT_FROM = 10_000
 
 
 def _value_axis(unit: str, maximum: float) -> dict[str, Any]:
-    """Return the axis of counts and amounts: whole numbers, and short ones (20k) from 10,000."""
+    """Return the Vega-Lite axis of counts or amounts: whole numbers, and 20k instead of 20,000."""
     axis = {
         "format": ",d" if maximum < _SHORT_FROM else "~s",
         "tickMinStep": 1,
@@ -367,39 +385,43 @@ def _text_width(text: str) -> float:
 
 
 def _letter_width(letter: str) -> float:
+    """Return an upper limit for the width of a letter in pixels."""
     if letter in "MWmw@%" or unicodedata.east_asian_width(letter) in "WF":
         return 13.5
     return 10.0 if letter.isupper() else 8.0
 
 
-def distinct_labels(texts: Sequence[str], room: float) -> list[list[str]]:
-    """Return the lines of the labels; equal labels are numbered."""
+def wrap_labels(texts: Sequence[str], width: float) -> list[list[str]]:
+    """Return one or two lines for each label, at most `width` pixels wide; equal labels are
+    numbered.
+    """
     found: list[list[str]] = []
     for text in texts:
-        numbered = (split_label(f"{text} ({number})", room) for number in itertools.count(2))
-        shown = itertools.chain([split_label(text, room)], numbered)
+        numbered = (wrap_label(f"{text} ({number})", width) for number in itertools.count(2))
+        shown = itertools.chain([wrap_label(text, width)], numbered)
         found.append(next(each for each in shown if each not in found))
     return found
 
 
-def split_label(text: str, room: float) -> list[str]:
-    """Return the label on one or two lines; the table contains the whole label.
+def wrap_label(text: str, width: float) -> list[str]:
+    """Return the label on one or two lines of at most `width` pixels.
 
-    It is cut in the middle, because names with the same beginning have different ends.
+    A longer label is cut in the middle, because names with the same beginning have different ends.
     """
-    if _text_width(text) <= room:
+    if _text_width(text) <= width:
         return [text]
     first = text
-    while _text_width(first) > room:
+    while _text_width(first) > width:
         first = first[:-1].rpartition(" ")[0] or first[:-1]
     end = text[len(first) :].strip()
     ending = end
-    while _text_width(ending) > room - (_letter_width("…") if ending != end else 0):
+    while _text_width(ending) > width - (_letter_width("…") if ending != end else 0):
         ending = ending.partition(" ")[2] or ending[1:]
     return [first, ending if ending == end else f"…{ending.lstrip()}"]
 
 
-def _join_limited(parts: Iterable[str]) -> str:
+def _join_first_rows(parts: Iterable[str]) -> str:
+    """Return the first texts, separated by semicolons, and the number of further ones."""
     texts = list(parts)
     more = f"; and {len(texts) - _ROWS_TOLD} more" if len(texts) > _ROWS_TOLD else ""
     return "; ".join(texts[:_ROWS_TOLD]) + more + "."
@@ -408,9 +430,10 @@ def _join_limited(parts: Iterable[str]) -> str:
 def _build_chart(
     values: list[dict[str, Any]],
     body: Mapping[str, Any],
-    alternative: str,
+    alternative_text: str,
     legend: tuple[tuple[str, str], ...] = (),
 ) -> Chart:
+    """Return the chart of the data `values`, with a Vega-Lite `body` and the common style."""
     text = {
         "labelFontSize": _TEXT,
         "titleFontSize": _TEXT,
@@ -432,14 +455,14 @@ def _build_chart(
             "text": {"fontSize": _TEXT},
             "axis": {
                 **text,
-                "labelColor": variable("muted"),
-                "titleColor": variable("muted"),
-                "gridColor": variable("line"),
-                "domainColor": variable("third"),
-                "tickColor": variable("third"),
+                "labelColor": color_variable("muted"),
+                "titleColor": color_variable("muted"),
+                "gridColor": color_variable("line"),
+                "domainColor": color_variable("third"),
+                "tickColor": color_variable("third"),
                 "labelLimit": 0,
                 "labelPadding": 6,
             },
         },
     }
-    return Chart(specification, alternative, legend)
+    return Chart(specification, alternative_text, legend)

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from connector.errors import count_noun
-from connector.report.published import PublishedFile, Row, total
+from connector.report.published import PublishedFile, Row, sum_column
 
 Number = float | Decimal
 
@@ -64,7 +64,7 @@ def format_timestamp(value: datetime) -> str:
 
 
 def format_age(value: timedelta) -> str:
-    """Format a duration in minutes, hours, or days (from two days)."""
+    """Format a duration in minutes, in hours (below two days) or in days."""
     if value < timedelta(hours=1):
         return count_noun(round(value / timedelta(minutes=1)), "minute")
     if value < timedelta(days=2):
@@ -100,14 +100,10 @@ def _format_month(value: date) -> str:
     return f"{value:%B %Y}"
 
 
-def _format_flag(value: bool) -> str:
-    return "yes" if value else "no"
-
-
 _FIGURES = (format_count, format_share, format_days)
 _BY_TYPE: Mapping[type, Callable[[Any], str]] = {
     str: str,
-    bool: _format_flag,
+    bool: lambda value: "yes" if value else "no",
     datetime: format_timestamp,
     date: format_day,
 }
@@ -134,8 +130,8 @@ class FigureTable:
     rows: Sequence[Row]
     is_open: bool = False
 
-    def writer(self, column: str) -> Callable[[Any], str]:
-        """Return the format function of a column, by the type of its values and its name."""
+    def formatter(self, column: str) -> Callable[[Any], str]:
+        """Return the function that formats a column's values, by their type and its name."""
         kinds = [type(row[column]) for row in self.rows if row[column] is not None]
         if kinds and kinds[0] in _BY_TYPE:
             return _format_month if column.endswith("_start") else _BY_TYPE[kinds[0]]
@@ -145,11 +141,11 @@ class FigureTable:
 
     def is_numeric_column(self, column: str) -> bool:
         """Return True if the values of the column are aligned as numbers."""
-        return self.writer(column) in _FIGURES
+        return self.formatter(column) in _FIGURES
 
     def cells(self) -> list[list[tuple[str, str]]]:
         """Return the formatted rows, each value with its column; a dash for a missing value."""
-        writers = {column: self.writer(column) for column in self.headings}
+        writers = {column: self.formatter(column) for column in self.headings}
         return [
             [
                 (column, NOTHING if row[column] in (None, "") else write(row[column]))
@@ -167,7 +163,7 @@ class Chart:
     """
 
     specification: Mapping[str, Any]
-    alternative: str
+    alternative_text: str
     legend: tuple[tuple[str, str], ...] = ()
 
 
@@ -177,30 +173,34 @@ _MART = re.compile(r"\bmarts\.(\w+)")
 _FIELD = re.compile(r"(?P<part>\w+)(?:(?P<sign>[/@*])(?P<other>\w+))?(?: (?P<noun>.+))?")
 
 
-class Sentence:
-    """Fields of a sentence, by the rows of a figure.
+class SentenceFields:
+    """Values of the fields of a sentence, from the rows of a figure.
 
     `{a}` is the total of a column, `{a job}` counts a noun, `{a/b job}` is a part of a whole.
     `{a@b}` is an amount in the currency of column b, `{a*b}` all amounts by currency. A column that
     begins with `the_` is the same in all rows. `{rows}` is the number of rows.
+
+    `is_complete` becomes False if a used value is zero or unknown.
     """
 
     def __init__(self, rows: Sequence[Row], totals: Sequence[Row]) -> None:
         self._rows, self._totals, self.is_complete = rows, totals, True
 
-    def number(self, column: str) -> Any:
-        """Return the column's total, or its only value."""
+    def column_value(self, column: str) -> Any:
+        """Return the number of rows, the first value of a `the_` column, or the total of another
+        column.
+        """
         if column == "rows":
             return len(self._rows)
         if column.startswith("the_"):
             return self._rows[0][column]
-        return total(self._totals, column)
+        return sum_column(self._totals, column)
 
     def __getitem__(self, field: str) -> str:
         match = _FIELD.fullmatch(field)
         assert match is not None, field
         part, sign, other, noun = match.group("part", "sign", "other", "noun")
-        value = self._amounts(part, other) if sign == "*" else self.number(part)
+        value = self._amounts_by_currency(part, other) if sign == "*" else self.column_value(part)
         self.is_complete &= value is not None and bool(value or part.endswith("_days"))
         if isinstance(value, str):
             return value
@@ -209,12 +209,13 @@ class Sentence:
             codes = [row[other] for row in self._totals if row[part]]
             return format_money(codes[0], number) if codes else ""
         if sign == "/":
-            return part_of_whole(int(number), int(self.number(other) or 0), noun or "")
+            return part_of_whole(int(number), int(self.column_value(other) or 0), noun or "")
         if noun:
             return count_noun(int(number), noun)
         return format_days(number) if part.endswith("_days") else format_count(number)
 
-    def _amounts(self, part: str, currency: str) -> str:
+    def _amounts_by_currency(self, part: str, currency: str) -> str:
+        """Return the total amounts, as in EUR 200, GBP 12,300."""
         sums: dict[str, Number] = {}
         for row in self._totals:
             if row[part] and row[currency]:
@@ -224,8 +225,8 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class MoreTable:
-    """Another table of a figure, from a query or function. `caption` may have fields."""
+class ExtraTable:
+    """Declaration of a further table of a figure; `source` is SQL or a function for its rows."""
 
     caption: str
     mart: str
@@ -236,24 +237,24 @@ class MoreTable:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Drawing of a figure: its sentence, charts, their gaps, and tables."""
+    """Content of a figure for one file: a sentence, charts, notes on missing data, and tables."""
 
     finding: str
     charts: Sequence[Chart] = ()
-    coverage: Sequence[str] = ()
+    notes: Sequence[str] = ()
     tables: Sequence[FigureTable] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Figure of the report: a query, its table and chart, and sentences on its numbers.
+    """Declaration of a figure: a query, its table and chart, and sentences on its numbers.
 
     Attributes:
-        findings: Alternatives. The first one without a zero is shown, or else the last one.
-        empty: Text without rows, or with a `counted` of zero.
+        findings: Alternative sentences. The first one without a zero is shown, or else the last.
+        empty: Text if there are no rows, or if the total of the column `counted` is zero.
         notes: Sentences that are each shown if they have no zero.
         has_total: True if the last row is the total of the others.
-        also: Further marts whose definitions belong to the figure.
+        further_marts: Other marts whose definitions belong to the figure.
         is_wide: True if the figure uses the whole width of the page.
     """
 
@@ -269,52 +270,56 @@ class Figure:
     chart: Callable[[PublishedFile, Sequence[Row]], Sequence[Chart]] | None = None
     counted: str = ""
     has_total: bool = False
-    also: Sequence[str] = ()
-    more: Sequence[MoreTable] = ()
+    further_marts: Sequence[str] = ()
+    more: Sequence[ExtraTable] = ()
     rows: Callable[[PublishedFile, Sequence[Row]], Sequence[Row]] | None = None
     is_open: bool = False
     is_wide: bool = False
 
     @property
     def marts(self) -> Sequence[str]:
-        """Marts that the figure reads; its definition is the first one's."""
+        """Names of the marts that the figure reads, beginning with the one that defines it."""
         queries = " ".join((self.sql, *(f"marts.{each.mart}" for each in self.more)))
-        return list(dict.fromkeys((self.mart, *self.also, *_MART.findall(queries))))
+        return list(dict.fromkeys((self.mart, *self.further_marts, *_MART.findall(queries))))
 
     def draw(self, published: PublishedFile) -> Drawing | None:
-        """Return the drawing for the file; None if there is no data. Raises `PartMissing`."""
-        rows: Sequence[Row] = published.rows(self.sql)
+        """Return the content for the file; None if there is no data. Raises `PartMissing`."""
+        rows: Sequence[Row] = published.query_rows(self.sql)
         if self.rows and rows:
             rows = self.rows(published, rows)
         totals = rows[-1:] if self.has_total else rows
-        if not rows or (self.counted and not total(totals, self.counted)):
+        if not rows or (self.counted and not sum_column(totals, self.counted)):
             return None
         notes = [text for each in self.notes if (text := fill_sentence(each, rows, totals))]
         found = (text for each in self.findings if (text := fill_sentence(each, rows, totals)))
-        finding = next(found, "") or self.findings[-1].format_map(Sentence(rows, totals))
-        caption = self.caption.format_map(Sentence(rows, rows))
+        finding = next(found, "") or self.findings[-1].format_map(SentenceFields(rows, totals))
+        caption = self.caption.format_map(SentenceFields(rows, rows))
         tables = [FigureTable(caption, self.mart, self.headings, rows, self.is_open)]
         for each in self.more:
             source = each.source
-            if shown := published.rows(source) if isinstance(source, str) else source(published):
-                caption = each.caption.format_map(Sentence(shown, shown))
+            if (
+                shown := published.query_rows(source)
+                if isinstance(source, str)
+                else source(published)
+            ):
+                caption = each.caption.format_map(SentenceFields(shown, shown))
                 tables.append(FigureTable(caption, each.mart, each.headings, shown, each.is_open))
         for table in tables:
-            published.require(table.mart, table.headings, table.rows)
+            published.require_columns(table.mart, table.headings, table.rows)
         charts = self.chart(published, rows) if self.chart else ()
         return Drawing(capitalize(finding), charts, [capitalize(each) for each in notes], tables)
 
 
 def fill_sentence(template: str, rows: Sequence[Row], totals: Sequence[Row]) -> str:
     """Return the sentence with its numbers; "" if one of them is zero or unknown."""
-    fields = Sentence(rows, totals)
+    fields = SentenceFields(rows, totals)
     text = template.format_map(fields)
     return text if fields.is_complete else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Section of the report: figures, with a sentence on what all of them count."""
+    """Section of the report: figures, and a sentence on the records that they count."""
 
     key: str
     title: str
@@ -324,13 +329,13 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class FigureResult:
-    """Figure for one file: its drawing, or `words` that give the reason why there is none.
+    """Figure for one file: its drawing, or the `reason` why there is none.
 
-    `contracts` are the comments of the marts, part by part, in the figure's order.
+    `contracts` has the parts of the comment of each mart, by mart and label.
     """
 
     figure: Figure
     contracts: Mapping[str, Mapping[str, str]]
-    shown: Drawing | None
-    words: str = ""
+    drawing: Drawing | None
+    reason: str = ""
     is_wide: bool = False

@@ -16,16 +16,16 @@ from connector.report import charts
 from connector.report.figure import (
     NOTHING,
     Chart,
-    Sentence,
+    SentenceFields,
     format_count,
     format_day,
     format_money,
     format_share,
     value_words,
 )
-from connector.report.period import ReportPeriod, read_compared, read_period
+from connector.report.period import ReportPeriod, parse_compared_periods, parse_period
 from connector.report.pipeline import JOBS_BY_AGE
-from connector.report.published import PartMissing, PublishedFile, months, total
+from connector.report.published import PartMissing, PublishedFile, month_starts, sum_column
 
 _BASE_MIN = 20
 """Smallest number for which a change in percent is shown."""
@@ -42,16 +42,17 @@ class FigureValue:
 
     Attributes:
         value: The value; None if it is unknown, or if it has several currencies.
-        detail: What the value is a part of.
-        amounts: Amounts in several currencies, which cannot be added.
-        is_whole: False if the value is incomplete, so that no change is shown.
+        detail: Further numbers, as in "3 permanent, 2 on contract".
+        unit: Currency code of an amount; "" for a count.
+        amounts: Formatted amounts in several currencies, which cannot be added.
+        is_complete: False if records without a value are missing, so that no change is shown.
     """
 
     value: Decimal | int | None
     detail: str = ""
     unit: str = ""
     amounts: tuple[str, ...] = ()
-    is_whole: bool = True
+    is_complete: bool = True
 
     @property
     def is_known(self) -> bool:
@@ -59,8 +60,8 @@ class FigureValue:
         return self.value is not None or bool(self.amounts)
 
     @property
-    def shown(self) -> tuple[str, ...]:
-        """Value in words; amounts of several currencies are separate."""
+    def texts(self) -> tuple[str, ...]:
+        """Formatted value; one text for each currency if there are several."""
         if self.value is None:
             return self.amounts or (NOTHING,)
         return (format_money(self.unit, self.value) if self.unit else format_count(self.value),)
@@ -68,7 +69,7 @@ class FigureValue:
 
 @dataclass(frozen=True, slots=True)
 class ComparedValue:
-    """Key figure of another period, and the change since; "" if unknown."""
+    """Value of a key figure in another period, and the change since then; "" if unknown."""
 
     period: ReportPeriod
     reading: FigureValue
@@ -76,7 +77,7 @@ class ComparedValue:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyQuestion:
+class KeyFigureDeclaration:
     """Declaration of a key figure.
 
     Attributes:
@@ -84,7 +85,7 @@ class KeyQuestion:
         sql: Query with the `value` and the fields of `detail`.
         is_of_day: True if it applies to the end of the period's last day, not to all days.
         since: SQL of the first day from which the figure is known.
-        read: Function for a figure that is not a single number.
+        compute_value: Function for a figure that is not a single number, instead of `sql`.
     """
 
     key: str
@@ -94,58 +95,59 @@ class KeyQuestion:
     detail: str = ""
     is_of_day: bool = False
     since: str = ""
-    read: Callable[[PublishedFile, ReportPeriod], FigureValue] | None = None
+    compute_value: Callable[[PublishedFile, ReportPeriod], FigureValue] | None = None
 
-    def reading(self, published: PublishedFile, period: ReportPeriod) -> FigureValue:
-        """Return the figure in a period. Raises `PartMissing`."""
-        if self.read is not None:
-            return self.read(published, period)
-        row = published.row(_query_of_period(self.sql, published, period))
-        detail = self.detail.format_map(Sentence([row], [row])) if row["value"] else ""
+    def value_in(self, published: PublishedFile, period: ReportPeriod) -> FigureValue:
+        """Return the value in a period. Raises `PartMissing`."""
+        if self.compute_value is not None:
+            return self.compute_value(published, period)
+        row = published.query_row(_insert_period(self.sql, published, period))
+        detail = self.detail.format_map(SentenceFields([row], [row])) if row["value"] else ""
         return FigureValue(row["value"], detail)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyFigure:
-    """Key figure of a file, with its values in other periods."""
+    """Key figure of a file: its value in the period of the report and in other periods."""
 
-    question: KeyQuestion
+    declaration: KeyFigureDeclaration
     reading: FigureValue
     compared: tuple[ComparedValue, ...] = ()
 
     @property
     def label(self) -> str:
         """Label of the figure."""
-        return self.question.label
+        return self.declaration.label
 
 
-def answer_question(
-    question: KeyQuestion,
+def compute_key_figure(
+    question: KeyFigureDeclaration,
     published: PublishedFile,
     period: ReportPeriod,
     compared: Sequence[ReportPeriod],
 ) -> KeyFigure:
-    """Return the key figure of the file, or a dash and the reason."""
+    """Return the key figure of the file. If the file lacks a part, its value is unknown."""
     try:
-        return _compare_periods(question, published, period, compared)
+        return _compute_in_periods(question, published, period, compared)
     except PartMissing as missing:
         return KeyFigure(question, FigureValue(None, f"The file has no {missing}."))
 
 
-def _compare_periods(
-    question: KeyQuestion,
+def _compute_in_periods(
+    question: KeyFigureDeclaration,
     published: PublishedFile,
     period: ReportPeriod,
     compared: Sequence[ReportPeriod],
 ) -> KeyFigure:
-    since: date | None = published.row(
-        _query_of_period(f"SELECT ({question.since or _FIRST_RECORD}) AS day", published)
+    """Return the figure in all periods; unknown in periods before the first data."""
+    since: date | None = published.query_row(
+        _insert_period(f"SELECT ({question.since or _FIRST_RECORD}) AS day", published)
     )["day"]
     if since is None or published.today is None:
         return KeyFigure(question, FigureValue(None, "No data is loaded yet."))
 
     def known(each: ReportPeriod) -> FigureValue | None:
-        return question.reading(published, each) if each.ends >= since else None
+        return question.value_in(published, each) if each.ends >= since else None
 
     def is_whole(each: ReportPeriod) -> bool:
         return (each.ends if question.is_of_day else each.begins) >= since
@@ -157,14 +159,14 @@ def _compare_periods(
     found = []
     for each in compared:
         other = known(each) or FigureValue(None)
-        change = _change(reading, other) if is_whole(period) and is_whole(each) else ""
+        change = _format_change(reading, other) if is_whole(period) and is_whole(each) else ""
         found.append(ComparedValue(each, other if is_whole(each) else FigureValue(None), change))
     return KeyFigure(question, reading, tuple(found))
 
 
-def _change(now: FigureValue, before: FigureValue) -> str:
+def _format_change(now: FigureValue, before: FigureValue) -> str:
     """Return the change as a number, and in percent if it is large enough, as in +5, +21%."""
-    if now.value is None or before.value is None or not (now.is_whole and before.is_whole):
+    if now.value is None or before.value is None or not (now.is_complete and before.is_complete):
         return ""
     if now.unit != before.unit and now.value and before.value:
         return ""
@@ -188,8 +190,11 @@ _FIRST_LOOK = "SELECT min(entered_before AT TIME ZONE '{zone}')::DATE FROM marts
 _IN_STATUS = "entered_at < {evening} AND (is_current OR left_at >= {evening}) AND is_open"
 
 
-def _query_of_period(sql: str, published: PublishedFile, period: ReportPeriod | None = None) -> str:
-    """Return the query for the period's days and its last day, in the account's time zone."""
+def _insert_period(sql: str, published: PublishedFile, period: ReportPeriod | None = None) -> str:
+    """Return the SQL with the fields {days}, {last}, {evening} and {zone} filled in.
+
+    `evening` is the end of the period's last day in the time zone of the account.
+    """
     words = {"zone": published.zone}
     if period is not None:
         last = f"DATE '{period.ends}'"
@@ -198,10 +203,10 @@ def _query_of_period(sql: str, published: PublishedFile, period: ReportPeriod | 
     return sql.format(**words)
 
 
-def _fees(published: PublishedFile, period: ReportPeriod) -> FigureValue:
+def _placement_fees(published: PublishedFile, period: ReportPeriod) -> FigureValue:
     """Return the fees of the placements, converted if rates are given, else by currency."""
-    rows = published.rows(
-        _query_of_period(
+    rows = published.query_rows(
+        _insert_period(
             "SELECT currency, count(*) AS placements, count(fee) AS known, sum(fee) AS fee, "
             "count(reporting_fee) AS converted, sum(reporting_fee) AS reporting_fee, "
             "max(reporting_currency) AS reporting_currency FROM marts.fct_placements "
@@ -210,18 +215,18 @@ def _fees(published: PublishedFile, period: ReportPeriod) -> FigureValue:
             period,
         )
     )
-    placements = total(rows, "placements")
+    placements = sum_column(rows, "placements")
     whole = count_noun(placements, "placement")
-    if converted := total(rows, "converted"):
+    if converted := sum_column(rows, "converted"):
         code = next(row["reporting_currency"] for row in rows if row["converted"])
         return FigureValue(
-            total(rows, "reporting_fee"),
+            sum_column(rows, "reporting_fee"),
             f"for {converted:,} of {whole}, converted",
             code,
-            is_whole=converted == placements,
+            is_complete=converted == placements,
         )
     known = [row for row in rows if row["known"] and row["currency"]]
-    number = total(known, "known")
+    number = sum_column(known, "known")
     detail = f"for {number:,} of {whole}" if placements else ""
     if len(known) > 1:
         amounts = tuple(format_money(row["currency"], row["fee"]) for row in known)
@@ -231,15 +236,15 @@ def _fees(published: PublishedFile, period: ReportPeriod) -> FigureValue:
     if placements and not number:
         return FigureValue(None, "no placement has a known fee")
     return FigureValue(
-        total(known, "fee"),
+        sum_column(known, "fee"),
         detail,
         known[0]["currency"] if known else "",
-        is_whole=number == placements,
+        is_complete=number == placements,
     )
 
 
-QUESTIONS = (
-    KeyQuestion(
+KEY_FIGURES = (
+    KeyFigureDeclaration(
         "placements",
         "Placements agreed",
         "consultants",
@@ -248,8 +253,10 @@ QUESTIONS = (
         "FROM marts.fct_placements WHERE placed_on {days}",
         "{permanent} permanent, {contract} on contract",
     ),
-    KeyQuestion("fees", "Placement fees (known)", "forecast", read=_fees),
-    KeyQuestion(
+    KeyFigureDeclaration(
+        "fees", "Placement fees (known)", "forecast", compute_value=_placement_fees
+    ),
+    KeyFigureDeclaration(
         "interviews",
         "Interviews held",
         "met",
@@ -257,7 +264,7 @@ QUESTIONS = (
         "FROM marts.fct_interviews WHERE outcome = 'held' AND start_date {days}",
         "with {candidates candidate}",
     ),
-    KeyQuestion(
+    KeyFigureDeclaration(
         "candidates_added",
         "Candidates added",
         "sources",
@@ -266,7 +273,7 @@ QUESTIONS = (
         "WHERE (created_at AT TIME ZONE '{zone}')::DATE {days}",
         "{active} of them are active today",
     ),
-    KeyQuestion(
+    KeyFigureDeclaration(
         "jobs_opened",
         "Jobs opened",
         "time-to-fill",
@@ -275,7 +282,7 @@ QUESTIONS = (
         "FROM marts.fct_time_to_fill WHERE opened_on {days}",
         "by {clients client}; {filled} filled by today",
     ),
-    KeyQuestion(
+    KeyFigureDeclaration(
         "contractors",
         "Contractors at work",
         "ending",
@@ -287,7 +294,7 @@ QUESTIONS = (
         "at {clients client} at the end of the last day",
         is_of_day=True,
     ),
-    KeyQuestion(
+    KeyFigureDeclaration(
         "open_jobs",
         "Open jobs",
         "ageing",
@@ -298,7 +305,7 @@ QUESTIONS = (
         is_of_day=True,
         since=_FIRST_LOOK,
     ),
-    KeyQuestion(
+    KeyFigureDeclaration(
         "active_candidates",
         "Active candidates",
         "stages",
@@ -321,7 +328,7 @@ _HEIGHT = 160
 
 @dataclass(frozen=True, slots=True)
 class FrontChart:
-    """Chart of the first page, and the section that contains its numbers.
+    """Declaration of a chart of the first page, and the section that contains its numbers.
 
     Rows of `sql` have a `number` for each `name`, or a `day` to be counted if it `is_by_month`.
     """
@@ -333,19 +340,24 @@ class FrontChart:
     is_by_month: bool = False
 
     def draw(self, published: PublishedFile, period: ReportPeriod) -> Chart | None:
-        """Return the chart; months begin a year before the period. Raises `PartMissing`."""
+        """Return the chart; None without data. Months begin a year before the period.
+
+        Raises `PartMissing`.
+        """
         if not self.is_by_month:
-            rows = [{**row, "name": value_words(row["name"])} for row in published.rows(self.sql)]
-            if not total(rows, "number"):
+            rows = [
+                {**row, "name": value_words(row["name"])} for row in published.query_rows(self.sql)
+            ]
+            if not sum_column(rows, "number"):
                 return None
             return charts.bar_chart(rows, "name", "number", unit=self.unit, height=_HEIGHT)
-        began = published.row(f"SELECT ({_query_of_period(_FIRST_RECORD, published)}) AS day")[
+        began = published.query_row(f"SELECT ({_insert_period(_FIRST_RECORD, published)}) AS day")[
             "day"
         ]
         if began is None or began > period.ends:
             return None
-        shown = months(max(began, period.earlier(12).begins), period.ends)
-        counted = published.rows(
+        shown = month_starts(max(began, period.earlier(12).begins), period.ends)
+        counted = published.query_rows(
             "SELECT date_trunc('month', day)::DATE AS month, count(*) AS number "
             f"FROM ({self.sql}) WHERE day BETWEEN DATE '{shown[0]}' AND DATE '{period.ends}' "
             "GROUP BY month"
@@ -401,9 +413,10 @@ PICTURES_OF_TODAY = (
 
 @dataclass(frozen=True, slots=True)
 class ActionList:
-    """List of items that require an action, the most urgent first.
+    """Declaration of a list of items that require an action, the most urgent first.
 
-    Rows of `sql` have a `name`, a description `about`, a `figure`, and the total number `all`.
+    Rows of `sql` have a `name`, a description `about`, a number in words (`figure`), and the total
+    number of items (`all`).
     """
 
     title: str
@@ -411,18 +424,16 @@ class ActionList:
     sql: str
     empty: str
 
-    def read(self, published: PublishedFile) -> tuple[list[ActionRow], int]:
-        """Return the rows that fit, and the number of further rows."""
+    def load_rows(self, published: PublishedFile) -> tuple[list[ActionRow], int]:
+        """Return the first rows, and the number of further rows; none if the file lacks a part."""
         try:
-            rows = published.rows(f"{self.sql} LIMIT {_LISTED_MAX}")
+            rows = published.query_rows(f"{self.sql} LIMIT {_LISTED_MAX}")
         except PartMissing:
             return [], 0
-        names = charts.distinct_labels([row["name"] for row in rows], _LINE_ROOM)
+        names = charts.wrap_labels([row["name"] for row in rows], _LINE_ROOM)
         found = [
             ActionRow(
-                " ".join(name),
-                " ".join(charts.split_label(row["about"], _LINE_ROOM)),
-                row["figure"],
+                " ".join(name), " ".join(charts.wrap_label(row["about"], _LINE_ROOM)), row["figure"]
             )
             for name, row in zip(names, rows, strict=True)
         ]
@@ -485,7 +496,8 @@ LISTS = (
 class FrontPage:
     """First page for one file: figures of a period, and charts and lists of today.
 
-    Each picture has its chart, or None. Each list has its rows and the number of further rows.
+    Each chart is with its declaration, and None without data. Each list is with its first rows and
+    the number of further rows.
     """
 
     period: ReportPeriod
@@ -496,12 +508,12 @@ class FrontPage:
     lists: tuple[tuple[ActionList, list[ActionRow], int], ...]
 
 
-def make_front(
+def make_front_page(
     published: PublishedFile, today: date, period_name: str, compared_names: Sequence[str]
 ) -> FrontPage:
     """Return the first page. Raises `Misused` for periods that cannot be shown or compared."""
-    period = read_period(period_name, today)
-    compared = read_compared(compared_names, period, today)
+    period = parse_period(period_name, today)
+    compared = parse_compared_periods(compared_names, period, today)
 
     def drawn(picture: FrontChart) -> Chart | None:
         try:
@@ -512,8 +524,10 @@ def make_front(
     return FrontPage(
         period,
         compared,
-        tuple(answer_question(question, published, period, compared) for question in QUESTIONS),
+        tuple(
+            compute_key_figure(question, published, period, compared) for question in KEY_FIGURES
+        ),
         tuple((each, drawn(each)) for each in PICTURES_OF_PERIOD),
         tuple((each, drawn(each)) for each in PICTURES_OF_TODAY),
-        tuple((each, *each.read(published)) for each in LISTS),
+        tuple((each, *each.load_rows(published)) for each in LISTS),
     )

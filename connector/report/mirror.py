@@ -32,11 +32,11 @@ _MONEY = frozenset(("fee", "fees", "currency", "currencies", "exchange", "billin
 
 
 def concerns_money(check: str) -> bool:
-    """Return True if the check of that name tests an amount of money."""
+    """Return True if the name of a check contains a word for money."""
     return not _MONEY.isdisjoint(check.split("_"))
 
 
-def _checks(number: int, warning: Sequence[str]) -> str:
+def _checks_sentence(number: int, warning: Sequence[str]) -> str:
     """Return the sentence on the checks of a publication, as in 10 of 200 checks warn."""
     if not number:
         return "No checks were run."
@@ -49,29 +49,29 @@ def _checks(number: int, warning: Sequence[str]) -> str:
 
 
 def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[str, str]]:
-    """Return the summary of the file: its time, its checks, its personal fields.
+    """Return labels and texts about the file: its time, its checks, its personal fields.
 
     `written_at` is the time when the page is written.
     """
     found: list[tuple[str, str]] = []
     if published.as_of is not None:
-        found.append(("As of", format_timestamp(published.local(published.as_of))))
+        found.append(("As of", format_timestamp(published.to_local_time(published.as_of))))
         found.append(("Age", describe_age(written_at - published.as_of)))
-    if not published.has("sync.publications"):
+    if not published.has_table("sync.publications"):
         found.append(("Checks", "Unknown: the file was published without the schema sync."))
         return found
-    rows = published.rows(
+    rows = published.query_rows(
         "SELECT epoch_us(started_at) AS began, models, checks, "
         "failed_checks, personal FROM sync.publications ORDER BY started_at DESC LIMIT 1"
     )
     verified = published.verified_at
     for row in rows:
         began = from_microseconds(row["began"])
-        shown = format_timestamp(published.local(verified)) if verified else "not yet"
+        shown = format_timestamp(published.to_local_time(verified)) if verified else "not yet"
         found.append(("All loaded records verified up to", shown))
         if began is not None:
-            found.append(("Published", format_timestamp(published.local(began))))
-        found.append(("Checks", _checks(row["checks"] or 0, row["failed_checks"] or ())))
+            found.append(("Published", format_timestamp(published.to_local_time(began))))
+        found.append(("Checks", _checks_sentence(row["checks"] or 0, row["failed_checks"] or ())))
         found.append(("Models", f"{row['models'] or 0:,} in the file"))
         found.append(("Personal fields", _PERSONAL.get(row["personal"] or "", "unknown")))
     return found

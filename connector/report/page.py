@@ -21,7 +21,7 @@ from markupsafe import Markup
 from connector.atomic_files import write_atomically
 from connector.log import escape_control_characters
 from connector.report.agency import CONTENT, FEES, PEOPLE
-from connector.report.charts import PALETTE, draw
+from connector.report.charts import PALETTE, render_svg
 from connector.report.figure import (
     Figure,
     FigureResult,
@@ -30,7 +30,7 @@ from connector.report.figure import (
     format_day,
     format_timestamp,
 )
-from connector.report.front import FigureValue, FrontPage, KeyFigure, make_front
+from connector.report.front import FigureValue, FrontPage, KeyFigure, make_front_page
 from connector.report.mirror import MIRROR, file_summary
 from connector.report.period import PERIOD_DEFAULT, ReportPeriod
 from connector.report.pipeline import CANDIDATES, JOBS, TIME
@@ -49,7 +49,7 @@ _TITLE = "Recruitment report"
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """Report as an HTML document, which begins with its first page."""
+    """Report as an HTML document, with the time of its data and its first page."""
 
     html: str
     as_of: datetime | None
@@ -69,7 +69,7 @@ def make_page(
     Raises `Misused` for a period that cannot be shown or compared.
     """
     today = published.today or written_at.date()
-    front = make_front(published, today, period, compare)
+    front = make_front_page(published, today, period, compare)
     title = f"{_TITLE}: {account}" if account else _TITLE
     as_of = published.as_of
     html = _load_template().render(
@@ -77,29 +77,30 @@ def make_page(
         account=account,
         palette=PALETTE,
         style=Markup(_read_style()),  # noqa: S704 # our own, and it holds no value of anybody's
-        as_of=None if as_of is None else format_timestamp(published.local(as_of)),
+        as_of=None if as_of is None else format_timestamp(published.to_local_time(as_of)),
         age=None if as_of is None else describe_age(written_at - as_of),
-        written_at=format_timestamp(published.local(written_at)),
+        written_at=format_timestamp(published.to_local_time(written_at)),
         facts=file_summary(published, written_at),
         front=front,
         today=format_day(today),
         sections=[
             (
                 section,
-                _pair_figures([_figure_result(figure, published) for figure in section.figures]),
+                _pair_figures([_draw_figure(figure, published) for figure in section.figures]),
             )
             for section in SECTIONS
         ],
-        meaning=published.meaning,
+        meaning=published.column_comment,
         capital=capitalize,
-        draw=lambda chart: Markup(draw(chart)),  # noqa: S704 # its text is escaped by the library
+        draw=lambda chart: Markup(render_svg(chart)),  # noqa: S704 # its text is escaped by the library
     )
     # Names must be harmless in an editor or a terminal as well.
     return ReportPage(escape_control_characters(html, except_for="\n"), as_of, front)
 
 
-def _figure_result(figure: Figure, published: PublishedFile) -> FigureResult:
-    contracts = {mart: published.contract(mart) for mart in figure.marts}
+def _draw_figure(figure: Figure, published: PublishedFile) -> FigureResult:
+    """Return the figure with its content, or the reason why the file does not contain it."""
+    contracts = {mart: published.mart_comment_parts(mart) for mart in figure.marts}
     try:
         shown = figure.draw(published)
     except PartMissing as missing:
@@ -107,11 +108,11 @@ def _figure_result(figure: Figure, published: PublishedFile) -> FigureResult:
     return FigureResult(figure, contracts, shown, "" if shown else figure.empty)
 
 
-def _pair_figures(answers: Sequence[FigureResult]) -> list[FigureResult]:
-    """Arrange the figures of a section in pairs; a single figure uses the whole row."""
+def _pair_figures(results: Sequence[FigureResult]) -> list[FigureResult]:
+    """Return the figures with `is_wide` set for each one that has no neighbor in its row of two."""
     found: list[FigureResult] = []
     is_second = False
-    for each, following in zip_longest(answers, answers[1:]):
+    for each, following in zip_longest(results, results[1:]):
         is_alone = not is_second and (following is None or following.figure.is_wide)
         is_wide = each.figure.is_wide or is_alone
         is_second = not is_wide and not is_second
@@ -137,10 +138,10 @@ def _read_style() -> str:
 
 
 def as_json(page: ReportPage) -> dict[str, Any]:
-    """Return the period and the key figures as plain values, by key, with their words."""
+    """Return the period and the key figures as JSON values, by key, with their formatted texts."""
     return {
         "period": _period_json(page.front.period),
-        "key_figures": {each.question.key: _figure_json(each) for each in page.front.figures},
+        "key_figures": {each.declaration.key: _figure_json(each) for each in page.front.figures},
     }
 
 
@@ -152,17 +153,17 @@ def _figure_json(figure: KeyFigure) -> dict[str, Any]:
     others = [
         {
             "period": _period_json(each.period),
-            **_reading_json(each.reading),
+            **_value_json(each.reading),
             "change": each.change or None,
         }
         for each in figure.compared
     ]
-    return {"label": figure.label, **_reading_json(figure.reading), "compared": others}
+    return {"label": figure.label, **_value_json(figure.reading), "compared": others}
 
 
-def _reading_json(reading: FigureValue) -> dict[str, Any]:
+def _value_json(reading: FigureValue) -> dict[str, Any]:
     value = float(reading.value) if isinstance(reading.value, Decimal) else reading.value
-    return {"value": value, "shown": list(reading.shown), "detail": reading.detail}
+    return {"value": value, "shown": list(reading.texts), "detail": reading.detail}
 
 
 def write_report(

@@ -22,7 +22,7 @@ _EXAMPLES = ("2026-10", "2026-Q3", "2026")
 
 @dataclass(frozen=True, slots=True)
 class ReportPeriod:
-    """Calendar period of some months. A period that is not over only has its first days."""
+    """Calendar month, quarter or year; `days` is the number of days so far if it is not over."""
 
     begins: date
     months: int
@@ -30,7 +30,7 @@ class ReportPeriod:
 
     @property
     def ends(self) -> date:
-        """Last day."""
+        """Last day of the period, or today if it is not over."""
         last = _add_months(self.begins, self.months) - timedelta(days=1)
         return last if self.days is None else min(last, self.begins + timedelta(self.days - 1))
 
@@ -41,33 +41,34 @@ class ReportPeriod:
     @property
     def name(self) -> str:
         """Name of the period, as in October 2026, or 1 to 7 October 2026."""
-        return self._with_month_name("%B")
+        return self._format_name("%B")
 
     @property
     def short_name(self) -> str:
         """Short name, as in Oct 2026."""
-        return self._with_month_name("%b")
+        return self._format_name("%b")
 
-    def _with_month_name(self, month: str) -> str:
+    def _format_name(self, month_format: str) -> str:
+        """Return the name with months in the `strftime` format `month`."""
         begins, ends = self.begins, self.ends
         if self.days is not None:
-            first = f"{begins.day}" if begins.month == ends.month else f"{begins:1 {month}}"
-            return f"{first} to {ends.day} {ends:{month} %Y}"
+            first = f"{begins.day}" if begins.month == ends.month else f"{begins:1 {month_format}}"
+            return f"{first} to {ends.day} {ends:{month_format} %Y}"
         quarter = f"Q{ends.month // 3} {ends.year}"
-        return {1: f"{begins:{month} %Y}", 3: quarter}.get(self.months, str(ends.year))
+        return {1: f"{begins:{month_format} %Y}", 3: quarter}.get(self.months, str(ends.year))
 
     @property
     def noun(self) -> str:
-        """Kind of period: a month, a quarter or a year."""
+        """Kind of period: "month", "quarter" or "year"."""
         return next(noun for noun, months in _LENGTHS.items() if months == self.months)
 
 
-def read_period(text: str, today: date) -> ReportPeriod:
+def parse_period(text: str, today: date) -> ReportPeriod:
     """Return the period that the user names, up to today if it is not over.
 
     Raises `UnknownName` for an invalid period, and `Misused` for a period in the future.
     """
-    found = _parse_period(text, today)
+    found = _parse_calendar_period(text, today)
     if found.begins > today:
         raise Misused(
             f"{found.name} has not begun: the data ends on {today}",
@@ -78,10 +79,11 @@ def read_period(text: str, today: date) -> ReportPeriod:
     return found if is_over else replace(found, days=(today - found.begins).days + 1)
 
 
-def read_compared(
+def parse_compared_periods(
     texts: Sequence[str], period: ReportPeriod, today: date
 ) -> tuple[ReportPeriod, ...]:
-    """Return the distinct periods to compare `period` with.
+    """Return the distinct periods to compare `period` with. Default: the previous and a year
+    before.
 
     Raises `UnknownName` for an invalid period, and `Misused` for another length or too many
     periods.
@@ -91,7 +93,7 @@ def read_compared(
         if text in COMPARED_DEFAULT:
             each = period.earlier(period.months if text == "previous" else 12)
         else:
-            each = replace(_parse_period(text, today, COMPARED_DEFAULT), days=period.days)
+            each = replace(_parse_calendar_period(text, today, COMPARED_DEFAULT), days=period.days)
         if each.months != period.months:
             raise Misused(
                 f"{each.name} is a {each.noun}, but {period.name} is a {period.noun}; compare"
@@ -108,7 +110,11 @@ def read_compared(
     return tuple(found)
 
 
-def _parse_period(text: str, today: date, others: Sequence[str] = ()) -> ReportPeriod:
+def _parse_calendar_period(text: str, today: date, others: Sequence[str] = ()) -> ReportPeriod:
+    """Return the whole period of a text such as 2026-Q3 or last-month.
+
+    Raises `UnknownName`, which lists `others` as allowed, too.
+    """
     if noun := _WORDS.get(text):
         months = _LENGTHS[noun]
         begins = today.replace(month=(today.month - 1) // months * months + 1, day=1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from connector.report import charts
-from connector.report.figure import Chart, Figure, MoreTable, Section, parse_headings, value_words
-from connector.report.published import PublishedFile, Row, months
+from connector.report.figure import Chart, ExtraTable, Figure, Section, parse_headings, value_words
+from connector.report.published import PublishedFile, Row, month_starts
 
 # -- Candidates ------------------------------------------------------------------------------------
 
@@ -90,7 +90,8 @@ _FUNNEL = Figure(
 )
 
 
-def _offers_by_month(published: PublishedFile, rows: Sequence[Row]) -> Sequence[Chart]:
+def _chart_offers_by_month(published: PublishedFile, rows: Sequence[Row]) -> Sequence[Chart]:
+    """Return a chart of offers by month and answer; no chart if no offer has a date."""
     parts = {"accepted": "accepted", "declined": "declined", "pending": "pending"}
     dated = {row["begins"]: row for row in rows if row["begins"]}
     if not dated:
@@ -99,7 +100,7 @@ def _offers_by_month(published: PublishedFile, rows: Sequence[Row]) -> Sequence[
     nothing = dict.fromkeys(parts, 0)
     shown = [
         {**dated.get(month, nothing), "month": f"{month:%b %y}"}
-        for month in months(min(dated), last)[-_MONTHS:]
+        for month in month_starts(min(dated), last)[-_MONTHS:]
     ]
     return [charts.stacked_bar_chart(shown, "month", parts, unit="offers", is_upright=True)]
 
@@ -133,7 +134,7 @@ _OFFERS = Figure(
     empty="No offer was observed yet.",
     counted="offers",
     has_total=True,
-    chart=_offers_by_month,
+    chart=_chart_offers_by_month,
     is_wide=True,
 )
 
@@ -175,7 +176,7 @@ _MET = Figure(
     key="met",
     title="From interview to placement",
     mart="sum_job_funnel",
-    also=("fct_job_funnel",),
+    further_marts=("fct_job_funnel",),
     sql="SELECT * REPLACE (if(group_by = 'all', 'All', group_name) AS group_name), "
     f"({_PLACED}) AS the_placed, ({_PLACED} WHERE i.candidate_id IS NULL) AS the_unmet "
     "FROM marts.sum_job_funnel AS f WHERE group_by IN ('all', 'consultant') "
@@ -231,7 +232,7 @@ _AGEING = Figure(
         )
     ],
     more=(
-        MoreTable(
+        ExtraTable(
             "The {rows job} that have been open longest",
             "fct_job_ageing",
             "FROM marts.fct_job_ageing ORDER BY age_days DESC NULLS LAST, job_id "
@@ -355,7 +356,7 @@ _IN_STAGES = Figure(
     key="time-in-stage",
     title="Time in stage",
     mart="sum_time_in_stage",
-    also=("sum_stage_survival",),
+    further_marts=("sum_stage_survival",),
     sql=f"FROM ({_STAYS}) {_BY_STAGE}",
     headings={"stage": "Stage", "exits_observed": "Exits", **_QUANTILES},
     caption="Days in each stage",
@@ -378,7 +379,7 @@ _IN_STAGES = Figure(
         )
     ],
     more=(
-        MoreTable(
+        ExtraTable(
             "Time until leaving, and time so far",
             "sum_time_in_stage",
             f"FROM ({_STAYS}) WHERE is_left {_BY_STAGE}",
@@ -393,10 +394,13 @@ _IN_STAGES = Figure(
 )
 
 
-def _bands(published: PublishedFile, event: str) -> Sequence[Row]:
-    """Return the bands of days that spread the values best; the last band is open."""
+def _count_by_band(published: PublishedFile, event: str) -> Sequence[Row]:
+    """Return the number of events in each band of days, with the bands that spread them best.
+
+    The last band has no end.
+    """
     column = f"days_to_{event}"
-    found = published.rows(
+    found = published.query_rows(
         f"SELECT {column}::INTEGER AS days, count(*) AS number, "
         f"(SELECT max(p90_days) FROM marts.sum_time_to_{event} WHERE group_by = 'all') AS p90 "
         f"FROM marts.fct_time_to_{event} WHERE is_measured GROUP BY ALL"
@@ -425,7 +429,10 @@ def _bands(published: PublishedFile, event: str) -> Sequence[Row]:
 def _days_until_figure(
     event: str, title: str, *, noun: str, whole: str, group_by: str, empty: str, waiting: str = ""
 ) -> Figure:
-    """Return the figure of the days until an event, in bands, and by group and consultant."""
+    """Return the figure of the days until an event, by band, by `group_by` and by consultant.
+
+    `whole` is the column with the number of events, and `waiting` are columns on open cases.
+    """
     columns = f"{whole} measured p50_days p90_days {waiting}".split()
     constants = ", ".join(f"max({n}) FILTER (group_by = 'all') OVER () AS the_{n}" for n in columns)
     place = f"list_position(['all', '{group_by}', 'consultant'], s.group_by)"
@@ -434,7 +441,7 @@ def _days_until_figure(
         key=f"time-to-{event}",
         title=title,
         mart=f"sum_time_to_{event}",
-        also=(f"fct_time_to_{event}",),
+        further_marts=(f"fct_time_to_{event}",),
         sql="SELECT * REPLACE (CASE group_by WHEN 'all' THEN 'All' WHEN 'consultant' THEN "
         f"group_name ELSE replace(group_name, '_', ' ') END AS group_name), {constants}, "
         f"the_{whole} - the_measured AS the_unmeasured FROM marts.sum_time_to_{event} AS s "
@@ -458,14 +465,14 @@ def _days_until_figure(
             charts.column_chart(
                 rows, "begins", "number", unit=f"{noun}s", across=f"days to {event}, from"
             )
-            for rows in [_bands(published, event)]
+            for rows in [_count_by_band(published, event)]
             if rows
         ],
         more=(
-            MoreTable(
+            ExtraTable(
                 f"{noun.capitalize()}s by days",
                 f"fct_time_to_{event}",
-                lambda published: _bands(published, event),
+                lambda published: _count_by_band(published, event),
                 {f"days_to_{event}": "Days", "number": "Number"},
             ),
         ),

@@ -29,8 +29,11 @@ _REPLACEMENT = "\ufffd"
 _LABEL = re.compile(rf"^\s*({'|'.join(_PARTS)}):\s*", re.MULTILINE)
 
 
-def read_contract(comment: str) -> dict[str, str]:
-    """Return the parts of a mart's comment; a comment without parts is a definition."""
+def split_mart_comment(comment: str) -> dict[str, str]:
+    """Return the text of each label (Definition, Grain, ...) in the comment of a mart.
+
+    A comment without labels is a definition.
+    """
     pieces = _LABEL.split(comment)
     found = {"Definition": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
     joined = {part: " ".join(text.split()) for part, text in found.items()}
@@ -55,7 +58,7 @@ class PublishedFile:
     def __init__(self, ask: Callable[[str], QueryResult]) -> None:
         self._ask = ask
 
-    def rows(self, sql: str) -> list[Row]:
+    def query_rows(self, sql: str) -> list[Row]:
         """Return the rows of a query by column name, with times in the account's zone.
 
         `{today}` is the day that the marts use as today. Raises `PartMissing`.
@@ -72,36 +75,41 @@ class PublishedFile:
             raise PartMissing(", no ".join(dict.fromkeys(absent)) or named) from error
         return [
             {
-                name: self._local_value(value)
+                name: self._displayable(value)
                 for name, value in zip(answer.columns, row, strict=True)
             }
             for row in answer.rows
         ]
 
-    def _local_value(self, value: Any) -> Any:
+    def _displayable(self, value: Any) -> Any:
+        """Return a timestamp in the account's zone, a text without unprintable characters, or the
+        value.
+        """
         if isinstance(value, datetime):
-            return self.local(value)
+            return self.to_local_time(value)
         return printable(value) if isinstance(value, str) else value
 
-    def require(self, mart: str, columns: Iterable[str], rows: Sequence[Row]) -> None:
-        """Check that the rows have the columns. Raises `PartMissing`."""
+    def require_columns(self, mart: str, columns: Iterable[str], rows: Sequence[Row]) -> None:
+        """Raise `PartMissing` if the rows of a mart lack one of the columns."""
         if absent := [f"{MARTS}.{mart}.{each}" for each in columns if rows and each not in rows[0]]:
             raise PartMissing(", no ".join(absent))
 
-    def local(self, at: datetime) -> datetime:
+    def to_local_time(self, at: datetime) -> datetime:
         """Return the time in the account's zone."""
         return at.astimezone(ZoneInfo(self.zone))
 
-    def row(self, sql: str) -> Row:
-        """Return the only row of a query."""
-        (found,) = self.rows(sql)
+    def query_row(self, sql: str) -> Row:
+        """Return the only row of a query. Raises `PartMissing`, or `ValueError` for another number
+        of rows.
+        """
+        (found,) = self.query_rows(sql)
         return found
 
     @cached_property
     def _columns(self) -> Mapping[str, Mapping[str, str]]:
         """Columns of every table and view, by `schema.table`, each with its comment."""
         found: dict[str, dict[str, str]] = {}
-        for row in self.rows(
+        for row in self.query_rows(
             "SELECT schema_name || '.' || table_name AS owner, column_name, comment "
             "FROM duckdb_columns() WHERE NOT internal ORDER BY owner, column_index"
         ):
@@ -110,30 +118,30 @@ class PublishedFile:
 
     @cached_property
     def marts(self) -> Mapping[str, str]:
-        """Comments of all marts."""
-        rows = self.rows(
+        """Comment of each mart, by its name."""
+        rows = self.query_rows(
             f"SELECT table_name, comment FROM duckdb_tables() WHERE schema_name = '{MARTS}' "
             f"UNION ALL SELECT view_name, comment FROM duckdb_views() "
             f"WHERE schema_name = '{MARTS}'"
         )
         return {row["table_name"]: row["comment"] or "" for row in rows}
 
-    def has(self, table: str) -> bool:
+    def has_table(self, table: str) -> bool:
         """Return True if the file has the table or view, named with its schema."""
         return table in self._columns
 
-    def contract(self, mart: str) -> dict[str, str]:
-        """Return the parts of the mart's comment: Definition, Grain and so on."""
-        return read_contract(self.marts.get(mart, ""))
+    def mart_comment_parts(self, mart: str) -> dict[str, str]:
+        """Return the comment of a mart by label: Definition, Grain and so on."""
+        return split_mart_comment(self.marts.get(mart, ""))
 
-    def meaning(self, mart: str, column: str) -> str:
+    def column_comment(self, mart: str, column: str) -> str:
         """Return the comment of a mart's column; "" if it has none."""
         return self._columns.get(f"{MARTS}.{mart}", {}).get(column, "")
 
     @cached_property
     def as_of(self) -> datetime | None:
         """Time that the marts use as now; None if no resource was ever verified."""
-        if self._has_timestamp:
+        if self._has_as_of_table:
             return self._fetch_timestamp("SELECT epoch_us(max(as_of_at)) AS at FROM staging.as_of")
         return self._fetch_timestamp(
             "SELECT epoch_us(coalesce(max(proven_at), max(last_run_at))) AS at "
@@ -142,36 +150,40 @@ class PublishedFile:
 
     @cached_property
     def verified_at(self) -> datetime | None:
-        """Time up to which every resource with records is verified; None if one never was."""
+        """Time up to which every resource with records is verified; None if one is not."""
         return self._fetch_timestamp(
             "SELECT CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END "
             "AS at FROM marts.data_freshness WHERE current_rows > 0"
         )
 
     def _fetch_timestamp(self, sql: str) -> datetime | None:
+        """Return the column `at` of the query's only row; None if it is null or the file lacks a
+        part.
+        """
         try:
-            return from_microseconds(self.row(sql)["at"])
+            return from_microseconds(self.query_row(sql)["at"])
         except PartMissing:
             return None
 
     @cached_property
-    def _has_timestamp(self) -> bool:
-        return self.has("staging.as_of") and self.has("sync.bookmarks")
+    def _has_as_of_table(self) -> bool:
+        """True if the file states the time, the day and the time zone that its marts use."""
+        return self.has_table("staging.as_of") and self.has_table("sync.bookmarks")
 
     @cached_property
     def today(self) -> date | None:
-        """Day of that time, in the account's zone if the file has it."""
-        if self.as_of is not None and self._has_timestamp:
-            day: date = self.row("SELECT max(as_of_date) AS day FROM staging.as_of")["day"]
+        """Day that the marts use as today; in UTC if the file does not state it. None if empty."""
+        if self.as_of is not None and self._has_as_of_table:
+            day: date = self.query_row("SELECT max(as_of_date) AS day FROM staging.as_of")["day"]
             return day
         return None if self.as_of is None else self.as_of.astimezone(UTC).date()
 
     @cached_property
     def zone(self) -> str:
         """Time zone of the account if the file has it, else UTC."""
-        if not self._has_timestamp:
+        if not self._has_as_of_table:
             return "UTC"
-        return str(self.row("SELECT max(time_zone) AS zone FROM staging.as_of")["zone"])
+        return str(self.query_row("SELECT max(time_zone) AS zone FROM staging.as_of")["zone"])
 
 
 @contextmanager
@@ -190,12 +202,12 @@ def open_published(path: Path) -> Iterator[PublishedFile]:
         yield published
 
 
-def total(rows: Sequence[Row], column: str) -> Any:
+def sum_column(rows: Sequence[Row], column: str) -> Any:
     """Return the sum of the column over the rows without nulls; 0 without values."""
     return sum(row[column] for row in rows if row[column] is not None)
 
 
-def months(begins: date, ends: date) -> list[date]:
+def month_starts(begins: date, ends: date) -> list[date]:
     """Return the first day of every month from the month of `begins` to the month of `ends`."""
     places = range(begins.year * 12 + begins.month - 1, ends.year * 12 + ends.month)
     return [date(place // 12, place % 12 + 1, 1) for place in places]

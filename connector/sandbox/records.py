@@ -540,6 +540,6 @@ _BY_KIND: Mapping[Kind, Callable[[RandomValues, datetime], Any]] = {
     Kind.BOOL: lambda rng, _: rng.yes(),
     Kind.DATE: lambda rng, created: rng.day(created, -100, 100),
     Kind.DATETIME: lambda rng, created: created + timedelta(minutes=15 * rng.integer(-900, 900)),
-    Kind.PARTS: lambda _draw, _: [],
-    Kind.VALUES: lambda _draw, _: {},
+    Kind.ARRAY: lambda _draw, _: [],
+    Kind.OBJECT: lambda _draw, _: {},
 }

@@ -23,7 +23,7 @@ from connector.catalog.field import (
     FieldInput,
     Kind,
     RequiredWhen,
-    read_datetime,
+    parse_datetime,
 )
 from connector.catalog.resource import Declaration
 from connector.sandbox.api_answer import Body, validation_rejection
@@ -150,7 +150,7 @@ def _parse_value(kind: Kind, given: Any, behaviours: Behaviours) -> tuple[Any, s
     if kind is Kind.DATE:
         return read_date(given).isoformat(), None
     if kind is Kind.DATETIME:
-        return stored_moment(truncate_moment(read_datetime(given), behaviours)), None
+        return stored_moment(truncate_moment(parse_datetime(given), behaviours)), None
     return given, None
 
 
@@ -189,9 +189,9 @@ _KINDS: Mapping[Kind, tuple[Callable[[Any], bool], str]] = {
     Kind.INTEGER: (lambda value: isinstance(value, int) and _is_number(value), "an integer"),
     Kind.BOOL: (lambda value: isinstance(value, bool), "true or false"),
     Kind.DATE: (_parses_with(read_date), "a date, as 2024-01-31"),
-    Kind.DATETIME: (_parses_with(read_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
-    Kind.VALUES: (lambda value: isinstance(value, dict), "an object"),
-    Kind.PARTS: (lambda value: isinstance(value, list), "an array"),
+    Kind.DATETIME: (_parses_with(parse_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
+    Kind.OBJECT: (lambda value: isinstance(value, dict), "an object"),
+    Kind.ARRAY: (lambda value: isinstance(value, list), "an array"),
 }
 """Which JSON values a field of a kind takes, and how that is said."""
 

@@ -39,10 +39,9 @@ from connector.spreadsheet.texts import (
     STORED,
     TextForm,
     clean_text,
-    is_plain_phone,
     phone_reader,
     read_code,
-    read_digits,
+    read_exact_text,
     read_id,
     read_text,
     typed_text,
@@ -112,9 +111,8 @@ class CellReader:
     typed: ReadTyped
 
     def read(self, cell: Cell) -> Any:
-        """Return the JSON value of a cell that is not blank, perhaps with notes.
-
-        Raises `CellError`.
+        """Return the JSON value of a cell that is not blank, or `ValueWithNotes`. Raises
+        `CellError`.
         """
         return self.text(cell.strip()) if isinstance(cell, str) else self.typed(cell)
 
@@ -122,14 +120,14 @@ class CellReader:
 def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRITTEN) -> CellReader:
     """Return the reader of cells for this target column.
 
-    A reference by another field than the id is read as the text of that field, to be looked up.
-    Raises `ValueError` for an invalid date format or time zone.
+    A reference by another field than the id is read as the text of that field; the id is found
+    later. Raises `ValueError` for an invalid date format or time zone.
     """
     if column.reference is not None and column.reference.by is not None:
-        read = FORMATS["email"] if column.reference.by == "email" else read_digits
-        reader = _text_reader(read, True, options)
+        read = FORMATS["email"] if column.reference.by == "email" else read_exact_text
+        reader = _reader_from_text(read, True, options)
     elif column.field.values:
-        reader = _choice_reader(column.field.values, column.accepts(mode))
+        reader = _choice_reader(column.field.values, column.accepted_values(mode))
     else:
         reader = _reader_by_kind(column, options)
     if column.is_multiple:
@@ -147,7 +145,7 @@ _IS_AS_SEEN = re.compile(r"[ !#-%(-+\--<>@-[\]-~]{7,}").fullmatch
 
 
 def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
-    """Return a reader of a text as the user sees it, which may be a word for an empty value."""
+    """Return a reader that cleans a text and reads it with `read`; words like "n/a" become None."""
     field, is_name = column.field, column.reference is not None and column.reference.by is not None
     is_string = field.kind is Kind.STRING and not field.values
     # In fields that accept any text or any three letters, a word for an empty value would be
@@ -187,6 +185,7 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
 
 
 def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
+    """Return the reader of cells for the kind of the column's field."""
     form, century = options.date_format, options.century
     zone = ZoneInfo(options.timezone) if options.timezone else None
     match column.field.kind:
@@ -215,11 +214,14 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
             return CellReader(read, typed_date)
         case Kind.DATETIME:
             return CellReader(timestamp_reader(form, zone, century), typed_timestamp(zone))
-    return _reader_of_text(column, options)
+    return _string_reader(column, options)
 
 
 def _immediately_reader(read: ReadText, now: Any, meaning: Immediately | None) -> ReadText:
-    """Return the reader of a column that may say "asap"; `now` is the value of that word."""
+    """Return a reader that reads words like "asap" as `now` or None, as `meaning` says.
+
+    Raises `CellError` for such a word without a meaning.
+    """
 
     def read_or_now(text: str) -> Any:
         if not means_immediately(text):
@@ -231,36 +233,26 @@ def _immediately_reader(read: ReadText, now: Any, meaning: Immediately | None) -
     return read_or_now
 
 
-def _reader_of_text(column: TargetColumn, options: CellOptions) -> CellReader:
+def _string_reader(column: TargetColumn, options: CellOptions) -> CellReader:
+    """Return the reader of cells for an id, a string with a format, a phone number or a text."""
     if column.field.kind is Kind.UUID:
         return CellReader(read_id, typed_text(keeps_digits=True, whole_numbers=True))
     if column.field.format is not None:
-        return _text_reader(FORMATS[column.field.format], column.keeps_digits, options)
+        return _reader_from_text(FORMATS[column.field.format], column.keeps_digits, options)
     if column.is_phone:
-        return _text_reader(_phone_text_reader(options.region), True, options)
+        return _reader_from_text(phone_reader(options.region), True, options)
     typed = typed_text(column.keeps_digits, options.whole_numbers)
     return CellReader(read_code if column.keeps_digits else read_text, typed)
 
 
-def _phone_text_reader(region: str | None) -> ReadText:
-    read_phone = phone_reader(region)
-
-    def read(text: str) -> str:
-        if not is_plain_phone(text):
-            return str(read_phone(read_digits(text)))
-        return text if region is None else text.replace(" ", "")
-
-    return read
-
-
-def _text_reader(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:
-    """Return the reader of texts of a format, which also applies to typed cells."""
+def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:
+    """Return a reader that converts typed cells to text and reads all texts with `read`."""
     typed = typed_text(keeps_digits, options.whole_numbers)
     return CellReader(read, lambda cell: read(typed(cell)))
 
 
 def _several_values_reader(read_one: ReadText) -> ReadText:
-    """Return the reader of several values, one per line or separated by semicolons."""
+    """Return a reader that returns a list: one value per line, or separated by semicolons."""
 
     def read(text: str) -> list[str]:
         parts = [part.strip() for part in re.split(r"[;\n]", text)]
@@ -272,9 +264,10 @@ def _several_values_reader(read_one: ReadText) -> ReadText:
 def _mapping_reader(
     reader: CellReader, visible_reader: CellReader, values: Mapping[str, str]
 ) -> CellReader:
-    """Return a reader that first replaces values by the mapping, regardless of letter case.
+    """Return a reader that first replaces texts by `values`, regardless of letter case.
 
-    A mapping of the user takes precedence, even for a word that is otherwise an empty value.
+    Replacements are read by `reader`, and other cells by `visible_reader`, which may read a word as
+    an empty value.
     """
     folded = {cell.strip().casefold(): value for cell, value in values.items()}
     exact = {cell.strip(): value for cell, value in values.items()}
@@ -339,7 +332,7 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
 
 
 def _closest_value(text: str, accepted: Sequence[str]) -> str | None:
-    """Return the only allowed value that begins with the text or is most similar to it."""
+    """Return the only value that begins with the text, else the most similar one, or None."""
     normalized = normalized_heading(text)
     starting = [
         value
@@ -356,18 +349,15 @@ def _closest_value(text: str, accepted: Sequence[str]) -> str | None:
 
 
 def _read_bool(text: str) -> bool:
+    """Return the boolean that a word such as "yes" or "nein" means. Raises `CellError`."""
     value = TRUTHS.get(normalized_words(text))
     if value is None:
-        raise _not_a_boolean_error()
+        raise CellError("not_true_or_false")
     return value
 
 
 def _typed_bool(cell: Any) -> bool:
-    """Read a boolean as a spreadsheet program typed it; 1 and 0 are accepted as well."""
+    """Return a boolean cell, or the boolean for 1 or 0. Raises `CellError` for other cells."""
     if isinstance(cell, bool | int | float) and cell in (0, 1):
         return bool(cell)
-    raise _not_a_boolean_error()
-
-
-def _not_a_boolean_error() -> CellError:
-    return CellError("not_true_or_false")
+    raise CellError("not_true_or_false")

@@ -25,7 +25,7 @@ from connector.spreadsheet.matching import (
     Difference,
     LandedComparison,
     RecordFinder,
-    References,
+    ReferenceResolver,
     comparison_key,
     join_ids,
     with_article,
@@ -77,7 +77,7 @@ class CheckedRow:
     warnings: tuple[Problem, ...] = ()
 
 
-def check(
+def check_rows(
     rows: Iterable[SheetRow],
     columns: ColumnMap,
     target: PushTarget,
@@ -93,14 +93,14 @@ def check(
 
     Raises `WarehouseError` if the local copy cannot be read, and the errors of reading the file.
     """
-    checking = _FileCheck(target, columns, lookups, suppressed, meanings)
+    checking = _RowChecker(target, columns, lookups, suppressed, meanings)
     rows = iter(rows)
     while batch := list(islice(rows, BATCH_ROWS)):
         yield from checking.check_batch(batch)
 
 
-class _FileCheck:
-    """Check of one file in progress."""
+class _RowChecker:
+    """Checker of one file's rows, which remembers the keys of earlier rows to find duplicates."""
 
     def __init__(
         self,
@@ -113,11 +113,11 @@ class _FileCheck:
         self._target, self._columns, self._lookups = target, columns, lookups
         self._suppressed = suppressed
         self._reader = RowReader(target, columns, meanings)
-        self._ranges, self._amounts = _ranges(columns), _amounts(columns)
+        self._ranges, self._amounts = _range_fields(columns), _pay_fields(columns)
         self._has_birth = "date_of_birth" in columns.targets
         self._today = date.today().isoformat()
         self._century_ago = f"{int(self._today[:4]) - 100}{self._today[4:]}"
-        self._references = References(columns, lookups)
+        self._references = ReferenceResolver(columns, lookups)
         self._finder = RecordFinder(target, columns, lookups)
         self._comparison = LandedComparison(target, columns, self._finder.by)
         self._create = OperationRules(target, columns, "create")
@@ -127,30 +127,31 @@ class _FileCheck:
         self._resource = target.resource.name
 
     def check_batch(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
-        """Check one batch of rows."""
+        """Return the rows of a batch with their tasks or problems; blank rows are left out."""
         # A constant of the mapping does not turn a blank row into a row.
         drafts = [d for d in map(self._reader.read, batch) if d.problems or not d.row.is_left_out]
         if self._example:
             for draft in drafts:
-                if self._is_example(draft.row.cells):
+                if self._is_example_row(draft.row.cells):
                     draft.add(problem_of("example_row"))
         self._references.resolve(drafts)
-        self._finder.find(drafts)
+        self._finder.find_records(drafts)
         if self._suppressed is not None:
             _refuse_erased(self._resource, drafts, self._suppressed)
         self._refuse_existing(drafts)
-        return [self._apply_rules(draft) for draft in drafts]
+        return [self._check_row(draft) for draft in drafts]
 
-    def _is_example(self, cells: Sequence[Cell]) -> bool:
+    def _is_example_row(self, cells: Sequence[Cell]) -> bool:
         """Return True if the row is the example row of the template."""
         for index, text in self._example:
             if index >= len(cells) or cells[index] != text:
                 return False
         return True
 
-    def _apply_rules(self, draft: RowDraft) -> CheckedRow:
+    def _check_row(self, draft: RowDraft) -> CheckedRow:
+        """Return the checked row, by its operation; invalid if the operation is unknown."""
         if draft.is_misshapen or draft.operation is None:
-            return _checked_row(draft, "invalid")
+            return _unsent_row(draft, "invalid")
         if draft.operation == "create":
             return self._check_create(draft)
         return (
@@ -160,12 +161,13 @@ class _FileCheck:
         )
 
     def _check_create(self, draft: RowDraft) -> CheckedRow:
+        """Check the values of a new record, and that no other row or record has its key."""
         values, afterwards = self._create.apply(draft, _NOTHING)
         # A row with problems claims no key: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in draft.problems):
             self._warn_of_odd_values(draft, values)
-            return _checked_row(draft, "invalid")
-        self._claim_keys(draft, self._keys_of_row(draft, values))
+            return _unsent_row(draft, "invalid")
+        self._claim_keys(draft, self._duplicate_keys(draft, values))
         number, parent, identity = draft.row.number, self._target.parent, draft.identity
         fields = _as_body(values) if parent else values
         task = Task(number, "create", self._resource, fields, parent, afterwards, identity=identity)
@@ -173,24 +175,25 @@ class _FileCheck:
         if not draft.problems:
             return CheckedRow(draft.row, None, (), task, warnings=draft.warnings)
         is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
-        return replace(_checked_row(draft, "duplicate"), task=task if is_first else None)
+        return replace(_unsent_row(draft, "duplicate"), task=task if is_first else None)
 
     def _check_update(self, draft: RowDraft) -> CheckedRow:
+        """Check the values of an update; unchanged if they equal the loaded record."""
         landed = draft.landed
         values, _ = self._update.apply(draft, _NOTHING if landed is None else landed.record)
         if landed is None or draft.problems:
             self._warn_of_odd_values(draft, values)
-            return _checked_row(draft, "invalid")
+            return _unsent_row(draft, "invalid")
         difference = self._comparison.difference(values, landed)
         if difference.unread is not None:
-            draft.add(self._unread_problem(difference.unread))
-            return _checked_row(draft, "invalid")
+            draft.add(self._record_not_read_problem(difference.unread))
+            return _unsent_row(draft, "invalid")
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
-            return _checked_row(draft, "duplicate")
+            return _unsent_row(draft, "duplicate")
         if not difference.wanted:
-            return _checked_row(draft, "unchanged")
-        task = self._task(draft, landed, difference)
+            return _unsent_row(draft, "unchanged")
+        task = self._change_task(draft, landed, difference)
         self._warn_of_odd_values(draft, values)
         changes = difference.changes()
         return CheckedRow(draft.row, None, (), task, draft.record_id, changes, draft.warnings)
@@ -205,35 +208,36 @@ class _FileCheck:
             is_known = minimum and values.get("salary_type") not in (None, "annual")
             if amount and not minimum <= amount <= maximum and not is_known:
                 message = f"The value is unusually {'low' if amount < minimum else 'high'}."
-                draft.warn("odd_amount", message, self._columns.column_of(key), str(amount))
+                draft.warn("odd_amount", message, self._columns.heading_of(key), str(amount))
         for code, low, high in self._ranges:
             first, last = values.get(low), values.get(high)
             if first is not None and last is not None and first > last:
-                names = [self._columns.name_of(key) for key in (low, high)]
+                names = [self._columns.display_name(key) for key in (low, high)]
                 message = f"{names[0]} is {first}, but {names[1]} is {last}."
-                draft.warn(code, message, self._columns.column_of(low), str(first))
+                draft.warn(code, message, self._columns.heading_of(low), str(first))
         born = values.get("date_of_birth")
         if born is not None and not self._century_ago < born <= self._today:
             reason = "in the future" if born > self._today else "more than 100 years ago"
-            column = self._columns.column_of("date_of_birth")
+            column = self._columns.heading_of("date_of_birth")
             draft.warn("born_later", f"The value is {reason}.", column, born)
 
     def _check_convert(self, draft: RowDraft) -> CheckedRow:
+        """Check the conversion of a lead; unchanged if it is already converted."""
         landed = draft.landed
         if landed is None or draft.problems:
-            return _checked_row(draft, "invalid")
+            return _unsent_row(draft, "invalid")
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
-            return _checked_row(draft, "duplicate")
+            return _unsent_row(draft, "duplicate")
         # The API does not show the lead after its conversion (API 3.5); these fields indicate it.
         record = landed.record
         if record.get("converted_at") is not None or record.get("status") == "active":
             draft.add(problem_of("converted_already"))
-            return _checked_row(draft, "unchanged")
-        task = self._task(draft, landed, Difference())
+            return _unsent_row(draft, "unchanged")
+        task = self._change_task(draft, landed, Difference())
         return CheckedRow(draft.row, None, (), task, draft.record_id)
 
-    def _task(self, draft: RowDraft, landed: LandedRecord, difference: Difference) -> Task:
+    def _change_task(self, draft: RowDraft, landed: LandedRecord, difference: Difference) -> Task:
         """Return the task of a row that changes or converts its record."""
         assert draft.operation is not None
         fields, base = difference.wanted, difference.base
@@ -251,19 +255,20 @@ class _FileCheck:
             identity=natural_key(self._resource, landed.record),
         )
 
-    def _unread_problem(self, key: str) -> Problem:
+    def _record_not_read_problem(self, key: str) -> Problem:
+        """Return the problem that the loaded record has no value for this key."""
         resource = self._target.resource
         return problem_of(
             "record_not_read",
             f"The local copy does not have the whole {resource.singular}, so the current value is "
             f"not known.",
-            self._columns.column_of(key),
+            self._columns.heading_of(key),
         )
 
     # -- duplicates -------------------------------------------------------------------------------
 
-    def _keys_of_row(self, draft: RowDraft, values: Mapping[str, Any]) -> list[str]:
-        """Return the keys that this row's new record claims in the file."""
+    def _duplicate_keys(self, draft: RowDraft, values: Mapping[str, Any]) -> list[str]:
+        """Return the keys that make a later row a duplicate of this row, which creates a record."""
         identity, match = draft.identity, self._target.match
         keys = []
         if identity:
@@ -282,12 +287,12 @@ class _FileCheck:
             twin = problem_of(
                 "duplicate_in_file",
                 f"The row is a duplicate of row {first}.",
-                self._columns.column_of(fields[0]) if fields else None,
+                self._columns.heading_of(fields[0]) if fields else None,
             )
             draft.add(replace(twin, found=str(first)))
 
     def _refuse_existing(self, drafts: Sequence[RowDraft]) -> None:
-        """Refuse rows that would create a record whose natural key is loaded already."""
+        """Add a problem to rows that would create a record with a loaded record's natural key."""
         by_fields: dict[tuple[str, ...], list[RowDraft]] = {}
         for draft in drafts:
             if draft.operation == "create" and not draft.is_misshapen:
@@ -297,7 +302,7 @@ class _FileCheck:
         for fields in by_fields.keys() - {(), self._target.match}:
             keyed = by_fields[fields]
             keys = [tuple(draft.identity.values()) for draft in keyed]
-            found = self._lookups.ids(self._resource, fields, keys, self._target.parent)
+            found = self._lookups.find_ids(self._resource, fields, keys, self._target.parent)
             for draft, values, ids in zip(keyed, keys, found, strict=True):
                 if ids:
                     draft.record_id = ids[0] if len(ids) == 1 else None
@@ -306,20 +311,21 @@ class _FileCheck:
     def _existing_record_problem(
         self, fields: Sequence[str], values: Sequence[Any], ids: Sequence[str]
     ) -> Problem:
+        """Return the problem that loaded records with these `ids` have these values."""
         singular = self._target.resource.singular
-        names = " and ".join(map(self._columns.name_of, fields))
+        names = " and ".join(map(self._columns.display_name, fields))
         return problem_of(
             "duplicate_in_warehouse",
             f"{with_article(singular).capitalize()} with this {names} already exists"
             f" (ID {join_ids(ids)}).",
-            self._columns.column_of(fields[0]),
+            self._columns.heading_of(fields[0]),
             received=" · ".join(map(str, values)),
             fix=f"Update the {singular} instead, or delete the row.",
         )
 
 
-def _ranges(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
-    """Return pairs of fields whose first value must not exceed the second, with an error code."""
+def _range_fields(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
+    """Return (warning code, lower field, upper field) for pairs like `salary_min`/`salary_max`."""
     keys = columns.targets.keys()
     words = (("range_reversed", "min", "max"), ("ends_before_start", "start", "end"))
     return tuple(
@@ -330,21 +336,22 @@ def _ranges(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
     )
 
 
-def _amounts(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
-    """Return fields for pay, each with the usual minimum and maximum."""
+def _pay_fields(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
+    """Return (field, usual minimum, usual maximum) for each number field for pay."""
     pay = (("salary", 1_000, math.inf), ("day_rate", 0, 10_000))
     numbers = [k for k, each in columns.targets.items() if each.field.kind is Kind.NUMBER]
     return tuple((k, low, high) for k in numbers for word, low, high in pay if word in k)
 
 
-def _checked_row(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
+def _unsent_row(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
+    """Return the checked row with this outcome and without a task."""
     # A row that is corrected, or chosen among several, is sent with its warnings.
     warnings = draft.warnings if outcome in UNSENT else ()
     return CheckedRow(draft.row, outcome, draft.problems, None, draft.record_id, warnings=warnings)
 
 
 def _example_cells(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], ...]:
-    """Return the cells of the template's example row, by the columns of the file."""
+    """Return (column index, text) of the template's example row; empty if too few columns match."""
     examples = {each.heading: each.example for each in template_columns(target)}
     found = tuple(
         (each.index, examples[each.target.name])
@@ -368,7 +375,7 @@ def _as_body(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: SuppressionList) -> None:
-    """Refuse rows that name an erased person by id, email address or phone number.
+    """Refuse rows that contain an erased person's id, email address or phone number.
 
     Other problems of such a row are removed, and no cell is shown, because the journal stores
     problems.
@@ -391,7 +398,7 @@ def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppre
 
 
 class OperationRules:
-    """Rules of one operation for the columns of one file."""
+    """Rules of the API for creating or for updating records, for the columns of one file."""
 
     def __init__(
         self, target: PushTarget, columns: ColumnMap, operation: Literal["create", "update"]
@@ -404,7 +411,7 @@ class OperationRules:
         filled = columns.targets
         self._filled = filled.keys()
         # Only these columns are checked in each row; the others accept every value that was read.
-        self._special = [column for column in filled.values() if self._needs_check(column)]
+        self._special = [column for column in filled.values() if self._restricts_values(column)]
         # A field that no row can fill is an error of the file, reported once for each create.
         self._absent = ", ".join(columns.missing) if self._is_create else ""
         self._required = tuple(
@@ -423,7 +430,7 @@ class OperationRules:
     def apply(
         self, draft: RowDraft, landed: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the values that the operation accepts, and the values for an update after it.
+        """Return the values for the operation, and the values for an update after a create.
 
         Adds a problem to the draft for each value that the operation refuses or requires. `landed`
         is the current record, for conditions on fields that an update does not contain.
@@ -434,35 +441,39 @@ class OperationRules:
             values = values.copy()
             for column in self._special:
                 if values.get(column.key) is not None:
-                    self._place_value(draft, column, values, afterwards)
+                    self._accept_or_defer(draft, column, values, afterwards)
         if self._is_create:
             if self._may_clear and None in values.values():
                 values = {key: value for key, value in values.items() if value is not None}
             if self._absent:
-                draft.add(self._missing_fields())
+                draft.add(self._missing_columns_problem())
             if not self._required_set <= values.keys():
                 for key in self._required:
-                    self._require(draft, "required", key, values, f"{self._record} needs a value")
-            self._check_needs(draft, values)
+                    self._require_value(
+                        draft, "required", key, values, f"{self._record} needs a value"
+                    )
+            self._check_conditionally_required(draft, values)
         for rule in self._conditions:
-            self._check_condition(rule, draft, {**values, **afterwards}, landed)
+            self._check_conditionally_accepted(rule, draft, {**values, **afterwards}, landed)
         return values, afterwards
 
     def _field_input(self, column: TargetColumn) -> FieldInput:
+        """Return the declared input of the column for this operation."""
         return column.create if self._is_create else column.update
 
-    def _needs_check(self, column: TargetColumn) -> bool:
+    def _restricts_values(self, column: TargetColumn) -> bool:
+        """Return True if the operation does not accept every value of the column's field."""
         field_input = self._field_input(column)
         return not field_input.accepted or field_input.values not in (None, column.field.values)
 
-    def _place_value(
+    def _accept_or_defer(
         self,
         draft: RowDraft,
         column: TargetColumn,
         values: dict[str, Any],
         afterwards: dict[str, Any],
     ) -> None:
-        """Keep the value, defer it to an update after the create, or refuse it."""
+        """Keep an accepted value, move it to `afterwards`, or remove it and add a problem."""
         key, value = column.key, values[column.key]
         if _accepts_value(self._field_input(column), value):
             return
@@ -475,25 +486,27 @@ class OperationRules:
             problem_of(
                 "value_not_accepted",
                 f"The value is not allowed when {_DOING[self._operation]} {self._record}.",
-                self._columns.column_of(key),
+                self._columns.heading_of(key),
                 received=str(value),
-                allowed=", ".join(column.accepts(self._operation)),
+                allowed=", ".join(column.accepted_values(self._operation)),
             ),
         )
 
-    def _missing_fields(self) -> Problem:
+    def _missing_columns_problem(self) -> Problem:
+        """Return the problem that no column fills the required fields."""
         return problem_of(
             COLUMN_MISSING,
             f"The file has no column for {self._absent}, but {self._record} needs it.",
             fix=f"Add a column for {self._absent}.",
         )
 
-    def _require(
+    def _require_value(
         self, draft: RowDraft, code: str, key: str, values: Mapping[str, Any], why: str
     ) -> None:
+        """Add a problem if the field `key` has no value; `why` completes its message."""
         if key in values or key in draft.failed:
             return
-        column = self._columns.column_of(key)
+        column = self._columns.heading_of(key)
         for each in draft.warnings:
             if each.code == "says_nothing" and each.column == column:
                 word = problem_of("word_for_nothing", None, column, received=each.received)
@@ -501,42 +514,43 @@ class OperationRules:
                 return
         empty = "The cell is empty" if column else f"The file has no column {key}"
         fix = None if column else f"Add a column {key}."
-        allowed = ", ".join(self._targets[key].accepts(self._operation)) or None
+        allowed = ", ".join(self._targets[key].accepted_values(self._operation)) or None
         message = f"{empty}, but {why}."
         draft.fail(key, problem_of(code, message, column, allowed=allowed, fix=fix))
 
-    def _check_needs(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
-        """Check the fields that a create requires because of other fields."""
+    def _check_conditionally_required(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
+        """Add problems for fields that a create requires because of the values of other fields."""
         for rule in self._needs:
             if values.get(rule.on) in rule.values:
                 for key in rule.fields:
-                    other = self._columns.name_of(rule.on)
+                    other = self._columns.display_name(rule.on)
                     why = f"a value is required when {other} is {values[rule.on]}"
-                    self._require(draft, "required_when", key, values, why)
+                    self._require_value(draft, "required_when", key, values, why)
         for fields in self._groups:
             if not any(key in values or key in draft.failed for key in fields):
-                names = " and ".join(map(self._columns.name_of, fields))
+                names = " and ".join(map(self._columns.display_name, fields))
                 message = f"{names} are empty, but one of them is required."
                 draft.add(problem_of("one_of_required", message))
 
-    def _check_condition(
+    def _check_conditionally_accepted(
         self,
         rule: AcceptedWhen,
         draft: RowDraft,
         values: Mapping[str, Any],
         landed: Mapping[str, Any],
     ) -> None:
+        """Add a problem if the rule's field has a value without its condition."""
         key, on, states = rule.field, rule.on, ", ".join(rule.values)
         if values.get(key) is None or on in draft.failed:
             return
         if values.get(on, landed.get(on)) not in rule.values:
-            other = self._columns.name_of(on)
+            other = self._columns.display_name(on)
             draft.fail(
                 key,
                 problem_of(
                     "only_with",
                     f"The value is allowed only when {other} is {states}.",
-                    self._columns.column_of(key),
+                    self._columns.heading_of(key),
                     received=str(values[key]),
                     fix=f"Change {other}, or clear the cell.",
                 ),
@@ -547,7 +561,7 @@ _DOING = {"create": "creating", "update": "changing"}
 
 
 def _accepts_value(field_input: FieldInput, value: Any) -> bool:
-    """Return True if an input accepts this value, or all values of a list."""
+    """Return True if the input accepts this value, or all values of a list."""
     if not field_input.accepted or field_input.values is None:
         return field_input.accepted
     return (

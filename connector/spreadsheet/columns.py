@@ -30,7 +30,7 @@ _SHOWN_CHARACTERS = 60
 class Columns:
     """Headings of a table, and whether the table is a report of this program.
 
-    A report has six more columns after its own ones. They are not in `headings`.
+    A report has six more columns at the end, which are not in `headings`.
     """
 
     headings: tuple[str, ...]
@@ -65,12 +65,12 @@ def appearance_key(heading: str) -> str:
     return unicodedata.normalize("NFKC", re.sub(r"\s+", " ", visible).strip().casefold())
 
 
-def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Columns:
+def read_headings(path: Path, first_row: Sequence[str], filled_count: int = 0) -> Columns:
     """Return the columns of the table with these headings, without empty cells at the end.
 
     A column without a heading, and the second of two headings that look the same, are named by
-    their letters. The first `filled` columns have cells. Raises `SpreadsheetError` if all headings
-    are empty or if the columns of a report are not the last six.
+    their letters. The first `filled_count` columns have cells. Raises `SpreadsheetError` if all
+    headings are empty or if the columns of a report are not the last six.
     """
     cells = _without_empty_end(first_row)
     if not cells:
@@ -81,7 +81,7 @@ def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Colu
     if is_report:
         cells = [unescape_cell(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
     else:
-        cells += [""] * (filled - len(cells))
+        cells += [""] * (filled_count - len(cells))
     strays = [i for i, cell in enumerate(cells) if appearance_key(cell) in _EVERY_HEADING]
     if strays:
         named = ", ".join(

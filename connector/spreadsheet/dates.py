@@ -79,14 +79,18 @@ ORDERS: Mapping[str, str] = {
 """Orders of a numeric date that the user can declare with one word."""
 
 
-def declared_format(declared: str | None) -> DateFormat | None:
-    """Return the format that the user declared; None if none or only the order was declared."""
+def parse_declared_format(declared: str | None) -> DateFormat | None:
+    """Return the declared date format; None if the user declared nothing, or only an order like
+    dmy.
+
+    Raises `ValueError` for an invalid format.
+    """
     return None if not declared or declared.lower() in ORDERS else DateFormat(declared)
 
 
 def check_date_format(declared: str) -> None:
     """Raise `ValueError` unless the text is an order of day, month and year, or a date format."""
-    declared_format(declared)
+    parse_declared_format(declared)
 
 
 class DateFormat:
@@ -126,18 +130,16 @@ class DateFormat:
         try:
             return datetime(int(parts["year"]), int(month), int(parts["day"]), hour, minute, second)
         except ValueError:
-            raise _no_such_date_error() from None
-
-
-def _no_such_date_error() -> CellError:
-    return CellError("no_such_date")
+            raise CellError("no_such_date") from None
 
 
 def _time_in_date_error(day: str) -> CellError:
+    """Return the error for a time in a date column; it suggests the `day` alone."""
     return CellError("time_in_date", fix=f"Enter {day}")
 
 
 def _time_missing_error(day: str) -> CellError:
+    """Return the error for a date without a time; it suggests the `day` with a time."""
     return CellError("time_missing", fix=f"Enter {day}T09:30:00Z, with the right time.")
 
 
@@ -149,10 +151,10 @@ _ParsedDate = tuple[datetime, bool]
 
 
 class DateMeanings:
-    """Dates that a text can mean, by `dmy` and `mdy`, and the text after the date.
+    """Dates that a text can mean, by order (`dmy`, `mdy`, `ymd`, or "" if a month is in letters).
 
-    `is_short` is True if the year has two digits and no century is declared. The dates then belong
-    to the first century and only show whether day and month can be told apart.
+    `is_short` is True if the year has two digits and no century is declared. The dates then only
+    show whether day and month can be told apart.
     """
 
     __slots__ = ("dates", "has_time", "is_short", "time")
@@ -160,7 +162,7 @@ class DateMeanings:
     def __init__(self, dates: Mapping[str, date], rest: str | None, *, is_short: bool) -> None:
         self.dates, self.is_short = dates, is_short
         self.has_time = bool(rest)
-        self.time = _time_of(rest) if rest else time()
+        self.time = _parse_time(rest) if rest else time()
 
     @property
     def is_ambiguous(self) -> bool:
@@ -169,7 +171,10 @@ class DateMeanings:
 
 
 def date_meanings(text: str, century: int | None = None) -> DateMeanings | None:
-    """Return the dates that the text can mean; None if it is no date."""
+    """Return the dates that the text can mean; None if it is no date.
+
+    Raises `CellError` for a date that does not exist.
+    """
     if found := _NUMERIC(text):
         first, second, rest = int(found[1]), int(found[3]), found[5]
         year, is_short = _full_year(found[4], century)
@@ -177,21 +182,22 @@ def date_meanings(text: str, century: int | None = None) -> DateMeanings | None:
         if found[2].strip() == ".":
             # Dots separate a date that begins with the day, in all countries that use dots.
             del orders["mdy"]
-        return _possible_dates(
+        return _existing_dates(
             {order: (year, *pair) for order, pair in orders.items()}, rest, is_short
         )
     if found := _YEAR_FIRST(text):
-        return _possible_dates(
+        return _existing_dates(
             {"ymd": (int(found[1]), int(found[2]), int(found[3]))}, found[4], False
         )
     for pattern, day, month, year in ((_DAY_IN_LETTERS, 1, 2, 3), (_LETTERS_BEFORE_DAY, 2, 1, 3)):
         if (found := pattern(text)) and (number := MONTHS.get(normalized_words(found[month]))):
             full, is_short = _full_year(found[year], century)
-            return _possible_dates({"": (full, number, int(found[day]))}, found[4], is_short)
+            return _existing_dates({"": (full, number, int(found[day]))}, found[4], is_short)
     return None
 
 
 def _full_year(text: str, century: int | None) -> tuple[int, bool]:
+    """Return the year, and True if it has two digits without a declared century."""
     digits = text.lstrip("'")
     if len(digits) == 4:
         return int(digits), False
@@ -201,9 +207,13 @@ def _full_year(text: str, century: int | None) -> tuple[int, bool]:
     return year, century is None
 
 
-def _possible_dates(
+def _existing_dates(
     orders: Mapping[str, tuple[int, int, int]], rest: str | None, is_short: bool
 ) -> DateMeanings | None:
+    """Return the dates that exist, by order; None if `rest` is no time.
+
+    `orders` has year, month and day by order. Raises `CellError` if no date exists.
+    """
     dates = {}
     for order, parts in orders.items():
         try:
@@ -211,15 +221,15 @@ def _possible_dates(
         except ValueError:
             continue
     if not dates:
-        raise _no_such_date_error()
+        raise CellError("no_such_date")
     try:
         return DateMeanings(dates, rest, is_short=is_short)
     except ValueError:
         return None
 
 
-def _time_of(text: str) -> time:
-    """Return the time after a date. Raises `ValueError`."""
+def _parse_time(text: str) -> time:
+    """Return the time of a text such as 9:30 pm. Raises `ValueError`."""
     found = _TIME(text.strip())
     if found is None:
         raise ValueError(text)
@@ -234,7 +244,11 @@ def _time_of(text: str) -> time:
 def _single_date(
     text: str, order: str | None, century: int | None, allowed: str
 ) -> _ParsedDate | None:
-    """Return the only date and time of the text; None if it is no date. Raises `CellError`."""
+    """Return the date and time of the text; None if it is no date.
+
+    `allowed` describes allowed values in an error. Raises `CellError` if the text can mean two
+    dates, or has two digits for the year.
+    """
     found = date_meanings(text, century)
     if found is None:
         return None
@@ -257,12 +271,15 @@ def _single_date(
     return datetime.combine(day, found.time), found.has_time
 
 
-def _finder(
-    form: str | None, century: int | None, allowed: str
+def _date_finder(
+    date_format: str | None, century: int | None, allowed: str
 ) -> Callable[[str], _ParsedDate | None]:
-    """Return a function that finds the date of a text in the declared or in any format."""
-    declared = declared_format(form)
-    order = form.lower() if form and declared is None else None
+    """Return a function that reads a date in the declared format, or else in any format.
+
+    The function returns None for other texts, and raises `CellError` as `_single_date` does.
+    """
+    declared = parse_declared_format(date_format)
+    order = date_format.lower() if date_format and declared is None else None
 
     def find(text: str) -> _ParsedDate | None:
         if declared is not None:
@@ -276,33 +293,36 @@ def _finder(
 # -- Dates -----------------------------------------------------------------------------------------
 
 
-def date_reader(form: str | None, century: int | None = None) -> ReadText:
+def date_reader(date_format: str | None, century: int | None = None) -> ReadText:
     """Return the reader of texts in a date column. ISO dates are always accepted."""
-    find = _finder(form, century, _DATE)
+    find = _date_finder(date_format, century, _DATE)
 
     def read(text: str) -> str:
         day, rest = text[:10], text[10:]
         if _ISO_DATE(day) is not None:
             try:
-                day = _format_plausible_day(date.fromisoformat(day))
+                day = _format_day(date.fromisoformat(day))
             except ValueError:
-                raise _no_such_date_error() from None
+                raise CellError("no_such_date") from None
             if rest and _MIDNIGHT(rest) is None:
                 raise _time_in_date_error(day)
             return day
         found = find(text)
         if found is None:
-            raise _not_a_date_error(form, _DATE)
-        return _typed_day(found[0])
+            raise _not_a_date_error(date_format, _DATE)
+        return _format_day_without_time(found[0])
 
     return read
 
 
 def typed_date(cell: Any) -> Any:
-    """Return a date typed by a spreadsheet program, with a note if the cell hides the year."""
+    """Return the ISO date of a date cell, with a note if its format hides the year.
+
+    Raises `CellError` for a cell with a time or of another type.
+    """
     match cell:
         case PartlyVisibleCell(value=date() as hidden_year):
-            day = _typed_day(hidden_year)
+            day = _format_day_without_time(hidden_year)
             return with_note(day, "partly_shown")
         case time() if cell == time():
             raise CellError(
@@ -311,19 +331,21 @@ def typed_date(cell: Any) -> Any:
                 fix="Clear the cell, or enter a date.",
             )
         case date():
-            return _typed_day(cell)
+            return _format_day_without_time(cell)
     raise CellError("date_format", fix="Format the column as a date and enter the value again.")
 
 
-def _typed_day(cell: date) -> str:
+def _format_day_without_time(cell: date) -> str:
+    """Return the ISO date. Raises `CellError` if it has a time, or its year is out of range."""
     if not isinstance(cell, datetime):
-        return _format_plausible_day(cell)
+        return _format_day(cell)
     if cell.time() != time():
         raise _time_in_date_error(cell.date().isoformat())
-    return _format_plausible_day(cell.date())
+    return _format_day(cell.date())
 
 
-def _format_plausible_day(day: date) -> str:
+def _format_day(day: date) -> str:
+    """Return the ISO date. Raises `CellError` for a year before 1900 or after 2200."""
     if day.year in _YEARS:
         return day.isoformat()
     raise CellError(
@@ -333,9 +355,10 @@ def _format_plausible_day(day: date) -> str:
     )
 
 
-def _not_a_date_error(form: str | None, allowed: str) -> CellError:
-    if form is not None:
-        allowed = f"{allowed}, or in the form {ORDERS.get(form.lower(), form)}"
+def _not_a_date_error(date_format: str | None, allowed: str) -> CellError:
+    """Return the error that asks for a value as in `allowed`, or in the declared format."""
+    if date_format is not None:
+        allowed = f"{allowed}, or in the form {ORDERS.get(date_format.lower(), date_format)}"
     return CellError("date_format", fix=f"Enter {allowed}.")
 
 
@@ -343,23 +366,23 @@ def _not_a_date_error(form: str | None, allowed: str) -> CellError:
 
 
 def timestamp_reader(
-    form: str | None, zone: ZoneInfo | None, century: int | None = None
+    date_format: str | None, zone: ZoneInfo | None, century: int | None = None
 ) -> ReadText:
     """Return the reader of texts in a timestamp column; `zone` is the default time zone."""
-    find = _finder(form, century, _MOMENT)
+    find = _date_finder(date_format, century, _MOMENT)
 
     def read(text: str) -> str:
         if _ISO_MOMENT(text) is not None:
             try:
                 moment = datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
             except ValueError:
-                raise _no_such_date_error() from None
+                raise CellError("no_such_date") from None
             return _format_utc(moment, zone)
         if _ISO_DATE(text) is not None:
             raise _time_missing_error(text)
         found = find(text)
         if found is None:
-            raise _not_a_date_error(form, _MOMENT)
+            raise _not_a_date_error(date_format, _MOMENT)
         moment, has_time = found
         if not has_time:
             raise _time_missing_error(moment.date().isoformat())
@@ -385,7 +408,10 @@ def typed_timestamp(zone: ZoneInfo | None) -> ReadTyped:
 
 
 def _format_utc(moment: datetime, zone: ZoneInfo | None) -> str:
-    """Return the timestamp in UTC in the format of the API (API, conventions)."""
+    """Return the timestamp in UTC in the format of the API; `zone` applies if it has no time zone.
+
+    Raises `CellError` if it has none and `zone` is None, or if the local time is not unique.
+    """
     if moment.tzinfo is None:
         if zone is None:
             raise CellError(
@@ -398,5 +424,5 @@ def _format_utc(moment: datetime, zone: ZoneInfo | None) -> str:
                 f"The clocks of {zone.key} change at that time, so the time occurs twice "
                 "or not at all.",
             )
-    _format_plausible_day(moment.date())
+    _format_day(moment.date())
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -25,8 +25,8 @@ from connector.spreadsheet.problems import FileQuestion
 from connector.spreadsheet.source_file import SourceFile
 from connector.spreadsheet.table_place import (
     LOOKED_AT,
-    TablePlace,
-    find_place,
+    HeadingRows,
+    find_headings,
     has_emails,
     has_one_line,
 )
@@ -103,11 +103,11 @@ def detect_encoding(source: SourceFile, given: str | None) -> TextEncoding:
     with source.open() as file:
         head = file.read(_HEAD_BYTES)
     marked = next((codec for mark, codec in _MARKS if head.startswith(mark)), None)
-    patterned = _utf_16_by_nuls(head, _NULS_CERTAIN)
+    patterned = _detect_utf_16(head, _NULS_CERTAIN)
     # Letters of other scripts contain no NUL, but blanks and line ends do.
-    perhaps = _utf_16_by_nuls(head, _NULS_LIKELY) if head.count(0) >= _NULS_MIN else None
+    perhaps = _detect_utf_16(head, _NULS_LIKELY) if head.count(0) >= _NULS_MIN else None
     if given is marked is patterned is None and perhaps is not None:
-        raise _offer_encoding(source, perhaps, "its NUL bytes show that it is UTF-16")
+        raise _suggest_encoding(source, perhaps, "its NUL bytes show that it is UTF-16")
     codec = marked or patterned or "utf-8" if given is None else _codec_given(source, given, marked)
     decoding = _FileDecoding(source, codec)
     try:
@@ -116,7 +116,7 @@ def detect_encoding(source: SourceFile, given: str | None) -> TextEncoding:
         known = given or marked
         if known is None and codec == "utf-8" and (found := _encoding_by_words(source)) is not None:
             return found
-        raise _decoding_error(source, codec, known, decoding.place_of(error)) from error
+        raise _decoding_error(source, codec, known, decoding.position_of(error)) from error
     is_guessed = given is None and marked is None and patterned is not None
     return TextEncoding(codec, codec.removesuffix("-sig"), is_guessed, tuple(decoding.samples))
 
@@ -141,22 +141,22 @@ def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
     return marked
 
 
-def _utf_16_by_nuls(head: bytes, share: float) -> str | None:
-    """Return the codec of UTF-16 without a mark, detected by its NUL bytes.
+def _detect_utf_16(head: bytes, min_share: float) -> str | None:
+    """Return the codec of UTF-16 without a mark, detected by its NUL bytes; None for other files.
 
     At least this share of the pairs of bytes must have a NUL, always at the same position.
     """
     pairs = len(head) // 2
     even, odd = head[: 2 * pairs : 2].count(0), head[1 : 2 * pairs : 2].count(0)
-    if even == 0 and odd and odd >= share * pairs:
+    if even == 0 and odd and odd >= min_share * pairs:
         return "utf-16-le"
-    if odd == 0 and even and even >= share * pairs:
+    if odd == 0 and even and even >= min_share * pairs:
         return "utf-16-be"
     return None
 
 
-def _offer_encoding(source: SourceFile, offered: str, reason: str) -> EncodingUnknown:
-    """Return an error that suggests an encoding, if that encoding fits the whole file."""
+def _suggest_encoding(source: SourceFile, offered: str, reason: str) -> EncodingUnknown:
+    """Return an error that suggests the encoding `offered`, if it fits the whole file."""
     decoding = _FileDecoding(source, offered)
     try:
         decoding.decode_all()
@@ -170,7 +170,10 @@ def _offer_encoding(source: SourceFile, offered: str, reason: str) -> EncodingUn
 def _decoding_error(
     source: SourceFile, codec: str, known: str | None, place: tuple[int, int, int]
 ) -> EncodingUnknown:
-    """Return the error for undecodable bytes, with a suggested encoding if there is a safe one."""
+    """Return the error for the undecodable byte at `place` (line, character, byte).
+
+    `known` is the encoding that was given or marked in the file.
+    """
     line, column, byte = place
     where = f"byte 0x{byte:02X} in line {line}, character {column}"
     if known is not None or codec != "utf-8":
@@ -198,7 +201,10 @@ _TYPOGRAPHY = re.compile("['\u2018-\u201e\u2013\u2014\u2026\u00a0\u00b7\u2022\u2
 
 
 def _encoding_by_words(source: SourceFile) -> TextEncoding | None:
-    """Return the old encoding in which the file reads as words; None if there is none."""
+    """Return the old encoding in which the file reads as words; None if none does.
+
+    If several do, the result has the first one and a question.
+    """
     seen: dict[bytes, None] = {}
     rest = b""
     with source.open() as file:
@@ -267,6 +273,7 @@ def _is_word(text: str) -> bool:
 
 
 def _encoding_question(words_by_codec: Mapping[str, list[str]]) -> FileQuestion:
+    """Return the question which encoding is right, with words that differ between the encodings."""
     meanings = list(words_by_codec.values())
     # One-byte encodings find the same words; the words that differ are shown.
     differing = [n for n, words in enumerate(zip(*meanings, strict=False)) if len(set(words)) > 1]
@@ -286,7 +293,7 @@ def _encoding_question(words_by_codec: Mapping[str, list[str]]) -> FileQuestion:
 
 
 class _FileDecoding:
-    """Decoding of a whole file: sample cells, and the position reached."""
+    """Decoding of a whole file in one codec: collects sample cells and counts lines."""
 
     def __init__(self, source: SourceFile, codec: str) -> None:
         self.samples: list[str] = []
@@ -300,18 +307,22 @@ class _FileDecoding:
         decoder = codecs.getincrementaldecoder(self._codec)()
         with self._source.open() as file:
             while chunk := file.read(_CHUNK_BYTES):
-                self._advance(decoder.decode(chunk))
-            self._advance(decoder.decode(b"", True), is_last=True)
+                self._add_decoded_text(decoder.decode(chunk))
+            self._add_decoded_text(decoder.decode(b"", True), is_last=True)
 
-    def place_of(self, error: UnicodeDecodeError) -> tuple[int, int, int]:
+    def position_of(self, error: UnicodeDecodeError) -> tuple[int, int, int]:
         """Return the line, the character in it and the value of the byte that caused `error`."""
         decoder = codecs.getincrementaldecoder(self._codec)(errors="ignore")
-        self._advance(decoder.decode(error.object[: error.start]), is_last=True)
+        self._add_decoded_text(decoder.decode(error.object[: error.start]), is_last=True)
         return self._line, self._column, error.object[error.start]
 
-    def _advance(self, text: str, *, is_last: bool = False) -> None:
+    def _add_decoded_text(self, text: str, *, is_last: bool = False) -> None:
+        """Collect samples of the next decoded text, and move the position behind it.
+
+        Raises `DamagedSpreadsheet` for a line that is too long.
+        """
         if not text.isascii():
-            self._collect(text)
+            self._collect_samples(text)
         text = self._newlines.decode(text, is_last)
         breaks = text.count("\n")
         self._line += breaks
@@ -322,7 +333,7 @@ class _FileDecoding:
                 f" {LINE_CHARACTERS_MAX:,} characters"
             )
 
-    def _collect(self, text: str) -> None:
+    def _collect_samples(self, text: str) -> None:
         """Collect a few different cells with letters beyond ASCII."""
         position = 0
         while len(self.samples) < _SAMPLES_MAX and self._tried < _SAMPLES_TRIED_MAX:
@@ -357,8 +368,8 @@ class RowShape:
         first_row: Index of the first row below the headings.
         widths: Numbers of cells that a row may have.
         emails: Indexes of the columns in which most rows have an email address.
-        addresses: Indexes of the columns of email addresses, by their headings.
-        one_line: Indexes of the columns whose cells have one line, by their headings.
+        addresses: Indexes of the columns whose headings are those of email addresses.
+        one_line: Indexes of the columns whose headings are those of fields with one line.
     """
 
     first_row: int
@@ -368,13 +379,15 @@ class RowShape:
     one_line: frozenset[int]
 
     def fits(self, cells: Sequence[str]) -> bool:
-        """Return True if the cells are a row of the table."""
+        """Return True if the number of cells is right and email columns contain an @."""
         width = len(cells)
         if width == self.widths.stop and not cells[-1]:
             width -= 1
         return width in self.widths and all("@" in cells[i] for i in self.emails if i < width)
 
-    def has_swallowed(self, cells: Sequence[str], lines: Sequence[str], delimiter: str) -> bool:
+    def contains_other_rows(
+        self, cells: Sequence[str], lines: Sequence[str], delimiter: str
+    ) -> bool:
         """Return True if a cell contains other rows because a quote is not closed.
 
         Args:
@@ -389,12 +402,15 @@ class RowShape:
                 is_named = "@" in cell and index not in self.addresses
                 if is_named or (is_rest and delimiter in cell):
                     return True
-        if not self.emails or len(_split(lines[0], delimiter)) < self.widths.start:
+        if not self.emails or len(_split_ignoring_quotes(lines[0], delimiter)) < self.widths.start:
             return False
         return any(
             self.fits(each)
             for line in lines[1:]
-            for each in (_split(line, delimiter), next(csv.reader([line], delimiter=delimiter), []))
+            for each in (
+                _split_ignoring_quotes(line, delimiter),
+                next(csv.reader([line], delimiter=delimiter), []),
+            )
         )
 
 
@@ -404,13 +420,13 @@ QuoteCode = Literal["quote_not_closed", "quote_in_cell"]
 QuoteDamage = tuple[QuoteCode, int, int]
 """Wrong quote: its code, and the numbers of the first and the last row that it affects."""
 
-Record = tuple[int, list[str], QuoteDamage | None]
+DelimitedRow = tuple[int, list[str], QuoteDamage | None]
 """First line of a row, its cells, and the wrong quote that makes the row unreliable."""
 
 
 def read_rows(
     source: SourceFile, encoded: TextEncoding, delimiter: str, shape: RowShape | None = None
-) -> Generator[Record, None, None]:
+) -> Generator[DelimitedRow, None, None]:
     """Read each row, including the headings. A blank line has no cells.
 
     Args:
@@ -436,17 +452,17 @@ def read_rows(
         # Some programs write a blank between a delimiter and a quote.
         is_spaced = _SPACED_QUOTE(head) is not None
         try:
-            yield from _QuoteReader(source, text, delimiter, shape, is_spaced=is_spaced).records()
+            yield from _RowReader(source, text, delimiter, shape, is_spaced=is_spaced).rows()
         except UnicodeDecodeError as error:
             raise source.changed_error() from error
-    source.check()
+    source.check_unchanged()
 
 
 _SPACED_QUOTE = re.compile(r'[,;\t|] +"').search
 
 
-class _QuoteReader:
-    """Reader of a text's rows that continues after wrong quotes."""
+class _RowReader:
+    """Reader of the rows of delimited text. With a shape, it continues after wrong quotes."""
 
     def __init__(
         self,
@@ -465,8 +481,8 @@ class _QuoteReader:
         # The row of an unclosed quote, until a later line has the shape of a row again.
         self._opened = 0
 
-    def records(self) -> Iterator[Record]:
-        """Yield all rows."""
+    def rows(self) -> Iterator[DelimitedRow]:
+        """Yield all rows. Raises `DamagedSpreadsheet` for a wrong quote without a shape."""
         lines = self._taken
         while True:
             reader = csv.reader(
@@ -494,7 +510,7 @@ class _QuoteReader:
             except csv.Error as error:
                 if self._shape is None or self._row <= self._shape.first_row:
                     raise _damage_error(self._source, self._line, str(error)) from error
-                yield self._repair_row(str(error))
+                yield self._refuse_unmatched_quotes(str(error))
 
     def _read_lines(self) -> Iterator[str]:
         """Yield the lines of the file, after those that were put back."""
@@ -506,8 +522,8 @@ class _QuoteReader:
             take(line)
             yield line
 
-    def _repair_row(self, error: str) -> Record:
-        """Return the row with unmatched quotes; its other lines are read as rows."""
+    def _refuse_unmatched_quotes(self, error: str) -> DelimitedRow:
+        """Return the first line as a row to refuse; the lines after it are read again as rows."""
         is_closed = "expected after" in error and len(self._taken) == 1
         if is_closed and self._taken[0].count('"') % 2 == 0:
             return self._refuse_first_line("quote_in_cell", self._row)
@@ -516,47 +532,52 @@ class _QuoteReader:
             "quote_in_cell" if is_closed else "quote_not_closed", self._opened
         )
 
-    def _rows_to_refuse(self, cells: list[str]) -> list[Record]:
-        """Return the rows to refuse instead of these cells; none if the cells are a row."""
+    def _rows_to_refuse(self, cells: list[str]) -> list[DelimitedRow]:
+        """Return the rows to refuse instead of these cells; empty if the cells are a row."""
         shape, lines = self._shape, self._taken
         if shape is None or self._row <= shape.first_row or not cells:
             return []
-        if len(lines) > 1 and shape.has_swallowed(cells, lines, self._delimiter):
+        if len(lines) > 1 and shape.contains_other_rows(cells, lines, self._delimiter):
             return self._refuse_all_lines()
         if self._opened:
             if not shape.fits(cells):
                 return [self._refuse_first_line("quote_not_closed", self._opened)]
             self._opened = 0
         if len(lines) == 1:
-            stray = sum(map(_has_stray_quote, _unquoted(lines[0], self._delimiter)))
+            stray = sum(
+                map(_has_stray_quote, _unquoted_cells_with_quotes(lines[0], self._delimiter))
+            )
             if stray > 1:
                 return [self._refuse_first_line("quote_in_cell", self._row)]
         return []
 
-    def _refuse_first_line(self, code: QuoteCode, row: int) -> Record:
-        """Return the first line as a row to refuse, and put back the other lines."""
+    def _refuse_first_line(self, code: QuoteCode, row: int) -> DelimitedRow:
+        """Return the first line as a row to refuse, and put back the other lines.
+
+        `row` is the number of the row with the wrong quote.
+        """
         first, *others = self._taken
         self._returned.extendleft(reversed(others))
         self._taken.clear()
         self._line += 1
         self._row += 1
-        return self._line - 1, _split(first, self._delimiter), (code, row, row)
+        return self._line - 1, _split_ignoring_quotes(first, self._delimiter), (code, row, row)
 
-    def _refuse_all_lines(self) -> list[Record]:
+    def _refuse_all_lines(self) -> list[DelimitedRow]:
         """Return all lines of the row, each as a row to refuse."""
         line, row, count = self._line, self._row, len(self._taken)
         damage: QuoteDamage = "quote_not_closed", row, row + count - 1
         found = [
-            (line + index, _split(each, self._delimiter), damage)
+            (line + index, _split_ignoring_quotes(each, self._delimiter), damage)
             for index, each in enumerate(self._taken)
         ]
         self._line, self._row = line + count, row + count
         self._taken.clear()
-        return list[Record](found)
+        return list[DelimitedRow](found)
 
 
-def _split(line: str, delimiter: str) -> list[str]:
-    """Return the parts of a line between delimiters, ignoring quotes."""
+def _split_ignoring_quotes(line: str, delimiter: str) -> list[str]:
+    """Return the parts of a line between delimiters; quotes are ordinary characters."""
     return line.rstrip("\r\n").split(delimiter)
 
 
@@ -566,11 +587,14 @@ _INCHES = re.compile(r'(?<=[0-9])"')
 
 
 def _has_stray_quote(cell: str) -> bool:
+    """Return True if the cell has a quote that is not around words and not after a number of
+    inches.
+    """
     return '"' in _INCHES.sub("", _PAIRED.sub("", cell))
 
 
-def _unquoted(line: str, delimiter: str) -> Iterator[str]:
-    """Yield the unquoted cells of a line that contain a quote."""
+def _unquoted_cells_with_quotes(line: str, delimiter: str) -> Iterator[str]:
+    """Yield the cells of a line that do not begin with a quote but contain one."""
     sign = re.escape(delimiter)
     for found in re.finditer(rf'(?:^|{sign}) *(?:"(?:[^"]|"")*"|([^{sign}\r\n]*))', line):
         if found[1] and '"' in found[1]:
@@ -578,6 +602,7 @@ def _unquoted(line: str, delimiter: str) -> Iterator[str]:
 
 
 def _damage_error(source: SourceFile, line: int, error: str) -> DamagedSpreadsheet:
+    """Return the error for the message of the csv library at this line."""
     damage = f"the cells cannot be separated: {error}"
     if "unexpected end" in error or "field larger" in error:
         damage = 'a quote (") opens a cell that is not closed'
@@ -606,10 +631,9 @@ class DelimiterFit:
             cells at the end.
         damaged: Number of those rows with a wrong quote.
         is_ended: True if every row has one more delimiter than the headings, at its end.
-        first_misfit: Number, line and width of one row that does not fit.
+        first_misfit: Number, line and width of the first row that does not fit.
         filled: Number of columns up to the last one with a cell that is not empty, in rows that are
             not wider than the headings.
-        place: Position of the headings.
     """
 
     delimiter: str
@@ -620,12 +644,12 @@ class DelimiterFit:
     is_ended: bool
     first_misfit: tuple[int, int, int] | None
     filled: int
-    place: TablePlace
+    heading_rows: HeadingRows
     shape: RowShape | None
 
     @property
-    def full_width(self) -> int:
-        """Width of a row that fits, including an empty cell after the last delimiter."""
+    def max_width(self) -> int:
+        """Maximum number of cells of a row, including an empty cell after the last delimiter."""
         return len(self.first_row) + self.is_ended
 
     def __str__(self) -> str:
@@ -662,16 +686,16 @@ def detect_delimiter(
 def _candidate_fits(
     source: SourceFile, encoded: TextEncoding, header_row: int | None
 ) -> list[DelimiterFit]:
-    """Return the fits of delimiters that separate the headings, or of one that separates none."""
+    """Return the fits of delimiters that separate the headings, or of one for a single column."""
     places = {each: _find_headings(source, encoded, each, header_row) for each in _NAMES}
     for each, place in places.items():
         if has_report_headings(place.headings):
             # Only a report of this program has these headings, even if its rows still have errors.
             return [_measure_fit(source, encoded, each, place)]
     # Known headings do not result from chance.
-    known_max = max(place.known for place in places.values())
+    known_max = max(place.known_count for place in places.values())
     if known_max > 1:
-        places = {each: place for each, place in places.items() if place.known == known_max}
+        places = {each: place for each, place in places.items() if place.known_count == known_max}
     elif any(len(place.headings) > 1 and place.is_first for place in places.values()):
         places = {each: place for each, place in places.items() if place.is_first}
     parting = [each for each, place in places.items() if len(place.headings) > 1]
@@ -695,8 +719,8 @@ def _candidate_fits(
 
 def _find_headings(
     source: SourceFile, encoded: TextEncoding, delimiter: str, header_row: int | None
-) -> TablePlace:
-    """Find the headings; None if quotes do not match.
+) -> HeadingRows:
+    """Return the headings that result from this delimiter; without cells if quotes do not match.
 
     A first line `sep=;`, as some spreadsheet programs write it, is skipped.
     """
@@ -707,18 +731,21 @@ def _find_headings(
                 first.append(cells)
         except DamagedSpreadsheet:
             if not first:
-                return TablePlace(())
+                return HeadingRows(())
     if header_row is None and first and _SAID(",".join(first[0])):
-        found = find_place(first[1:])
+        found = find_headings(first[1:])
         return replace(found, index=found.index + 1)
-    return find_place(first, header_row)
+    return find_headings(first, header_row)
 
 
 _SAID = re.compile(r"sep=.?,?", re.IGNORECASE).fullmatch
 
 
 def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
-    """Return the fit without misfits, or else the only fit for most rows."""
+    """Return the fit without misfits, or else the only fit for most rows.
+
+    Raises `SpreadsheetError` if none or several are left.
+    """
     first = fits[0]
     # Blank headings are themselves the error; a report is recognized by its own.
     if not any(first.first_row) or has_report_headings(first.first_row):
@@ -733,7 +760,7 @@ def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
         whole = [fit for fit in whole if fit.delimiter == "\t"] or whole
     chosen = whole or [fit for fit in fits if fit.fitting_rows * 2 > fit.rows]
     # Known headings do not result from chance, even if many rows have another width.
-    chosen = chosen or [fit for fit in fits if fit.place.known > 1]
+    chosen = chosen or [fit for fit in fits if fit.heading_rows.known_count > 1]
     if len(chosen) == 1:
         return chosen[0]
     reason = "more than one delimiter fits" if chosen else "no delimiter fits"
@@ -742,13 +769,13 @@ def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
 
 
 def _measure_fit(
-    source: SourceFile, encoded: TextEncoding, delimiter: str, place: TablePlace
+    source: SourceFile, encoded: TextEncoding, delimiter: str, place: HeadingRows
 ) -> DelimiterFit:
     """Return the fit of this delimiter, after reading the whole file with it."""
     shape = _row_shape(source, encoded, delimiter, place)
     records = read_rows(source, encoded, delimiter, shape)
     first = list(place.headings)
-    header_width, rows, fitting_rows, damaged, ended, filled = _last_filled(first), 0, 0, 0, 0, 0
+    header_width, rows, fitting_rows, damaged, ended, filled = _filled_width(first), 0, 0, 0, 0, 0
     misfit = None
     below = islice(records, place.first_row, None)
     for number, (line, cells, damage) in enumerate(below, place.first_row + 1):
@@ -765,7 +792,7 @@ def _measure_fit(
             ended += width == len(first) + 1 and not cells[-1]
             misfit = misfit or (number, line, width)
         if filled < width <= len(first):
-            filled = max(filled, _last_filled(cells))
+            filled = max(filled, _filled_width(cells))
     is_ended = bool(ended) and ended == rows - damaged
     return DelimiterFit(
         delimiter=delimiter,
@@ -776,13 +803,13 @@ def _measure_fit(
         is_ended=is_ended,
         first_misfit=None if is_ended else misfit,
         filled=filled,
-        place=place,
+        heading_rows=place,
         shape=shape,
     )
 
 
 def _row_shape(
-    source: SourceFile, encoded: TextEncoding, delimiter: str, place: TablePlace
+    source: SourceFile, encoded: TextEncoding, delimiter: str, place: HeadingRows
 ) -> RowShape | None:
     """Return the shape of the rows below these headings, by the first lines; None without rows."""
     headings = list(place.headings)
@@ -791,7 +818,7 @@ def _row_shape(
     with source.open() as file:
         head = file.read(_HEAD_BYTES).decode(encoded.codec, "ignore")
     lines = csv.reader(head.splitlines()[place.first_row :], delimiter=delimiter)
-    widths = range(_last_filled(headings), len(headings) + 1)
+    widths = range(_filled_width(headings), len(headings) + 1)
     rows = [cells for cells in lines if len(cells) in widths]
     return RowShape(
         place.first_row,
@@ -806,7 +833,7 @@ def _row_shape(
     )
 
 
-def _last_filled(cells: list[str]) -> int:
+def _filled_width(cells: list[str]) -> int:
     """Return the number of cells up to the last one that is not empty."""
     width = len(cells)
     while width and not cells[width - 1]:

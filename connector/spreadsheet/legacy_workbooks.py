@@ -6,6 +6,7 @@ xls file has at most 65,536 rows and is read whole.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -63,24 +64,26 @@ class LegacySheet:
 
     def rows(self) -> Iterator[ReadRow]:
         """Yield all rows, including blank ones, as wide as the sheet."""
-        self.source.check()
+        self.source.check_unchanged()
         for index, cells in enumerate(self.values):
             padded = [*cells, *[""] * (self.outline.columns - len(cells))]
             yield index, padded, self.flaws.get(index, _NO_FLAWS)
 
 
 def find_ods(source: SourceFile, name: str | None) -> LegacySheet:
-    """Return the sheet of an OpenDocument file. Raises as `find_sheet` does."""
+    """Return the named sheet of an OpenDocument file, or its only table. Raises as `find_sheet`
+    does.
+    """
     measure_archive(source)
     scan = _OdsScan(source)
-    with open_archive(source) as opened:
-        for _ in parse_member(source, opened, "content.xml", scan.parser):
+    with open_archive(source) as archive:
+        for _ in parse_member(source, archive, "content.xml", scan.parser):
             pass
     return _choose_sheet(source, name, scan.sheets)
 
 
 def find_xls(source: SourceFile, name: str | None) -> LegacySheet:
-    """Return the sheet of a workbook of Excel before 2007. Raises as `find_sheet` does."""
+    """Return the named sheet of an xls workbook, or its only table. Raises as `find_sheet` does."""
     if source.size > _BYTES_MAX:
         raise SpreadsheetError(
             f"{source.path} is too large for this file type", code="unsafe_workbook"
@@ -89,7 +92,7 @@ def find_xls(source: SourceFile, name: str | None) -> LegacySheet:
         content = file.read()
     try:
         book = xlrd.open_workbook(
-            file_contents=content, formatting_info=True, ragged_rows=True, logfile=_DiscardedLog()
+            file_contents=content, formatting_info=True, ragged_rows=True, logfile=io.StringIO()
         )
         sheets = {
             each.name: _read_xls_sheet(source, book, each)
@@ -109,6 +112,10 @@ def find_xls(source: SourceFile, name: str | None) -> LegacySheet:
 def _choose_sheet(
     source: SourceFile, wanted_name: str | None, sheets: Mapping[str, LegacySheet]
 ) -> LegacySheet:
+    """Return the sheet with that name, or the only one with a table.
+
+    Raises a `SpreadsheetError`.
+    """
     if wanted_name is not None:
         return sheets[
             wanted_name if wanted_name in sheets else find_similar_name(source, sheets, wanted_name)
@@ -121,20 +128,11 @@ def _choose_sheet(
     return sheets[choose_sheet(source, filled, first_rows)]
 
 
-class _DiscardedLog:
-    """Log that discards the library's messages about a file."""
-
-    def write(self, text: str) -> None:
-        """Discard a text."""
-
-    def flush(self) -> None:
-        """Do nothing."""
-
-
 # -- Before 2007 -----------------------------------------------------------------------------------
 
 
 def _read_xls_sheet(source: SourceFile, book: Any, sheet: Any) -> LegacySheet:
+    """Return a sheet of the xls library with the values of its cells."""
     flaws: dict[int, dict[int, Flaw]] = {}
     values: list[list[Cell]] = []
     for index in range(sheet.nrows):
@@ -153,7 +151,7 @@ def _read_xls_sheet(source: SourceFile, book: Any, sheet: Any) -> LegacySheet:
                 cells.append(flaw[1])
         values.append(cells)
     outline = SheetOutline()
-    _note_extent(outline, values)
+    _set_extent(outline, values)
     rows = sheet.rowinfo_map.items()
     outline.hidden = {number for number, info in rows if info.hidden}
     outline.hidden_columns = {n for n, info in sheet.colinfo_map.items() if info.hidden}
@@ -162,6 +160,7 @@ def _read_xls_sheet(source: SourceFile, book: Any, sheet: Any) -> LegacySheet:
 
 
 def _xls_value(book: Any, cell: Any) -> Cell:
+    """Return the value of a cell of the xls library, as the cell's number format shows it."""
     match cell.ctype:
         case xlrd.XL_CELL_NUMBER:
             return apply_format(as_typed(cell.value), _number_format_of(book, cell))
@@ -174,19 +173,19 @@ def _xls_value(book: Any, cell: Any) -> Cell:
     return ""
 
 
-def _xls_date(days: float, form: str, mode: Literal[0, 1]) -> Cell:
+def _xls_date(days: float, number_format: str, mode: Literal[0, 1]) -> Cell:
     """Return the date, time or duration of this number of days, as the format shows it.
 
-    Raises `XLDateError` if the calendar has no such date.
+    `mode` is 1 if the days count from 1904. Raises `XLDateError` if the calendar has no such date.
     """
-    if shows_duration(form):
+    if shows_duration(number_format):
         return format_duration(days * 86_400)
-    if days > 1 and shows_time_alone(form):
+    if days > 1 and shows_time_alone(number_format):
         days %= 1
     parts = xlrd.xldate_as_tuple(days, mode)
     if not any(parts[:3]):
         return time(*parts[3:])
-    return apply_format(datetime(*parts) if any(parts[3:]) else date(*parts[:3]), form)
+    return apply_format(datetime(*parts) if any(parts[3:]) else date(*parts[:3]), number_format)
 
 
 def _number_format_of(book: Any, cell: Any) -> str:
@@ -194,12 +193,13 @@ def _number_format_of(book: Any, cell: Any) -> str:
 
 
 def _range_reference(first_row: int, row: int, first_column: int, column: int) -> str:
+    """Return a reference such as B2:C5 for indexes from 0; the ends are exclusive."""
     first = xlrd.colname(first_column), xlrd.colname(column - 1)
     return f"{first[0]}{first_row + 1}:{first[1]}{row}"
 
 
-def _note_extent(outline: SheetOutline, values: list[list[Cell]]) -> None:
-    """Record the last row and column of the sheet."""
+def _set_extent(outline: SheetOutline, values: list[list[Cell]]) -> None:
+    """Set the number of rows and columns in the outline, up to the last cell that is not empty."""
     for index, cells in enumerate(values):
         width = max((n for n, cell in enumerate(cells, 1) if cell != ""), default=0)
         if width:
@@ -211,7 +211,7 @@ def _note_extent(outline: SheetOutline, values: list[list[Cell]]) -> None:
 
 
 class _OdsScan:
-    """Scan of an OpenDocument file that counts repeated cells and rows before creating them.
+    """Scan of an OpenDocument file's XML, which results in its `sheets`.
 
     Empty cells and rows that repeat up to the end of the sheet are not created.
     """
@@ -234,6 +234,7 @@ class _OdsScan:
         self._notes = 0
 
     def _on_start_tag(self, tag: str, attributes: dict[str, str]) -> None:
+        """Begin a sheet, row, cell or line of text, as the XML element says."""
         match tag:
             case "table:table":
                 self._name = attributes.get("table:name", "")
@@ -263,23 +264,28 @@ class _OdsScan:
                 self._lines[-1] += " " * min(_repeat_count(attributes.get("text:c")), 1_000)
 
     def _on_text(self, text: str) -> None:
+        """Add the text to the last line of the current cell."""
         if self._lines and not self._notes:
             self._lines[-1] += text
 
     def _on_end_tag(self, tag: str) -> None:
+        """End a sheet, row or cell."""
         match tag:
             case "office:annotation":
                 self._notes -= 1
             case "table:table-cell" | "table:covered-table-cell":
-                self._end_cell()
+                self._add_cell()
             case "table:table-row":
-                self._end_row()
+                self._add_row()
             case "table:table":
-                _note_extent(self._outline, self._values)
+                _set_extent(self._outline, self._values)
                 sheet = LegacySheet(self._source, self._name, self._outline, self._values)
                 self.sheets.setdefault(self._name, sheet)
 
-    def _end_cell(self) -> None:
+    def _add_cell(self) -> None:
+        """Add the current cell to the row as often as it is repeated; empty cells wait for the next
+        one.
+        """
         value = _ods_value(self._attributes, "\n".join(self._lines or ()))
         if self._lines == [""] and isinstance(value, int | float):
             value = PartlyVisibleCell(value, "", ";;;")
@@ -287,20 +293,24 @@ class _OdsScan:
         if value == "":
             self._empty_cells += self._cell_times
             return
-        self._grow(self._empty_cells + self._cell_times)
+        self._count_created_cells(self._empty_cells + self._cell_times)
         self._row += [""] * self._empty_cells + [value] * self._cell_times
         self._empty_cells = 0
 
-    def _end_row(self) -> None:
+    def _add_row(self) -> None:
+        """Add the current row to the sheet as often as it is repeated; empty rows wait for the next
+        one.
+        """
         if not self._row:
             self._empty_rows += self._row_times
             return
-        self._grow(self._empty_rows + len(self._row) * (self._row_times - 1))
+        self._count_created_cells(self._empty_rows + len(self._row) * (self._row_times - 1))
         self._values += [[] for _ in range(self._empty_rows)]
         self._values += [list(self._row) for _ in range(self._row_times)]
         self._empty_rows = 0
 
-    def _grow(self, cells: int) -> None:
+    def _count_created_cells(self, cells: int) -> None:
+        """Count cells before they are created. Raises `SpreadsheetError` if there are too many."""
         self._area += cells
         if self._area > AREA_MAX:
             raise SpreadsheetError(
@@ -313,6 +323,7 @@ class _OdsScan:
 
 
 def _repeat_count(text: str | None) -> int:
+    """Return the number in an attribute for repetition; 1 if it is missing or invalid."""
     return max(1, int(text)) if text and text.isascii() and text.isdecimal() else 1
 
 
@@ -344,12 +355,16 @@ def _ods_value(attributes: Mapping[str, str], text: str) -> Cell:
 
 
 def _ods_number(kind: str, attributes: Mapping[str, str], text: str) -> Cell:
+    """Return the number, with its unit and a rounded visible text; or the text if it is no number.
+
+    `kind` is float, percentage or currency.
+    """
     value = float(attributes.get("office:value", ""))
     if is_too_large(value):
         return as_typed(value)
     value = round(value * 100, 10) if kind == "percentage" else value
     unit = "%" if kind == "percentage" else attributes.get("office:currency", "")
-    form = "0.00%" if unit == "%" else "0.00" if unit else "General"
+    number_format = "0.00%" if unit == "%" else "0.00" if unit else "General"
     figure = as_integer_if_whole(value)
     meanings = number_meanings(text)
     if text and meanings is None and kind == "float":
@@ -359,7 +374,7 @@ def _ods_number(kind: str, attributes: Mapping[str, str], text: str) -> Cell:
     if text.startswith("0") and text.isdecimal() and int(text) == figure:
         return text
     return (
-        Amount(figure, "%" if unit == "%" else unit_of(unit) or unit, form, shown)
+        Amount(figure, "%" if unit == "%" else unit_of(unit) or unit, number_format, shown)
         if unit or shown
         else figure
     )

@@ -54,7 +54,7 @@ _ALIKE_MIN = 0.8
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """Column that fills a field; `index` counts from 0."""
+    """Column of the file that fills a field; `index` counts from 0."""
 
     heading: str
     index: int
@@ -65,7 +65,7 @@ class MappedColumn:
 
 @dataclass(frozen=True, slots=True)
 class UnmappedColumn:
-    """Column without a field: the reason, and suggested fields."""
+    """Column of the file without a field; `suggestions` are names of fields with reasons."""
 
     heading: str
     reason: str
@@ -80,6 +80,7 @@ class ColumnMap:
         constants: Values for every row, as (target column, text, JSON value).
         missing: Fields that a create needs and that no column or constant fills. `one of` names
             alternatives.
+        name_parts: Target columns for first and last name, if a whole name can be split.
     """
 
     resource: str
@@ -98,15 +99,15 @@ class ColumnMap:
             filled |= {each.key: each for each in self.name_parts}
         return {**filled, **{column.key: column for column, _, _ in self.constants}}
 
-    def column_of(self, key: str) -> str | None:
+    def heading_of(self, key: str) -> str | None:
         """Return the heading of the column that fills the field; None if there is none."""
         keys = (key, WHOLE_NAME) if key in _NAME_PARTS else (key,)
         found = (each.heading for name in keys for each in self.columns if each.target.key == name)
         return next(found, None)
 
-    def name_of(self, key: str) -> str:
+    def display_name(self, key: str) -> str:
         """Return the heading of the column that fills the field, or the field's name in words."""
-        return self.column_of(key) or key.replace("_", " ")
+        return self.heading_of(key) or key.replace("_", " ")
 
 
 def map_headings(
@@ -116,7 +117,7 @@ def map_headings(
     saved: SavedMap | None = None,
     ignored: Sequence[str] = (),
 ) -> ColumnMap:
-    """Map each column.
+    """Map each column to a field.
 
     Args:
         headings: Headings of the file.
@@ -138,9 +139,11 @@ def map_headings(
             f"the mapping is for {saved.resource}, not for {resource}",
             action=f"Give a mapping for {resource}.",
         )
-    by_plain = {normalized_heading(each): each for each in headings}
-    decided = _saved_columns(saved, headings, by_plain)
-    skipped = {by_plain.get(normalized_heading(each), each) for each in (*saved.ignored, *ignored)}
+    by_normalized = {normalized_heading(each): each for each in headings}
+    decided = _saved_decisions(saved, headings, by_normalized)
+    skipped = {
+        by_normalized.get(normalized_heading(each), each) for each in (*saved.ignored, *ignored)
+    }
     matching = _HeadingMatcher(target, headings)
     columns: list[MappedColumn] = []
     unmapped: list[UnmappedColumn] = []
@@ -173,7 +176,7 @@ def map_headings(
         tuple(each for each in headings if each in skipped),
         name_parts=matching.name_parts,
     )
-    return replace(found, missing=_missing_fields(target, found.targets.keys()))
+    return replace(found, missing=_unfilled_required_fields(target, found.targets.keys()))
 
 
 def to_saved_map(columns: ColumnMap) -> SavedMap:
@@ -193,13 +196,14 @@ def to_saved_map(columns: ColumnMap) -> SavedMap:
 
 
 def without_column(columns: ColumnMap, heading: str) -> SavedMap:
-    """Return the map without this column."""
+    """Return the map for a mapping file, with this column ignored."""
     saved = to_saved_map(columns)
     columns_left = {name: each for name, each in saved.columns.items() if name != heading}
     return replace(saved, columns=columns_left, ignored=(*saved.ignored, heading))
 
 
-def _missing_fields(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
+def _unfilled_required_fields(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
+    """Return the fields that creating a record needs and that are not in `filled`."""
     if target.mode not in ("create", "upsert"):
         return ()
     needed = (each.key for each in target.columns if each.create.required)
@@ -214,7 +218,7 @@ def _missing_fields(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
 
 
 def _columns_by_name(target: PushTarget) -> dict[str, TargetColumn]:
-    """Return target columns by the normalized form of their names, then of their labels."""
+    """Map the normalized names and unique labels of target columns to the columns; names win."""
     own = {normalized_heading(each.name): each for each in target.columns}
     labels: dict[str, TargetColumn | None] = {}
     for column in target.columns:
@@ -227,6 +231,7 @@ def _columns_by_name(target: PushTarget) -> dict[str, TargetColumn]:
 
 
 def _columns_by_alias(target: PushTarget) -> dict[str, TargetColumn]:
+    """Map the normalized aliases of target columns to the columns; the first column wins."""
     found: dict[str, TargetColumn] = {}
     for column in target.columns:
         for alias in column.aliases:
@@ -235,6 +240,7 @@ def _columns_by_alias(target: PushTarget) -> dict[str, TargetColumn]:
 
 
 def _column_named(target: PushTarget, name: str, heading: str) -> TargetColumn:
+    """Return the target column of that name. Raises `UnknownName`, which names the `heading`."""
     for column in target.columns:
         if column.name == name or (column.is_content and column.key == name):
             return column
@@ -258,12 +264,12 @@ class _HeadingMatcher:
             if target.resource.name == "candidates" and signs <= plains
             for heading, name in meanings.items()
         }
-        filled = {each.key for each in map(self._find_by_words, plains) if each}
+        filled = {each.key for each in map(self._find_by_name_or_alias, plains) if each}
         self._lacks_last = "first_name" in filled and "last_name" not in filled
         self._lacks_both = filled.isdisjoint(_NAME_PARTS)
 
     def find_by_name(self, name: str, heading: str) -> TargetColumn:
-        """Return the target column that the user named."""
+        """Return the target column that the user named. Raises `UnknownName`."""
         if name == WHOLE_NAME and self.name_parts:
             return self._whole_name_column()
         return _column_named(self._target, name, heading)
@@ -280,24 +286,29 @@ class _HeadingMatcher:
             return self.name_parts[1], "alias"
         if self.name_parts and self._lacks_both and normalized in _WHOLE_NAMES:
             return self._whole_name_column(), "alias"
-        return self._find_by_words(normalized), "alias"
+        return self._find_by_name_or_alias(normalized), "alias"
 
-    def _find_by_words(self, normalized: str) -> TargetColumn | None:
+    def _find_by_name_or_alias(self, normalized: str) -> TargetColumn | None:
         return self._names.get(normalized) or self._aliases.get(normalized)
 
     def _whole_name_column(self) -> TargetColumn:
+        """Return a target column for a first and a last name in one cell."""
         return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=())
 
 
 # -- Decisions -------------------------------------------------------------------------------------
 
 
-def _saved_columns(
-    saved: SavedMap, headings: Sequence[str], by_plain: Mapping[str, str]
+def _saved_decisions(
+    saved: SavedMap, headings: Sequence[str], by_normalized: Mapping[str, str]
 ) -> dict[str, tuple[str, CellOptions]]:
+    """Return the saved field and options by heading of the file.
+
+    Raises `UnknownName` for a column that the file lacks, and `Misused` for two decisions on one.
+    """
     decided: dict[str, tuple[str, CellOptions]] = {}
     for name, decision in saved.columns.items():
-        heading = name if name in headings else by_plain.get(normalized_heading(name))
+        heading = name if name in headings else by_normalized.get(normalized_heading(name))
         if heading is None:
             raise UnknownName("column of the file, as the mapping says", name, headings)
         if heading in decided:
@@ -310,6 +321,7 @@ def _saved_columns(
 
 
 def _check_options(options: CellOptions, column: TargetColumn, target: PushTarget) -> None:
+    """Raise `Misused` if the policy or a replaced value does not suit the column's field."""
     if options.policy == "fill" and column.field.write_only:
         raise Misused(
             f"the policy of {column.name} is 'fill', but the API never returns that field",
@@ -321,13 +333,18 @@ def _check_options(options: CellOptions, column: TargetColumn, target: PushTarge
             action="Use 'overwrite', 'fill' or 'never'.",
         )
     for cell, text in options.values.items():
-        _parse_value(
+        _parse_mapped_text(
             text, column, target, f"the value {cell!r} of {column.name} is mapped to {text!r}"
         )
 
 
-def _parse_value(text: str, column: TargetColumn, target: PushTarget, description: str) -> Any:
-    """Return the JSON value of a text in a mapping. Raises `Misused`."""
+def _parse_mapped_text(
+    text: str, column: TargetColumn, target: PushTarget, description: str
+) -> Any:
+    """Return the JSON value of a text in a mapping; None for a blank text.
+
+    Raises `Misused` with the `description` of the text.
+    """
     if not text.strip():
         return None
     try:
@@ -344,7 +361,7 @@ def _parse_value(text: str, column: TargetColumn, target: PushTarget, descriptio
 def _without_duplicates(
     columns: Sequence[MappedColumn],
 ) -> tuple[list[MappedColumn], list[UnmappedColumn]]:
-    """Return one column for each field, and the other columns.
+    """Return the preferred column of each field, and the other columns as unmapped.
 
     Raises `Misused` if the user chose two columns for one field.
     """
@@ -368,6 +385,10 @@ def _without_duplicates(
 def _constant_values(
     saved: SavedMap, columns: Sequence[MappedColumn], target: PushTarget
 ) -> tuple[tuple[TargetColumn, str, Any], ...]:
+    """Return the constants as (target column, text, JSON value).
+
+    Raises `Misused` for an invalid value, or for a field that a column also fills.
+    """
     filled = {each.target.key: each.heading for each in columns}
     constants = []
     for name, text in saved.constants.items():
@@ -379,7 +400,7 @@ def _constant_values(
                 action="Ignore the column, or remove the constant.",
             )
         filled[column.key] = f"the constant {name}"
-        value = _parse_value(text, column, target, f"the constant {name} is {text!r}")
+        value = _parse_mapped_text(text, column, target, f"the constant {name} is {text!r}")
         constants.append((column, text, value))
     return tuple(constants)
 
@@ -388,6 +409,7 @@ def _constant_values(
 
 
 def _unmapped_column(heading: str, target: PushTarget) -> UnmappedColumn:
+    """Return the column with the reason why it has no field, or with suggested fields."""
     fields = {normalized_heading(name): name for name in target.resource.fields}
     name = fields.get(normalized_heading(heading))
     if name is not None:
@@ -400,7 +422,7 @@ def _unmapped_column(heading: str, target: PushTarget) -> UnmappedColumn:
 
 
 def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
-    """Yield columns that the heading may mean, the likeliest first, with reasons."""
+    """Yield (field, reason) for fields that the heading may mean, the likeliest first."""
     normalized = normalized_heading(heading)
     hint_keys, reason = HINTS.get(normalized, ((), ""))
     there = {each.name for each in target.columns}

@@ -62,7 +62,7 @@ def with_options(saved: SavedMap, overrides: CellOptions) -> SavedMap:
 
 
 def load_map(path: Path) -> SavedMap:
-    """Read a mapping.
+    """Return the mapping in a file.
 
     Raises `Misused`, which names the file, the key, the value and the allowed values.
     """
@@ -96,12 +96,13 @@ def save_map(path: Path, saved: SavedMap) -> None:
     """
     try:
         with write_atomically(path) as file:
-            file.write(("\n".join(_file_lines(saved)) + "\n").encode())
+            file.write(("\n".join(_toml_lines(saved)) + "\n").encode())
     except OSError as error:
         raise file_error(path, error) from error
 
 
-def _file_lines(saved: SavedMap) -> Iterator[str]:
+def _toml_lines(saved: SavedMap) -> Iterator[str]:
+    """Yield the lines of the mapping file."""
     yield "# The field of each column of the file."
     yield f"resource = {_toml_string(saved.resource)}"
     if saved.header_row is not None:
@@ -119,7 +120,7 @@ def _file_lines(saved: SavedMap) -> Iterator[str]:
         )
     yield "\n[columns]"
     for heading, (column, options) in saved.columns.items():
-        written = ", ".join(_option_lines(options, saved.options))
+        written = ", ".join(_changed_options(options, saved.options))
         field_name = _toml_string(column)
         yield f"{_toml_key(heading)} = " + (
             f"{{ field = {field_name}, {written} }}" if written else field_name
@@ -131,10 +132,12 @@ def _file_lines(saved: SavedMap) -> Iterator[str]:
 
 
 def _one_line(text: str) -> str:
+    """Return the text with blanks instead of line breaks and other unprintable characters."""
     return "".join(each if each.isprintable() else " " for each in text)
 
 
-def _option_lines(options: CellOptions, defaults: CellOptions) -> Iterator[str]:
+def _changed_options(options: CellOptions, defaults: CellOptions) -> Iterator[str]:
+    """Yield `name = value` in TOML for each option that differs from its default."""
     for name in _OPTIONS:
         value = getattr(options, name)
         expected = getattr(defaults if name in _FILE_WIDE else AS_WRITTEN, name)
@@ -177,7 +180,7 @@ CENTURY_ALLOWED = "the earliest year for two-digit years, from 1900 to 2100"
 
 
 def is_century(value: Any) -> bool:
-    """Return True if it is a year with which a century can begin."""
+    """Return True if the value is a year from 1900 to 2100."""
     return isinstance(value, int) and not isinstance(value, bool) and 1900 <= value <= 2100
 
 
@@ -212,7 +215,8 @@ class _MapReader:
         self._path = path
 
     def read_map(self, document: dict[str, Any]) -> SavedMap:
-        self._check_names("", document, _TOP)
+        """Return the mapping in the document. Raises `Misused`."""
+        self._check_keys("", document, _TOP)
         for key, value in document.items():
             if is_redacted(value):
                 raise Misused(
@@ -232,7 +236,7 @@ class _MapReader:
         ignored = document.get("ignored", [])
         if not isinstance(ignored, list) or not all(isinstance(each, str) for each in ignored):
             raise self._invalid_value("ignored", ignored, "a list of headings")
-        columns = self._check_table("columns", document.get("columns", {}))
+        columns = self._require_table("columns", document.get("columns", {}))
         return SavedMap(
             resource,
             {
@@ -246,10 +250,11 @@ class _MapReader:
         )
 
     def _read_column(self, key: str, value: Any, defaults: CellOptions) -> tuple[str, CellOptions]:
+        """Return the target column and the options in one entry of the table `columns`."""
         if isinstance(value, str):
             return value, defaults
-        table = self._check_table(key, value)
-        self._check_names(f"{key}.", table, ("field", *_OPTIONS))
+        table = self._require_table(key, value)
+        self._check_keys(f"{key}.", table, ("field", *_OPTIONS))
         column = table.pop("field", None)
         if not isinstance(column, str):
             raise self._invalid_value(f"{key}.field", column, _QUOTED)
@@ -258,6 +263,7 @@ class _MapReader:
     def _read_options(
         self, prefix: str, table: dict[str, Any], defaults: CellOptions
     ) -> CellOptions:
+        """Return the options in a table, with `defaults` for the others. Raises `Misused`."""
         for name, value in table.items():
             is_right, allowed = _OPTIONS[name]
             if not is_right(value):
@@ -269,18 +275,20 @@ class _MapReader:
     def _read_texts(self, key: str, value: Any) -> dict[str, str]:
         """Return a table of texts; numbers and booleans are accepted as written."""
         texts = {}
-        for name, each in self._check_table(key, value).items():
+        for name, each in self._require_table(key, value).items():
             if not isinstance(each, str | bool | int | float):
                 raise self._invalid_value(f"{key}.{name}", each, _QUOTED)
             texts[name] = str(each).lower() if isinstance(each, bool) else str(each)
         return texts
 
-    def _check_table(self, key: str, value: Any) -> dict[str, Any]:
+    def _require_table(self, key: str, value: Any) -> dict[str, Any]:
+        """Return the value if it is a table. Raises `Misused`."""
         if not isinstance(value, dict):
             raise self._invalid_value(key, value, "a table")
         return value
 
-    def _check_names(self, prefix: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+    def _check_keys(self, prefix: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+        """Raise `Misused` if the table has a key that is not allowed."""
         for name in table:
             if name not in allowed:
                 raise Misused(
@@ -289,6 +297,7 @@ class _MapReader:
                 )
 
     def _invalid_value(self, key: str, value: Any, allowed: str) -> Misused:
+        """Return the error for a key with an invalid value, or without a value (None)."""
         received = "missing" if value is None else repr(value)
         return Misused(
             f"the mapping {self._path}: {key} is {received}", action=f"Allowed: {allowed}."

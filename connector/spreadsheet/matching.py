@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.catalog.field_comparison import is_same, normalize_text
+from connector.catalog.field_comparison import is_same_value, normalize_text
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord
 from connector.spreadsheet.cells import ColumnPolicy
@@ -36,21 +36,21 @@ def join_ids(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_IDS_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
-def _words(name: str) -> str:
+def _in_words(name: str) -> str:
     """Return the name in words, for example "reference code" for `reference_code`."""
     return "ID" if name == "id" else name.replace("_", " ")
 
 
 def with_article(singular: str) -> str:
     """Return a resource's singular with "a" or "an" before it."""
-    return f"{'an' if singular[0] in 'aeiou' else 'a'} {_words(singular)}"
+    return f"{'an' if singular[0] in 'aeiou' else 'a'} {_in_words(singular)}"
 
 
 # -- References ------------------------------------------------------------------------------------
 
 
-class References:
-    """Resolver that replaces names, emails and codes in rows by ids."""
+class ReferenceResolver:
+    """Replaces names, email addresses and codes of other records in rows by the records' ids."""
 
     def __init__(self, columns: ColumnMap, lookups: Lookups) -> None:
         self._lookups = lookups
@@ -63,59 +63,70 @@ class References:
         ]
 
     def resolve(self, drafts: Sequence[RowDraft]) -> None:
-        """Look up the references of a batch of rows."""
+        """Replace the references in a batch of rows; add a problem if not exactly one record
+        matches.
+        """
         for heading, key, reference in self._references:
             pending = [draft for draft in drafts if draft.values.get(key) is not None]
             if not pending:
                 continue
             resource, by = reference.resource, reference.by
-            has_any = self._lookups.has_records(resource)
+            is_pulled = self._lookups.has_records(resource)
             # An id of a resource that was never pulled cannot be checked here; the API checks it.
-            if not has_any and by is None:
+            if not is_pulled and by is None:
                 continue
             # Ids are compared exactly; other texts without regard to letter case.
             word = str if by is None else comparison_text
             texts = dict.fromkeys(word(draft.values[key]) for draft in pending)
             found: Mapping[str, tuple[str, ...]] = {}
-            if has_any:
+            if is_pulled:
                 values = [(text,) for text in texts]
-                ids = self._lookups.ids(resource, (by or "id",), values)
+                ids = self._lookups.find_ids(resource, (by or "id",), values)
                 found = dict(zip(texts, ids, strict=True))
                 if by is not None:
-                    found |= self._by_id(resource, [t for t, ids in found.items() if not ids])
+                    found |= self._find_by_id(resource, [t for t, ids in found.items() if not ids])
             for draft in pending:
                 text = draft.values[key]
                 match = found.get(word(text), ())
                 if len(match) == 1:
                     draft.values[key] = match[0]
                 else:
-                    draft.fail(key, _unresolved_problem(heading, text, reference, match, has_any))
+                    draft.fail(key, _unresolved_problem(heading, text, reference, match, is_pulled))
 
-    def _by_id(self, resource: str, texts: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """Return records of texts that are ids, because the user chose one of several records."""
-        ids = self._lookups.ids(resource, ("id",), [(text,) for text in texts]) if texts else ()
+    def _find_by_id(self, resource: str, texts: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return the texts that are ids themselves, each with this id in a tuple.
+
+        The user may have entered the id of one of several records.
+        """
+        ids = (
+            self._lookups.find_ids(resource, ("id",), [(text,) for text in texts]) if texts else ()
+        )
         return {text: found for text, found in zip(texts, ids, strict=True) if found}
 
 
 def _unresolved_problem(
-    heading: str | None, text: str, reference: Reference, ids: Sequence[str], has_any: bool
+    heading: str | None, text: str, reference: Reference, ids: Sequence[str], is_pulled: bool
 ) -> Problem:
+    """Return the problem that no record matches a reference, or that these `ids` match.
+
+    `is_pulled` is False if the local copy has no record of the resource.
+    """
     resource, by = reference.resource, reference.by or "id"
     singular = CATALOG[resource].singular
     if ids:
         ambiguous = problem_of(
             "reference_ambiguous",
-            f"The value is the {_words(by)} of several {_words(resource)}: {join_ids(ids)}.",
+            f"The value is the {_in_words(by)} of several {_in_words(resource)}: {join_ids(ids)}.",
             heading,
             received=text,
-            fix=f"Enter the ID of one {_words(singular)}.",
+            fix=f"Enter the ID of one {_in_words(singular)}.",
         )
         return replace(ambiguous, found=" ".join(ids[:_FOUND_MAX]))
-    if has_any:
-        message = f"The value is not the {_words(by)} of a known {_words(singular)}."
-        fix = f"Correct the value, or import the {_words(singular)} first."
+    if is_pulled:
+        message = f"The value is not the {_in_words(by)} of a known {_in_words(singular)}."
+        fix = f"Correct the value, or import the {_in_words(singular)} first."
     else:
-        message = f"The local copy has no {_words(resource)}, so the value cannot be found."
+        message = f"The local copy has no {_in_words(resource)}, so the value cannot be found."
         fix = "Ask an administrator to update the local copy."
     return problem_of("reference_unknown", message, heading, received=text, fix=fix)
 
@@ -124,7 +135,7 @@ def _unresolved_problem(
 
 
 class RecordFinder:
-    """Finder of rows' records, which also decides the operation of each row."""
+    """Finds the record of each row, and decides the row's operation."""
 
     def __init__(self, target: PushTarget, columns: ColumnMap, lookups: Lookups) -> None:
         self._target, self._columns, self._lookups = target, columns, lookups
@@ -133,8 +144,8 @@ class RecordFinder:
         if not target.match and target.mode == "convert" and "id" not in columns.targets:
             self.by = ("email",)
 
-    def find(self, drafts: Sequence[RowDraft]) -> None:
-        """Set the operation of each row and, if it exists, its loaded record."""
+    def find_records(self, drafts: Sequence[RowDraft]) -> None:
+        """Set the operation of each row and its loaded record, if it exists; else add a problem."""
         mode = self._target.mode
         if mode == "create":
             for draft in drafts:
@@ -159,27 +170,33 @@ class RecordFinder:
             return False
         blank = next((key for key in self.by if draft.values.get(key) is None), None)
         if blank is not None and blank not in draft.failed:
-            message = f"The cell is empty, but it is needed to find the {_words(self._singular)}."
-            column = self._columns.column_of(blank)
+            message = (
+                f"The cell is empty, but it is needed to find the {_in_words(self._singular)}."
+            )
+            column = self._columns.heading_of(blank)
             draft.fail(blank, problem_of("match_missing", message, column))
         return blank is None
 
     def _match_by_fields(self, drafts: Sequence[RowDraft]) -> None:
+        """Set the record id of each row whose fields match one record.
+
+        A row without a match is a create in mode upsert; otherwise it has a problem.
+        """
         keys = [tuple(draft.values[key] for key in self.by) for draft in drafts]
         resource = self._target.resource.name
-        found = self._lookups.ids(resource, self.by, keys, self._target.parent)
+        found = self._lookups.find_ids(resource, self.by, keys, self._target.parent)
         for draft, key, ids in zip(drafts, keys, found, strict=True):
             if len(ids) == 1:
                 draft.record_id = ids[0]
-            elif draft.row.record in ids:
-                draft.record_id = draft.row.record
+            elif draft.row.record_id in ids:
+                draft.record_id = draft.row.record_id
             elif ids:
                 ambiguous = problem_of(
                     "record_ambiguous",
-                    f"The value belongs to several {_words(resource)}: {join_ids(ids)}.",
-                    self._columns.column_of(self.by[0]),
+                    f"The value belongs to several {_in_words(resource)}: {join_ids(ids)}.",
+                    self._columns.heading_of(self.by[0]),
                     received=" · ".join(map(str, key)),
-                    fix=f"Use the ID of one {_words(self._singular)}.",
+                    fix=f"Use the ID of one {_in_words(self._singular)}.",
                 )
                 draft.add(replace(ambiguous, found=" ".join(ids)))
             elif self._target.mode == "upsert":
@@ -188,10 +205,11 @@ class RecordFinder:
                 draft.add(self._unknown_record_problem(str(key[0]), self.by[0]))
 
     def _load_records(self, drafts: Sequence[RowDraft]) -> None:
+        """Set the loaded record of each row; add a problem if it is unknown or deleted."""
         if not drafts:
             return
         ids = {draft.record_id for draft in drafts if draft.record_id}
-        landed = self._lookups.landed(self._target.resource.name, ids)
+        landed = self._lookups.landed_records(self._target.resource.name, ids)
         for draft in drafts:
             assert draft.record_id is not None
             draft.landed = landed.get(draft.record_id)
@@ -202,19 +220,20 @@ class RecordFinder:
                 draft.add(
                     problem_of(
                         "record_deleted",
-                        f"The {_words(self._singular)} was deleted{perhaps}.",
-                        self._columns.column_of(self.by[0]),
+                        f"The {_in_words(self._singular)} was deleted{perhaps}.",
+                        self._columns.heading_of(self.by[0]),
                         received=draft.record_id,
                     )
                 )
 
     def _unknown_record_problem(self, text: str, key: str) -> Problem:
+        """Return the problem that the text is not the field `key` of a known record."""
         return problem_of(
             "record_unknown",
-            f"The value is not the {_words(key)} of a known {_words(self._singular)}.",
-            self._columns.column_of(key),
+            f"The value is not the {_in_words(key)} of a known {_in_words(self._singular)}.",
+            self._columns.heading_of(key),
             received=text,
-            fix=f"Correct the value, or add the {_words(self._singular)} instead.",
+            fix=f"Correct the value, or add the {_in_words(self._singular)} instead.",
         )
 
 
@@ -226,8 +245,8 @@ class Difference:
     """Changes that an update would make, by the keys of target columns.
 
     Attributes:
-        wanted: Values of the row.
-        base: Loaded values, as the user last saw them. A write-only field has none.
+        wanted: New values of the fields that change.
+        base: Loaded values of these fields, as the user last saw them; none if write-only.
         unread: First key whose loaded value is unknown, so that the difference is unknown.
     """
 
@@ -258,7 +277,9 @@ class LandedComparison:
         }
 
     def difference(self, values: Mapping[str, Any], landed: LandedRecord) -> Difference:
-        """Return the row's values that differ from the record's."""
+        """Return the fields that the row changes in the loaded record, by the policy of each
+        column.
+        """
         wanted: dict[str, Any] = {}
         base: dict[str, Any] = {}
         unread = None
@@ -304,7 +325,7 @@ def _lines_of(text: Any) -> str:
 
 
 def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool]:
-    """Return the loaded value under the column's key, and whether it is known."""
+    """Return the loaded value under the column's key, and True if it is known."""
     record = landed.record
     if column.is_content:
         content = record.get(CONTENT_PREFIX.removesuffix("."))
@@ -316,13 +337,14 @@ def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool
 
 
 def _is_equal_value(column: TargetColumn, current: Any, wanted: Any) -> bool:
-    """Return True if two values are equal by the rules of the push."""
+    """Return True if both values are empty, or equal apart from the API's own formatting."""
     if current == wanted or (_is_empty(current) and _is_empty(wanted)):
         return True
-    return is_same(column.field, wanted, current)
+    return is_same_value(column.field, wanted, current)
 
 
 def _is_empty(value: Any) -> bool:
+    """Return True for None, an empty text and an empty list."""
     return value is None or value in ("", [])
 
 
@@ -333,7 +355,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def comparison_key(values: Iterable[object]) -> str:
-    """Return one text that is equal for values with the same meaning."""
+    """Return one text for several values, equal for values with the same meaning."""
     return "\x1f".join([comparison_text(each) for each in values])
 
 
@@ -343,30 +365,30 @@ _PLACES_FIRST = 1 << 7
 
 
 class ClaimedKeys:
-    """Keys, each with the number of the first row that had it.
+    """Keys of a file's rows, each with the number of the first row that has it.
 
-    Keys are distributed to tables by their digests, because a table is copied when it grows.
+    Only digests are stored, in several small tables, because a table is copied when it grows.
     """
 
     def __init__(self) -> None:
         self._parts = [_KeyTable() for _ in range(_PARTS)]
 
     def claim(self, key: str, row: int) -> int | None:
-        """Return the row that had the key first; None if this row claims it or has claimed it."""
+        """Claim the key for the row; return the earlier row that has it, or None."""
         digest = _digest(key)
         owner = self._parts[digest & (_PARTS - 1)].claim(digest, row)
         return owner if owner != row else None
 
-    def first(self, key: str) -> int | None:
-        """Return the row that has claimed the key; None if there is none."""
+    def first_row(self, key: str) -> int | None:
+        """Return the number of the first row that claimed the key; None if no row did."""
         digest = _digest(key)
         part = self._parts[digest & (_PARTS - 1)]
-        place = part.place_of(digest)
+        place = part.slot_of(digest)
         return part.rows[place] if part.digests[place] else None
 
 
 class _KeyTable:
-    """Hash table of the keys of one part, at least half of it free."""
+    """Hash table from digests of keys to row numbers, at most half full."""
 
     __slots__ = ("count", "digests", "rows")
 
@@ -375,8 +397,8 @@ class _KeyTable:
         self.rows = array("I", bytes(4 * _PLACES_FIRST))
         self.count = 0
 
-    def place_of(self, digest: int) -> int:
-        """Return the index of the digest, or of a free slot for it."""
+    def slot_of(self, digest: int) -> int:
+        """Return the index of the digest, or of the free slot for it."""
         digests = self.digests
         mask = len(digests) - 1
         place = (digest >> _PART_BITS) & mask
@@ -385,23 +407,24 @@ class _KeyTable:
         return place
 
     def claim(self, digest: int, row: int) -> int:
-        """Return the first row that claimed the digest."""
-        place = self.place_of(digest)
+        """Store the row if the digest is new; return the first row with the digest."""
+        place = self.slot_of(digest)
         if self.digests[place]:
             return self.rows[place]
         self.digests[place], self.rows[place] = digest, row
         self.count += 1
         if self.count * 2 >= len(self.digests):
-            self._grow()
+            self._double_size()
         return row
 
-    def _grow(self) -> None:
+    def _double_size(self) -> None:
+        """Double the number of slots, and insert all digests again."""
         before = zip(self.digests, self.rows, strict=True)
         size = len(self.digests) * 2
         self.digests, self.rows = array("q", bytes(8 * size)), array("I", bytes(4 * size))
         for digest, row in before:
             if digest:
-                place = self.place_of(digest)
+                place = self.slot_of(digest)
                 self.digests[place], self.rows[place] = digest, row
 
 

@@ -73,7 +73,8 @@ _SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?[eE][+-]?[0-9]+").fullmatch
 class NumberMeanings:
     """Numbers that a text can mean, by decimal separator, and its unit.
 
-    `period` is the time unit that the number is for or counts, if the text has one: year, day, ...
+    `unit` is `%`, a currency code or an ambiguous currency sign, or "". `period` is the time unit
+    that the number is for or counts, if the text has one: year, day, ...
     """
 
     values: Mapping[str, int | float]
@@ -116,6 +117,7 @@ def unit_of(sign: str) -> str | None:
 
 
 def _parse_digits(digits: str, is_in_thousands: bool) -> int | float:
+    """Return the number, multiplied by 1,000 if `is_in_thousands`; an integer if it is whole."""
     value = float(digits) if "." in digits else int(digits)
     if not is_in_thousands:
         return value
@@ -129,7 +131,7 @@ def is_too_large(number: float) -> bool:
 
 
 def as_integer_if_whole(value: float) -> int | float:
-    """Return the number as an integer if it is whole.
+    """Return a whole number as an integer, and other numbers unchanged.
 
     A number with more than 15 digits stays a float, because a workbook has lost digits of it.
     """
@@ -137,7 +139,7 @@ def as_integer_if_whole(value: float) -> int | float:
 
 
 def as_typed(value: float) -> int | float | str:
-    """Return the number of a workbook's cell as it was typed, or text if it is not finite."""
+    """Return a workbook's number as it was typed: 3 instead of 3.0; text if it is not finite."""
     # No program writes such numbers; as text they are refused in a number column.
     return as_integer_if_whole(value) if math.isfinite(value) else str(value)
 
@@ -183,18 +185,18 @@ def number_reader(
                 fix=f"Enter {whole} if that is right, or choose the decimal separator of the"
                 " column.",
             )
-        return _with_unit_checks(value, found.unit, is_percentage)
+        return _check_unit(value, found.unit, is_percentage)
 
     return read
 
 
-def _with_unit_checks(value: int | float, unit: str, is_percentage: bool) -> Any:
-    """Return the value of a number cell, with its unit and warnings.
+def _check_unit(value: int | float, unit: str, is_percentage: bool) -> Any:
+    """Return the number, an `Amount` if it has a currency, or a number with a warning.
 
     Raises `CellError` for a number that is too large, or has a unit that the field does not accept.
     """
     if is_too_large(value):
-        raise _too_large_error()
+        raise CellError("too_large")
     if unit == "%":
         if not is_percentage:
             raise CellError("percent_sign")
@@ -207,10 +209,11 @@ def _with_unit_checks(value: int | float, unit: str, is_percentage: bool) -> Any
                 fix="Enter a percentage.",
             )
         return Amount(value, unit)
-    return _with_share_note(value) if is_percentage else value
+    return _note_odd_percentage(value) if is_percentage else value
 
 
-def _with_share_note(value: int | float) -> int | float | ValueWithNotes:
+def _note_odd_percentage(value: int | float) -> int | float | ValueWithNotes:
+    """Return the percentage, with a warning if it is above 100 or between 0 and 1."""
     if value > _SHARE_MAX:
         return with_note(value, "large_percentage")
     return with_note(value, "small_percentage") if 0 < value < 1 else value
@@ -227,7 +230,7 @@ _RANGE = re.compile(
 
 
 def _other_period_error(text: str, found: str, period: str | None) -> CellError:
-    """Return the error for a number with another time unit than the column's."""
+    """Return the error for a number per or in `found`, in a column with the time unit `period`."""
     if period is None:
         return CellError("other_period", f"The value has a period ({found}).", fix=_NUMBER_ALONE)
     if _IS_RATE(text):
@@ -241,8 +244,9 @@ _NUMBER_ALONE = "Enter the number alone."
 
 
 def _not_a_number_error(text: str) -> CellError:
+    """Return the error for a text that is too long, scientific, a range, or no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
-        return _too_large_error()
+        return CellError("too_large")
     if _SCIENTIFIC(text) is not None:
         return CellError("scientific")
     if _RANGE(text) is not None:
@@ -251,23 +255,19 @@ def _not_a_number_error(text: str) -> CellError:
     return CellError("not_a_number")
 
 
-def _too_large_error() -> CellError:
-    return CellError("too_large")
-
-
 def typed_number(is_percentage: bool) -> ReadTyped:
-    """Return the reader of numbers that a spreadsheet program typed."""
+    """Return the reader of number cells. It raises `CellError` for other cells."""
 
     def read(cell: Any) -> Any:
         if isinstance(cell, Amount):
-            value = _with_unit_checks(cell.value, cell.unit, is_percentage)
+            value = _check_unit(cell.value, cell.unit, is_percentage)
             message = f"The cell shows {cell.shown}, but contains {cell.value}, which is imported."
             return with_note(value, "rounded", message) if cell.shown else value
         is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
         if is_number and not (isinstance(cell, float) and math.isnan(cell)):
             # Spreadsheet programs show at most this number of digits.
             number = float(f"{cell:.15g}") if isinstance(cell, float) else cell
-            return _with_unit_checks(number, "", is_percentage)
+            return _check_unit(number, "", is_percentage)
         raise CellError(
             "not_a_number",
             "The value is stored as a date or as true or false, not as a number.",
@@ -298,6 +298,8 @@ _WEEK_DAYS = 7
 
 
 def _days_reader(read: ReadText, month_days: int | None) -> ReadText:
+    """Return a reader that converts weeks and months to days, and reads other texts with `read`."""
+
     def read_days(text: str) -> Any:
         found = number_meanings(text)
         count = found.values.get(".") if found is not None else None
@@ -315,11 +317,13 @@ def _days_reader(read: ReadText, month_days: int | None) -> ReadText:
 
 
 def typed_integer() -> ReadTyped:
-    """Return the reader of whole numbers that a spreadsheet program typed."""
+    """Return the reader of cells with whole numbers. It raises `CellError` for other cells."""
     return _whole_number_reader(typed_number(is_percentage=False))
 
 
 def _whole_number_reader(read_number: ReadTyped) -> ReadTyped:
+    """Return a reader that refuses fractions and currencies in the result of `read_number`."""
+
     def read(cell: Any) -> int:
         number = read_number(cell)
         if isinstance(number, ValueWithNotes):
@@ -372,19 +376,20 @@ _SAMPLES = (1, -1, 0, 0.1234567, "x", datetime(2001, 2, 3))
 
 
 @dataclass(frozen=True, slots=True)
-class _FormSection:
-    """Section of a format: its codes, with literals, and the condition for using it."""
+class _FormatSection:
+    """Section of a number format: its codes, with literals, and the condition for using it."""
 
     codes: str
     is_used: Callable[[float], bool] | None = None
 
 
 @lru_cache(maxsize=1_000)
-def _format_sections(form: str) -> tuple[_FormSection, ...]:
-    sections, codes, is_used = list[_FormSection](), "", None
-    for found in _TOKEN.finditer(f"{form};"):
+def _format_sections(number_format: str) -> tuple[_FormatSection, ...]:
+    """Return the sections of a number format; their literal characters are moved by `_LITERAL`."""
+    sections, codes, is_used = list[_FormatSection](), "", None
+    for found in _TOKEN.finditer(f"{number_format};"):
         if found["end"]:
-            sections.append(_FormSection(codes, is_used))
+            sections.append(_FormatSection(codes, is_used))
             codes, is_used = "", None
         elif condition := _CONDITION(found["bracket"] or ""):
             compared, limit = _COMPARED[condition[1]], float(condition[2])
@@ -400,59 +405,68 @@ def _format_sections(form: str) -> tuple[_FormSection, ...]:
     return tuple(sections)
 
 
-def _parse_format_codes(codes: str) -> str:
+def _restore_literals(codes: str) -> str:
+    """Return the text with its literal characters as the format contains them."""
     return "".join(chr(ord(each) - _LITERAL) if ord(each) > _LITERAL else each for each in codes)
 
 
-def is_part_of_value(form: str) -> bool:
-    """Return True if the number format can change the visible value of a cell."""
-    return any(apply_format(each, form) != each for each in _SAMPLES)
+def changes_visible_value(number_format: str) -> bool:
+    """Return True if cells with this number format show more or less than their value."""
+    return any(apply_format(each, number_format) != each for each in _SAMPLES)
 
 
-def apply_format(cell: Cell, form: str) -> Cell:
+def apply_format(cell: Cell, number_format: str) -> Cell:
     """Return the cell as its format shows it: with its unit, or as the visible text.
 
     A number that is shown rounded or without its sign, a hidden value, and a date that is shown
     without its year keep their value and also contain the visible text.
     """
-    if isinstance(cell, bool) or cell == "" or not form:
+    if isinstance(cell, bool) or cell == "" or not number_format:
         return cell
-    sections = _format_sections(form)
+    sections = _format_sections(number_format)
     if isinstance(cell, str):
-        return _apply_text_format(cell, sections, form)
+        return _apply_text_format(cell, sections, number_format)
     if isinstance(cell, date | time):
-        return _part_of_date(cell, sections[0].codes, form)
+        return _apply_date_format(cell, sections[0].codes, number_format)
     if not isinstance(cell, int | float) or is_too_large(cell):
         return cell
-    numeric = [each for each in sections[:3] if "@" not in each.codes] or [_FormSection(_GENERAL)]
+    numeric = [each for each in sections[:3] if "@" not in each.codes] or [_FormatSection(_GENERAL)]
     if any(each.is_used for each in numeric):
         matching = (each for each in numeric if each.is_used is None or each.is_used(cell))
-        return _apply_number_format(cell, next(matching, numeric[-1]).codes, form)
+        return _apply_number_format(cell, next(matching, numeric[-1]).codes, number_format)
     index = 1 if cell < 0 and len(numeric) > 1 else 2 if cell == 0 and len(numeric) > 2 else 0
-    return _apply_number_format(cell, numeric[index].codes, form, hides_sign=index == 1)
+    return _apply_number_format(cell, numeric[index].codes, number_format, hides_sign=index == 1)
 
 
-def _apply_text_format(text: str, sections: tuple[_FormSection, ...], form: str) -> Cell:
+def _apply_text_format(text: str, sections: tuple[_FormatSection, ...], number_format: str) -> Cell:
+    """Return the text with the literals of its section, or as a partly visible cell if it is
+    hidden.
+    """
     if len(sections) > _TEXT_SECTION and not sections[_TEXT_SECTION].codes:
-        return PartlyVisibleCell(text, "", form)
+        return PartlyVisibleCell(text, "", number_format)
     codes = next((each.codes for each in sections if "@" in each.codes), "@")
-    return text if codes == "@" else _parse_format_codes(codes).strip().replace("@", text)
+    return text if codes == "@" else _restore_literals(codes).strip().replace("@", text)
 
 
-def _apply_number_format(cell: float, codes: str, form: str, *, hides_sign: bool = False) -> Cell:
-    """Return the number as one section shows it; the section may hide the sign."""
+def _apply_number_format(
+    cell: float, codes: str, number_format: str, *, hides_sign: bool = False
+) -> Cell:
+    """Return the number as one section shows it: a number, an amount, or the visible text.
+
+    `hides_sign` is True for a section of negative numbers, which shows a minus only if it has one.
+    """
     place = _PLACE.search(codes)
     if place is None:
         if _DATE_PART.search(codes):
             return cell
-        return _parse_format_codes(codes).strip() or PartlyVisibleCell(cell, "", form)
+        return _restore_literals(codes).strip() or PartlyVisibleCell(cell, "", number_format)
     bare = "".join(each for each in codes if ord(each) < _LITERAL)
     if _MASK(bare):
         is_whole = cell >= 0 and cell == int(cell)
         return _apply_mask(str(int(cell)), codes) if is_whole else cell
     before, after = (
-        _parse_format_codes(codes[: place.start()]),
-        _parse_format_codes(codes[place.end() :]),
+        _restore_literals(codes[: place.start()]),
+        _restore_literals(codes[place.end() :]),
     )
     if re.match(r"E[+-]|\s*/", after):
         return cell
@@ -471,7 +485,7 @@ def _apply_number_format(cell: float, codes: str, form: str, *, hides_sign: bool
         shown = figure
     elif abs(rounded - value) > 1e-9 * max(1.0, abs(value)):
         shown = f"{sign}{figure}{'%' if unit == '%' else ''}"
-    return Amount(value, unit, form, shown) if unit or shown else cell
+    return Amount(value, unit, number_format, shown) if unit or shown else cell
 
 
 def _apply_mask(digits: str, codes: str) -> str:
@@ -484,13 +498,13 @@ def _apply_mask(digits: str, codes: str) -> str:
         )
         if index == first:
             shown += reversed(remaining)
-    return _parse_format_codes("".join(reversed(shown))).strip()
+    return _restore_literals("".join(reversed(shown))).strip()
 
 
-def _part_of_date(cell: date | time, codes: str, form: str) -> Cell:
-    """Return the cell, or its visible text if that is a part of a date.
+def _apply_date_format(cell: date | time, codes: str, number_format: str) -> Cell:
+    """Return the date, or its visible text if the format shows only a part of it.
 
-    A day and a month without the year keep the year.
+    A date that is shown without its year becomes a partly visible cell.
     """
     found = [each.lower() for each in _DATE_PART.findall(codes)]
     if not found or _PLACE.search(codes):
@@ -506,19 +520,23 @@ def _part_of_date(cell: date | time, codes: str, form: str) -> Cell:
     def shown(part: re.Match[str]) -> str:
         return cell.strftime(_STRFTIME.get(part[0].lower(), " "))
 
-    text = _parse_format_codes(_DATE_PART.sub(shown, codes)).strip()
-    return PartlyVisibleCell(cell, text, form) if days and months and not has_time else text
+    text = _restore_literals(_DATE_PART.sub(shown, codes)).strip()
+    return (
+        PartlyVisibleCell(cell, text, number_format) if days and months and not has_time else text
+    )
 
 
 _LENGTH_OF_TIME = re.compile(r"\[(?:h+|m+|s+)\]", re.IGNORECASE).search
 
 
-def shows_duration(form: str) -> bool:
+def shows_duration(number_format: str) -> bool:
     """Return True if the number format shows a duration, such as 37:30 hours."""
-    return _LENGTH_OF_TIME(form) is not None
+    return _LENGTH_OF_TIME(number_format) is not None
 
 
-def shows_time_alone(form: str) -> bool:
+def shows_time_alone(number_format: str) -> bool:
     """Return True if the number format shows a time without a date."""
-    parts = {each[0].lower() for each in _DATE_PART.findall(_format_sections(form)[0].codes)}
+    parts = {
+        each[0].lower() for each in _DATE_PART.findall(_format_sections(number_format)[0].codes)
+    }
     return bool(parts & {"h", "s"}) and not parts & {"d", "y"}

@@ -30,14 +30,14 @@ _TAG = re.compile(r"<[^>]*>")
 
 
 class RowOwner(Protocol):
-    """Person or people who may have rows in a table."""
+    """Person or people whose rows in a table can be recognized."""
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
-        """Return True if a row with these cells belongs to them."""
+        """Return True if a row with these cells is about them."""
 
 
 class NamedPerson(RowOwner, Protocol):
-    """Person whom a text may name."""
+    """Person whose rows and mentions in texts can be recognized."""
 
     def is_named_in(self, text: str) -> bool:
         """Return True if the text names the person."""
@@ -45,25 +45,25 @@ class NamedPerson(RowOwner, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableMatches:
-    """Matches of a person in a table: the number of their rows, and other texts that name them.
+    """Number of a person's rows in a table, and positions of other texts that name the person.
 
-    Each of the `mentions` is a row and a column, or a part of a workbook.
+    Each of the `mentions` is a row and a column, or "" and a part of a workbook.
     """
 
     rows: int
     mentions: tuple[tuple[str, str], ...] = ()
 
 
-def rows_about(path: Path, owner: RowOwner) -> int:
+def count_rows_about(path: Path, owner: RowOwner) -> int:
     """Return the number of rows that belong to `owner`. Raises a `SpreadsheetError`."""
-    return sum(owner.is_in_row(cells) for _, cells in _rows(path))
+    return sum(owner.is_in_row(cells) for _, cells in _positioned_rows(path))
 
 
 def search_table(path: Path, person: NamedPerson) -> TableMatches:
-    """Search every row of a table. Raises a `SpreadsheetError` if the file is no table."""
+    """Return the person's matches in a table. Raises a `SpreadsheetError` for other files."""
     count = 0
     mentions = []
-    for place, cells in _rows(path):
+    for place, cells in _positioned_rows(path):
         if person.is_in_row(cells):
             count += 1
         else:
@@ -83,7 +83,7 @@ def remove_rows(path: Path, owner: RowOwner) -> None:
     The file keeps its path, its permissions and every byte of the other rows. Raises a
     `SpreadsheetError` or a `WarehouseError`.
     """
-    encoding, lines, rows = _lines(path)
+    encoding, lines, rows = _read_text_file(path)
     kept_lines = []
     start = 0
     for end, cells in rows:
@@ -97,16 +97,16 @@ def remove_rows(path: Path, owner: RowOwner) -> None:
         raise file_error(path, error) from error
 
 
-def _rows(path: Path) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield every row of the table with its position."""
+def _positioned_rows(path: Path) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the position of every row in words, and its cells as texts."""
     if path.suffix.lower() == WORKBOOK_SUFFIX:
         yield from _workbook_rows(path)
     else:
-        for number, (_, cells) in enumerate(_lines(path)[2], 1):
+        for number, (_, cells) in enumerate(_read_text_file(path)[2], 1):
             yield f"row {number}", cells
 
 
-def _lines(path: Path) -> tuple[str, list[str], list[tuple[int, list[str]]]]:
+def _read_text_file(path: Path) -> tuple[str, list[str], list[tuple[int, list[str]]]]:
     """Return the encoding and lines of a text file, and its rows with their last line numbers."""
     table = open_table(path)
     assert table.encoding is not None, path
@@ -122,7 +122,7 @@ def _lines(path: Path) -> tuple[str, list[str], list[tuple[int, list[str]]]]:
 
 
 def _workbook_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield the rows of every sheet, including hidden sheets."""
+    """Yield the position and the cells of every row, also in hidden sheets."""
     source = open_source(path)
     measure_archive(source)
     with source.open() as file:
@@ -146,17 +146,12 @@ def _workbook_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def _parts_naming(path: Path, person: NamedPerson) -> Iterator[str]:
-    """Yield other parts of a workbook that name the person: properties, comments, shapes etc."""
+    """Yield the names of other parts of a workbook that name the person, such as comments."""
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if not _CELLS.fullmatch(name):
-                text = archive.read(name).decode("utf-8", "ignore")
-                if any(
-                    map(person.is_named_in, (html.unescape(each) for each in _split_markup(text)))
-                ):
+                markup = archive.read(name).decode("utf-8", "ignore")
+                # Attributes contain texts, and tags may divide a text.
+                texts = (html.unescape(each) for each in (markup, _TAG.sub("", markup)))
+                if any(map(person.is_named_in, texts)):
                     yield name
-
-
-def _split_markup(text: str) -> tuple[str, str]:
-    """Return the markup with its attributes, and the text without markup."""
-    return text, _TAG.sub("", text)

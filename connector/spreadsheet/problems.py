@@ -20,13 +20,13 @@ from connector.ledger.push_plan import Problem
 class Amount:
     """Number with the unit that its cell shows: `%`, a currency code, or a currency sign.
 
-    `value` is the visible number: 17.5 for 17.5 %. `form` is the number format of the cell, and
-    `shown` the visible text if it is less precise, such as 18% for 17.5 %.
+    `value` is the number that belongs to the unit: 17.5 for 17.5 %. `shown` is the visible text if
+    it is less precise, such as 18% for 17.5 %.
     """
 
     value: float
     unit: str
-    form: str = "General"
+    number_format: str = "General"
     shown: str = ""
 
     def __str__(self) -> str:
@@ -38,14 +38,14 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class PartlyVisibleCell:
-    """Cell whose number format `form` shows less than the cell contains.
+    """Cell whose number format shows less than the cell contains.
 
     `shown` is the visible text: 30-Dec for a date with a year, or an empty text.
     """
 
     value: str | int | float | date
     shown: str
-    form: str
+    number_format: str
 
     def __str__(self) -> str:
         return text_of(self.value)
@@ -69,22 +69,22 @@ class SheetRow:
             count.
         cells: One cell per heading, or more if the row is too wide.
         problems: Problems with the shape of the row.
-        flaws: Cells that have no value, by column.
-        missing: Number of cells at the end that the file does not have.
+        flaws: Reasons why cells have no value, by column index.
+        missing_cells: Number of empty cells that were added at the end of a row that is too short.
         is_outside: True if the row does not belong to the table: totals, or repeated headings.
         may_be_split: True if it is next to a line with one cell, which may be a part of it.
-        record: Id in the column `_id` of a report, which selects one of several records.
+        record_id: Id in the column `_id` of a report, which selects one of several records.
     """
 
     number: int
     cells: tuple[Cell, ...]
     problems: tuple[Problem, ...] = ()
     flaws: Mapping[int, Flaw] = field(default_factory=dict)
-    missing: int = 0
+    missing_cells: int = 0
     is_outside: bool = False
     is_hidden: bool = False
     may_be_split: bool = False
-    record: str = ""
+    record_id: str = ""
 
     @property
     def is_left_out(self) -> bool:
@@ -272,8 +272,6 @@ DUPLICATES = frozenset(("duplicate_in_file", "duplicate_in_warehouse"))
 UNSENT = frozenset(("invalid", "duplicate"))
 """Outcomes of rows that are not sent unchanged, but may be sent after a correction."""
 
-"""Codes of rows without an error of the user."""
-
 
 def problem_of(
     code: str,
@@ -330,7 +328,7 @@ class ValueWithNotes:
 
 
 def with_note(value: Any, code: str, message: str | None = None) -> ValueWithNotes:
-    """Return the value with one more note."""
+    """Return the value with one more warning, which is put first."""
     if isinstance(value, ValueWithNotes):
         return ValueWithNotes(value.value, ((code, message), *value.notes))
     return ValueWithNotes(value, ((code, message),))
@@ -377,8 +375,7 @@ class FileQuestion:
     choices: tuple[tuple[str, str], ...] = ()
 
 
-# -- Visible text of cells
-# ---------------------------------------------------------------------------
+# -- Visible text of cells -------------------------------------------------------------------------
 
 
 RECEIVED_CHARACTERS_MAX = 80
@@ -401,7 +398,7 @@ def text_of(cell: Cell) -> str:
 
 
 def visible_text(cell: Cell) -> str:
-    """Return the cell as text with invisible characters named, shortened for display."""
+    """Return the cell as text with numbers for invisible characters, shortened for display."""
     text = text_of(cell)
     if len(text) > RECEIVED_CHARACTERS_MAX:
         text = text[: RECEIVED_CHARACTERS_MAX - 1] + "…"
@@ -417,4 +414,5 @@ def character_name(character: str) -> str:
 
 
 def _code_point(character: str) -> str:
+    """Return the Unicode number of a character, such as U+200B."""
     return f"U+{ord(character):04X}"

@@ -36,17 +36,19 @@ from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_c
 
 
 def _problem_text(problem: Problem) -> str:
-    """Return the text of a problem, with the allowed values."""
+    """Return the message of a problem and the allowed values, in sentences."""
     allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
     return f"{end_sentence(problem.text)}{allowed}"
 
 
 def _format_change(name: str, now: Any, then: Any) -> str:
+    """Return the change of a field, as in city: (empty) -> Leeds."""
     values = ("(empty)" if each is None else str(each) for each in (now, then))
     return f"{name}: {' -> '.join(values)}"
 
 
 def _format_rows(numbers: Sequence[int], more: int) -> str:
+    """Return row numbers, as in "rows 2, 5, 9 and 4 more"; without numbers "4 more rows"."""
     if not numbers:
         return f"{more:,} more row{'s' * (more > 1)}"
     listed = ", ".join(map(str, numbers))
@@ -87,9 +89,6 @@ PLAIN_WORDS = ReportWords()
 """Words of the command's reports."""
 
 
-# -- Report ----------------------------------------------------------------------------------------
-
-
 # -- Results ---------------------------------------------------------------------------------------
 
 
@@ -99,7 +98,7 @@ REMEMBERED_MAX = 100
 
 @dataclass(slots=True)
 class ProblemGroup:
-    """Number of problems of one kind in one column, with the first few rows."""
+    """Problems of one code in one column: their number, and the first few with their rows."""
 
     problem: Problem
     count: int = 0
@@ -112,17 +111,17 @@ class ProblemGroup:
             self.examples.append((number, problem))
 
     @property
-    def rows(self) -> str:
+    def rows_text(self) -> str:
         """Return the numbers of the first rows, for example "rows 2, 5, 9 and 4 more"."""
-        return PLAIN_WORDS.rows(self.numbers, self.more)
+        return PLAIN_WORDS.rows(self.row_numbers, self.further_rows)
 
     @property
-    def numbers(self) -> list[int]:
-        """Return the numbers of the first rows."""
+    def row_numbers(self) -> list[int]:
+        """Numbers of the first rows."""
         return [number for number, _ in self.examples]
 
     @property
-    def more(self) -> int:
+    def further_rows(self) -> int:
         """Number of rows after the first ones."""
         return self.count - len(self.examples)
 
@@ -143,9 +142,9 @@ class ProblemGroup:
         """Return one sentence if it is the same in all rows, else one for each row."""
         texts = {text(problem) for _, problem in self.examples}
         if len(texts) == 1:
-            return [f"{rows(self.numbers, self.more)}: {texts.pop()}"]
+            return [f"{rows(self.row_numbers, self.further_rows)}: {texts.pop()}"]
         lines = [f"{rows([number], 0)}: {text(problem)}" for number, problem in self.examples]
-        return [*lines, rows([], self.more)] if self.more else lines
+        return [*lines, rows([], self.further_rows)] if self.further_rows else lines
 
     def describe_fix(self, words: ReportWords) -> str:
         """Return the action in these words."""
@@ -170,17 +169,17 @@ class Summary:
 
     Attributes:
         codes: Number of problems by code.
-        troubled: Number of rows with problems.
-        warned: Number of rows that are sent with warnings.
+        rows_with_problems: Number of rows with problems.
+        rows_with_warnings: Number of rows that are sent with warnings.
         first: First rows with problems.
-        problems: Groups of problems, by kind and column.
-        warnings: Groups of warnings, by kind and column.
+        problems: Groups of problems, by code and column.
+        warnings: Groups of warnings, by code and column.
     """
 
     counts: Counter[PreviewOutcome] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
-    troubled: int = 0
-    warned: int = 0
+    rows_with_problems: int = 0
+    rows_with_warnings: int = 0
     first: list[RowResult] = field(default_factory=list)
     problems: dict[GroupKey, ProblemGroup] = field(default_factory=dict)
     warnings: dict[GroupKey, ProblemGroup] = field(default_factory=dict)
@@ -203,10 +202,10 @@ class Summary:
         self.counts[result.outcome] += 1
         # Warnings only matter for rows that are sent.
         if result.warnings and result.outcome not in UNSENT:
-            self.warned += 1
+            self.rows_with_warnings += 1
             _add_to_groups(self.warnings, result.number, result.warnings)
         if result.problems:
-            self.troubled += 1
+            self.rows_with_problems += 1
             self.codes.update(problem.code for problem in result.problems)
             _add_to_groups(self.problems, result.number, result.problems)
             if len(self.first) < REMEMBERED_MAX:
@@ -216,6 +215,7 @@ class Summary:
 def _add_to_groups(
     groups: dict[GroupKey, ProblemGroup], number: int, problems: Iterable[Problem]
 ) -> None:
+    """Add the problems of row `number` to their groups; new groups are only added up to a limit."""
     for each in problems:
         group = groups.get((each.code, each.column))
         if group is None:
@@ -228,7 +228,7 @@ def _add_to_groups(
 def report_cells(
     result: RowResult, words: ReportWords = PLAIN_WORDS
 ) -> tuple[int, str, str, str, str, str]:
-    """Return the report's own cells of a row, in order."""
+    """Return the cells for the report's own columns: row, outcome, code, problem, fix and id."""
     found = (*result.problems, *result.warnings)
     codes = dict.fromkeys([result.code, *(each.code for each in found)])
     fixes = dict.fromkeys(map(words.fix, found))
@@ -250,8 +250,11 @@ def _in_one_line(problem: Problem, words: ReportWords) -> str:
 
 
 def placeholder(row: SheetRow, index: int, width: int) -> str | None:
-    """Return the text for a cell that is missing or has no visible value; None otherwise."""
-    if index >= len(row.cells) - row.missing:
+    """Return the text that marks a missing cell, a formula without a value, or an empty extra cell.
+
+    None for other cells. `width` is the number of headings.
+    """
+    if index >= len(row.cells) - row.missing_cells:
         return MISSING
     kind, formula = row.flaws.get(index, ("", ""))
     if kind == "not_calculated":
@@ -259,7 +262,7 @@ def placeholder(row: SheetRow, index: int, width: int) -> str | None:
     return EMPTY if index >= width and row.cells[index] == "" else None
 
 
-Pairs = Iterator[tuple[SheetRow, RowResult]] | Iterator[tuple[SheetRow, RowResult | None]]
+RowsWithResults = Iterator[tuple[SheetRow, RowResult]] | Iterator[tuple[SheetRow, RowResult | None]]
 """Each row with its result; None for a blank row."""
 
 # -- Writing ---------------------------------------------------------------------------------------
@@ -269,11 +272,11 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def new_table(path: Path, description: str) -> Iterator[IO[bytes]]:
-    """Open a new table file for writing. The file gets its name when it is complete.
+def open_new_file(path: Path, description: str) -> Iterator[IO[bytes]]:
+    """Open a table file for writing. The file appears under its name when it is complete.
 
-    Only the owner can read it. Raises `SpreadsheetError`, also for an unsupported suffix, or
-    `WarehouseError` if the disk is full.
+    Only the owner can read it. `description` names it in errors. Raises `SpreadsheetError`, also
+    for an unsupported suffix, or `WarehouseError` if the disk is full.
     """
     if path.suffix.lower() not in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX):
         raise SpreadsheetError(
@@ -292,8 +295,8 @@ def new_table(path: Path, description: str) -> Iterator[IO[bytes]]:
         raise SpreadsheetError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def write_rows(file: IO[bytes], delimiter: str, rows: Iterable[Sequence[Any]]) -> None:
-    """Write delimited text in UTF-8, with a byte order mark for spreadsheet programs."""
+def write_delimited(file: IO[bytes], delimiter: str, rows: Iterable[Sequence[Any]]) -> None:
+    """Write rows as delimited text in UTF-8, with a byte order mark for spreadsheet programs."""
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
     text.flush()
@@ -326,9 +329,9 @@ def write_report(
     `results` must be in the order of the rows, one for each row that is not blank. A csv has the
     delimiter of the input. Only the owner can read the file, which appears when it is complete.
     Raises `ReportRefused` if results and rows do not match, `SpreadsheetChanged`, and the errors of
-    `new_table`.
+    `open_new_file`.
     """
-    _write(path, table, _pairs(table, results), None, words)
+    _write_file(path, table, _match_results(table, results), None, words)
 
 
 def write_some_rows(
@@ -351,12 +354,17 @@ def write_some_rows(
         ReportRefused: The path is the input itself.
         WarehouseError: The disk is full.
     """
-    _write(path, table, iter(rows), summary, words)
+    _write_file(path, table, iter(rows), summary, words)
 
 
-def _write(
-    path: Path, table: Spreadsheet, pairs: Pairs, summary: Summary | None, words: ReportWords
+def _write_file(
+    path: Path,
+    table: Spreadsheet,
+    pairs: RowsWithResults,
+    summary: Summary | None,
+    words: ReportWords,
 ) -> None:
+    """Write the report, as csv or xlsx by its name. Raises `ReportRefused` for the input file."""
     if path.exists() and path.samefile(table.path):
         raise ReportRefused(
             f"{path} is the input file, which is never overwritten",
@@ -364,22 +372,25 @@ def _write(
         )
     suffix = path.suffix.lower()
     try:
-        with new_table(path, "a report") as file:
+        with open_new_file(path, "a report") as file:
             if suffix == WORKBOOK_SUFFIX:
                 # Importing the library takes time, and a csv does not need it.
-                from connector.spreadsheet.workbook_writer import write_sheet  # noqa: PLC0415
+                from connector.spreadsheet.workbook_writer import write_report_workbook  # noqa: PLC0415
 
-                write_sheet(file, path, table, pairs, words=words, summary=summary)
+                write_report_workbook(file, path, table, pairs, words=words, summary=summary)
             else:
                 delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
-                write_rows(file, delimiter, _text_rows(table.headings, pairs, words))
+                write_delimited(file, delimiter, _delimited_rows(table.headings, pairs, words))
     finally:
         # The report is the last reader of the table.
         table.release()
 
 
-def _pairs(table: Spreadsheet, results: Iterable[RowResult]) -> Pairs:
-    """Yield each row with its result. Raises an error if results and rows do not match."""
+def _match_results(table: Spreadsheet, results: Iterable[RowResult]) -> RowsWithResults:
+    """Yield each row of the table with its result; None for a row without one.
+
+    Raises `ReportRefused` if results and rows do not match.
+    """
     next_results = iter(results)
     for row in table.rows():
         if row.is_left_out:
@@ -398,26 +409,30 @@ def _pairs(table: Spreadsheet, results: Iterable[RowResult]) -> Pairs:
         )
 
 
-def _text_rows(
-    headings: tuple[str, ...], pairs: Pairs, words: ReportWords
+def _delimited_rows(
+    headings: tuple[str, ...], pairs: RowsWithResults, words: ReportWords
 ) -> Iterator[Sequence[Any]]:
+    """Yield the cells of the report's lines, beginning with the headings."""
     width = len(headings)
     yield [*map(escape_cell, headings), *words.headings]
     for row, result in pairs:
         if result is None:
-            own = list(map(_text_cell, row.cells)) if row.is_outside else [""] * width
+            own = list(map(_delimited_cell, row.cells)) if row.is_outside else [""] * width
             yield [*own[:width], *[""] * len(words.headings), *own[width:]]
             continue
-        if row.flaws or row.missing or len(row.cells) != width:
-            own = [placeholder(row, i, width) or _text_cell(c) for i, c in enumerate(row.cells)]
+        if row.flaws or row.missing_cells or len(row.cells) != width:
+            own = [
+                placeholder(row, i, width) or _delimited_cell(c) for i, c in enumerate(row.cells)
+            ]
         else:
             # The plain case must be fast: there may be a million rows.
-            own = list(map(_text_cell, row.cells))
+            own = list(map(_delimited_cell, row.cells))
         number, *rest = report_cells(result, words)
         # Cells without a heading follow at the end.
         yield [*own[:width], number, *map(escape_cell, rest), *own[width:]]
 
 
-def _text_cell(cell: Cell) -> str:
+def _delimited_cell(cell: Cell) -> str:
+    """Return the text of a cell in a csv report, which no program runs as a formula."""
     # A number cannot be mistaken for a formula.
     return escape_cell(cell) if isinstance(cell, str) else text_of(cell)

@@ -43,30 +43,34 @@ from connector.spreadsheet.word_lists import DEGREES, PARTICLES, TITLES
 UNSETTLED = frozenset(("ambiguous_date", "ambiguous_number"))
 """Codes of problems that other cells may resolve."""
 
-Sort = Literal["date", "number"]
-_SORTS: dict[Kind, Sort] = {
+AmbiguousKind = Literal["date", "number"]
+_SORTS: dict[Kind, AmbiguousKind] = {
     Kind.DATE: "date",
     Kind.DATETIME: "date",
     Kind.NUMBER: "number",
     Kind.INTEGER: "number",
 }
 _WORDS = {"dmy": "dmy", "mdy": "mdy", ".": "dot", ",": "comma"}
-_OPTION: dict[Sort, str] = {"date": "--date-format", "number": "--decimal"}
+_OPTION: dict[AmbiguousKind, str] = {"date": "--date-format", "number": "--decimal"}
 _SHOWN = {**ORDERS, ".": "a dot before the fraction", ",": "a comma before the fraction"}
 
 
 @dataclass(slots=True)
 class _ColumnProofs:
-    """Proofs of one column: for each reading, a cell that allows no other reading."""
+    """Cells that show how a column is read: its date order or its decimal separator.
 
-    sort: Sort
+    `proofs` has, by reading, the first cell that has no other reading. `example` is the first
+    ambiguous cell.
+    """
+
+    sort: AmbiguousKind
     proofs: dict[str, str] = field(default_factory=dict)
     ambiguous_count: int = 0
     example: str = ""
 
-    def add(self, text: str) -> None:
-        """Add a cell."""
-        meanings = _meanings_of(self.sort, text)
+    def add_cell(self, text: str) -> None:
+        """Count an ambiguous text, or store the text as a proof."""
+        meanings = _values_by_reading(self.sort, text)
         if len(meanings) > 1 and len(set(meanings.values())) > 1:
             self.ambiguous_count += 1
             self.example = self.example or text
@@ -74,8 +78,8 @@ class _ColumnProofs:
             self.proofs.setdefault(next(iter(meanings)), text)
 
 
-def _meanings_of(sort: Sort, text: str) -> dict[str, object]:
-    """Return the values of the cell by reading."""
+def _values_by_reading(sort: AmbiguousKind, text: str) -> dict[str, object]:
+    """Return the values that a text can mean, by date order (`dmy`, `mdy`) or decimal separator."""
     if sort == "number":
         number = number_meanings(text)
         return dict(number.values) if number is not None else {}
@@ -90,7 +94,7 @@ _DAYS_EITHER = 12
 
 
 @dataclass(slots=True)
-class _DateMix:
+class _MixedDates:
     """Dates and texts of one column, in which a program may have swapped day and month.
 
     A program that reads dates month first converts 3/4/2026 to 4 March, and leaves 25/12/2026 a
@@ -102,15 +106,19 @@ class _DateMix:
     text: str = ""
     is_proven: bool = False
 
-    def add(self, cell: Cell) -> None:
-        """Add a cell."""
+    def add_cell(self, cell: Cell) -> None:
+        """Note the first date and the first text, and whether the cell proves that nothing is
+        swapped.
+        """
         day = _day_of(cell)
         if day is not None:
             self.is_proven |= day.day > _DAYS_EITHER
             if day.day != day.month:
                 self.date = self.date or day.isoformat()
         elif isinstance(cell, str) and (text := cell.strip()):
-            read = [each for each in _meanings_of("date", text).values() if isinstance(each, date)]
+            read = [
+                each for each in _values_by_reading("date", text).values() if isinstance(each, date)
+            ]
             self.is_proven |= any(each.day <= _DAYS_EITHER for each in read)
             if read:
                 self.text = self.text or text
@@ -140,29 +148,31 @@ _ISO_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ][0-9:.]+Z?)?").fullma
 
 
 class ColumnMeanings:
-    """Meanings of one file's columns, inferred once when the first ambiguous cell needs them.
+    """Date orders and decimal separators of a file's columns, inferred from all of its cells.
+
+    They are inferred once, when the first ambiguous cell needs them.
 
     Attributes:
-        inferred: Sentences on meanings that were inferred.
-        questions: Meanings that the user has to choose.
+        inferred: Sentences on the columns whose reading was inferred.
+        questions: Questions on columns whose reading the user has to choose.
     """
 
     def __init__(
         self, rows: Callable[[], Iterator[SheetRow]], columns: Sequence[MappedColumn]
     ) -> None:
         self._rows, self._columns = rows, columns
-        self._mixes: dict[str, _DateMix] = {}
+        self._mixes: dict[str, _MixedDates] = {}
         self.inferred: list[str] = []
         self.questions: list[FileQuestion] = []
 
-    def watch(self, column: MappedColumn) -> Callable[[Cell], None] | None:
+    def date_observer(self, column: MappedColumn) -> Callable[[Cell], None] | None:
         """Return a function to call with each cell of a date column; None for another column."""
         if _SORTS.get(column.target.field.kind) != "date":
             return None
-        return self._mixes.setdefault(column.heading, _DateMix()).add
+        return self._mixes.setdefault(column.heading, _MixedDates()).add_cell
 
     def mixed_dates(self) -> Iterator[FileQuestion]:
-        """Yield the columns of which a program may have swapped day and month."""
+        """Yield a question for each column in which a program may have swapped day and month."""
         for heading, mix in self._mixes.items():
             if mix.is_mixed:
                 yield FileQuestion(
@@ -176,8 +186,8 @@ class ColumnMeanings:
                     received=mix.date,
                 )
 
-    def infer_options(self) -> tuple[MappedColumn, ...]:
-        """Return the columns with the inferred meanings as their options."""
+    def infer_columns(self) -> tuple[MappedColumn, ...]:
+        """Read all rows, and return the columns with the inferred readings as their options."""
         proofs = {
             column.index: _ColumnProofs(sort)
             for column in self._columns
@@ -187,12 +197,16 @@ class ColumnMeanings:
             for index, found in proofs.items():
                 cell = row.cells[index] if index < len(row.cells) else ""
                 if isinstance(cell, str) and (text := cell.strip()):
-                    found.add(text)
+                    found.add_cell(text)
         return tuple(self._infer_column(column, proofs) for column in self._columns)
 
     def _infer_column(
         self, column: MappedColumn, evidence: dict[int, _ColumnProofs]
     ) -> MappedColumn:
+        """Return the column with its inferred reading, or unchanged; add a sentence or a question.
+
+        `evidence` has the proofs of each column by its index.
+        """
         own = evidence.get(column.index)
         if own is None or not own.ambiguous_count:
             return column
@@ -202,7 +216,7 @@ class ColumnMeanings:
             proofs = {key: text for each in same_sort for key, text in each.proofs.items()}
             whose = "another column"
         if len(proofs) != 1:
-            self.questions.append(_question(column, own, is_mixed=bool(proofs)))
+            self.questions.append(_reading_question(column, own, is_mixed=bool(proofs)))
             return column
         ((reading, proof),) = proofs.items()
         self.inferred.append(
@@ -217,8 +231,8 @@ class ColumnMeanings:
         )
 
 
-def _ambiguity_of(column: MappedColumn) -> Sort | None:
-    """Return the kind of ambiguity of the column; None if it has none."""
+def _ambiguity_of(column: MappedColumn) -> AmbiguousKind | None:
+    """Return what can be ambiguous in the column; None if nothing is, or the user declared it."""
     sort = _SORTS.get(column.target.field.kind)
     if column.target.field.values or column.target.reference is not None:
         return None
@@ -226,8 +240,9 @@ def _ambiguity_of(column: MappedColumn) -> Sort | None:
     return sort if declared is None else None
 
 
-def _question(column: MappedColumn, own: _ColumnProofs, *, is_mixed: bool) -> FileQuestion:
-    meanings = _meanings_of(own.sort, own.example).items()
+def _reading_question(column: MappedColumn, own: _ColumnProofs, *, is_mixed: bool) -> FileQuestion:
+    """Return the question how the column is read, with both values of its example."""
+    meanings = _values_by_reading(own.sort, own.example).items()
     choices = " or ".join(f"{value} ({_OPTION[own.sort]} {_WORDS[key]})" for key, value in meanings)
     why = "its other cells do not agree" if is_mixed else "no other cell shows which one is right"
     return FileQuestion(
@@ -251,7 +266,7 @@ class RowDraft:
 
     Attributes:
         values: JSON values by the keys of target columns; null empties a field.
-        failed: Keys whose cells could not be read, so that they are not reported as missing.
+        failed: Keys of fields with a problem, so that they are not reported as missing, too.
         identity: Natural key of a row that creates a record.
         is_misshapen: True if the cells cannot be matched to columns; no other problem is reported.
         warnings: Problems that do not prevent sending the row.
@@ -281,7 +296,7 @@ class RowDraft:
         self.warnings = (*self.warnings, problem_of(code, message, column, received=cell))
 
     def fail(self, key: str, problem: Problem) -> None:
-        """Mark the field's cell as wrong."""
+        """Add a problem of the field's cell, and remove the field's value."""
         self.add(problem)
         self.failed = self.failed | {key}
         self.values.pop(key, None)
@@ -304,18 +319,24 @@ class RowReader:
         self, target: PushTarget, columns: ColumnMap, meanings: ColumnMeanings | None = None
     ) -> None:
         self._target, self._meanings = target, meanings
-        self._watch = meanings.watch if meanings is not None else _watch_none
+        self._watch = meanings.date_observer if meanings is not None else _watch_none
         self._drops_cleared = target.mode == "create"
-        self._set_columns(columns.columns)
+        self._prepare_readers(columns.columns)
         self._currencies = _currency_by_amount(target)
         self._has_whole_name = WHOLE_NAME in columns.targets
         self._constants = {
             column.key: value for column, _, value in columns.constants if value is not None
         }
 
-    def _set_columns(self, columns: Sequence[MappedColumn]) -> None:
+    def _prepare_readers(self, columns: Sequence[MappedColumn]) -> None:
+        """Prepare the reader of each column's cells."""
         self._columns = [
-            (each.index, each.target.key, _cell_reader(each, self._target, self._watch(each)), each)
+            (
+                each.index,
+                each.target.key,
+                _cached_cell_reader(each, self._target, self._watch(each)),
+                each,
+            )
             for each in columns
         ]
 
@@ -327,7 +348,7 @@ class RowReader:
         """
         values = self._constants.copy()
         draft = RowDraft(row, values)
-        if row.is_outside or (row.problems and self._add_form_problems(draft)):
+        if row.is_outside or (row.problems and self._add_shape_problems(draft)):
             return draft
         if row.is_hidden:
             draft.warn("hidden_row", None, None)
@@ -341,40 +362,40 @@ class RowReader:
                 value = read(cells[index])
             except CellError as error:
                 if error.code in UNSETTLED and self._meanings is not None:
-                    return self._read_with_meanings(row)
+                    return self._reread_with_inferred_meanings(row)
                 draft.fail(key, error.problem(column.heading, cells[index]))
                 continue
             if value.__class__ in _PLAIN:
                 values[key] = value
                 continue
             if value is not None:
-                self._add_value(draft, column, value)
+                self._add_annotated_value(draft, column, value)
         if draft.amounts:
             self._fill_currencies(draft)
         if self._has_whole_name and WHOLE_NAME in values:
             self._split_name(draft)
         return draft
 
-    def _read_with_meanings(self, row: SheetRow) -> RowDraft:
-        """Return the row read again, after the first ambiguous cell."""
+    def _reread_with_inferred_meanings(self, row: SheetRow) -> RowDraft:
+        """Infer the readings of all columns from the whole file, and return the row read again."""
         assert self._meanings is not None
-        settled, self._meanings = self._meanings.infer_options(), None
-        self._set_columns(settled)
+        settled, self._meanings = self._meanings.infer_columns(), None
+        self._prepare_readers(settled)
         return self.read(row)
 
-    def _add_value(self, draft: RowDraft, column: MappedColumn, value: Any) -> None:
-        """Add a value that has notes or a unit."""
+    def _add_annotated_value(self, draft: RowDraft, column: MappedColumn, value: Any) -> None:
+        """Add a value with notes or a unit to the draft, or clear the field."""
         if isinstance(value, _WITH_MORE):
-            value = self._value_with_notes(draft, column, value)
+            value = self._add_notes(draft, column, value)
         if value is _CLEARED:
-            self._empty_value(draft, column, draft.row.cells[column.index])
+            self._clear_field(draft, column, draft.row.cells[column.index])
         elif value is not None:
             draft.values[column.target.key] = value
 
-    def _value_with_notes(
+    def _add_notes(
         self, draft: RowDraft, column: MappedColumn, value: ValueWithNotes | Amount
     ) -> Any:
-        """Return the value alone, after adding its notes to the draft."""
+        """Add the notes of a value as warnings and remember its currency; return the bare value."""
         if isinstance(value, ValueWithNotes):
             for code, message in value.notes:
                 draft.warn(code, message, column.heading, draft.row.cells[column.index])
@@ -385,7 +406,7 @@ class RowReader:
         return value
 
     def _fill_currencies(self, draft: RowDraft) -> None:
-        """Fill currencies from the cells of their numbers, or check that both are equal."""
+        """Fill the currency fields from the cells of amounts; add a problem if both differ."""
         headings = {key: column.heading for _, key, _, column in self._columns}
         for key, amount in draft.amounts.items():
             place = self._currencies.get(key)
@@ -416,7 +437,7 @@ class RowReader:
                 )
 
     def _split_name(self, draft: RowDraft) -> None:
-        """Split a whole name into the fields for its parts."""
+        """Replace a whole name by first and last name; add a problem if it is unclear."""
         column = next(each for *_, each in self._columns if each.target.key == WHOLE_NAME)
         whole = draft.values.pop(WHOLE_NAME)
         parts = split_name(whole)
@@ -432,7 +453,7 @@ class RowReader:
             "name_split", f'The value is imported as "{first}" and "{last}".', column.heading, whole
         )
 
-    def _add_form_problems(self, draft: RowDraft) -> bool:
+    def _add_shape_problems(self, draft: RowDraft) -> bool:
         """Add the problems of the row's shape; return True if it is misshapen.
 
         A problem in a column without a field is ignored.
@@ -446,7 +467,8 @@ class RowReader:
                 draft.fail(mapped[problem.column], problem)
         return draft.is_misshapen
 
-    def _empty_value(self, draft: RowDraft, column: MappedColumn, cell: Cell) -> None:
+    def _clear_field(self, draft: RowDraft, column: MappedColumn, cell: Cell) -> None:
+        """Set the field to null for an update; add a problem if the API requires a value."""
         key, received = column.target.key, str(cell).strip()
         if not column.target.can_be_cleared:
             problem = problem_of("cannot_clear", None, column.heading, received=received)
@@ -460,7 +482,7 @@ def _watch_none(column: MappedColumn) -> None:
     """Return None: watch no column."""
 
 
-def _cell_reader(
+def _cached_cell_reader(
     column: MappedColumn, target: PushTarget, watch: Callable[[Cell], None] | None
 ) -> Callable[[Cell], Any]:
     """Return the reader of a column's cells, which reads repeated cells only once.
@@ -505,7 +527,7 @@ def split_name(name: str) -> tuple[str, str] | None:
     """
     if _IS_UNCLEAR(name):
         return None
-    parts = [_without_titles(part) for part in name.split(",")]
+    parts = [_words_without_titles(part) for part in name.split(",")]
     parts = [part for part in parts if part and not {*map(normalized_heading, part)} <= DEGREES]
     if len(parts) != 1:
         return (" ".join(parts[1]), " ".join(parts[0])) if len(parts) == 2 else None
@@ -524,7 +546,8 @@ def split_name(name: str) -> tuple[str, str] | None:
     return (" ".join(words[:split_at]), " ".join(words[split_at:])) if split_at > 0 else None
 
 
-def _without_titles(part: str) -> list[str]:
+def _words_without_titles(part: str) -> list[str]:
+    """Return the words of a name, without titles such as Dr at the beginning."""
     words = part.split()
     while words and normalized_heading(words[0]) in TITLES:
         del words[0]
@@ -532,7 +555,7 @@ def _without_titles(part: str) -> list[str]:
 
 
 def _currency_by_amount(target: PushTarget) -> dict[str, str]:
-    """Return the key of the currency column for the key of each amount column."""
+    """Map the key of each amount field to the key of its currency field."""
     currency_keys = [each.key for each in target.columns if each.field.format == "currency"]
     found = {}
     for each in target.columns:

@@ -60,8 +60,8 @@ class SourceFile:
         with self.open() as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
-    def check(self) -> None:
-        """Raise `SpreadsheetChanged` if the file has changed since it was opened first."""
+    def check_unchanged(self) -> None:
+        """Raise `SpreadsheetChanged` if the file has changed since `open_source`."""
         self.open().close()
 
     def changed_error(self) -> SpreadsheetChanged:
@@ -93,6 +93,7 @@ def open_source(path: Path) -> SourceFile:
 
 
 def _file_stamp(status: os.stat_result) -> tuple[int, int, int, int]:
+    """Return device, inode, size in bytes, and time of change in nanoseconds."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -164,8 +165,8 @@ def detect_kind(source: SourceFile) -> Literal["text"] | BookKind:
     with source.open() as file:
         start = file.read(_START_BYTES)
     if start.startswith(_ZIP_MAGIC):
-        with open_archive(source) as opened:
-            return _workbook_kind(source, opened.namelist())
+        with open_archive(source) as archive:
+            return _workbook_kind(source, archive.namelist())
     if start.startswith(_OLE_MAGIC):
         _refuse_encrypted(source)
         return "xls"
@@ -181,6 +182,10 @@ def detect_kind(source: SourceFile) -> Literal["text"] | BookKind:
 
 
 def _workbook_kind(source: SourceFile, members: list[str]) -> BookKind:
+    """Return the kind of a zip by the names of its members.
+
+    Raises `SpreadsheetError` if it is no workbook that can be read.
+    """
     # Readers differ in whether letter case distinguishes names.
     names = {each.lower() for each in members}
     for part, kind in _MAIN.items():
@@ -194,18 +199,18 @@ def _workbook_kind(source: SourceFile, members: list[str]) -> BookKind:
 
 
 def measure_archive(source: SourceFile) -> None:
-    """Inflate all members once and discard the content.
+    """Read the whole archive once, to check that it is safe to open.
 
     Raises `SpreadsheetError` for excessive sizes and for declared entities, and
     `DamagedSpreadsheet`.
     """
-    with open_archive(source) as opened:
-        members = opened.infolist()
-        _check_declared(source, members)
+    with open_archive(source) as archive:
+        members = archive.infolist()
+        _check_members(source, members)
         total = 0
         for member in members:
             prolog = _PrologParser(source, member.filename)
-            for piece in _read_member(source, opened, member):
+            for piece in _read_member(source, archive, member):
                 prolog.feed(piece)
                 total += len(piece)
                 if total > INFLATED_BYTES_MAX:
@@ -213,6 +218,7 @@ def measure_archive(source: SourceFile) -> None:
 
 
 def _refuse_encrypted(source: SourceFile) -> None:
+    """Raise `SpreadsheetError` if the file contains a workbook encrypted with a password."""
     with source.open() as file:
         tail = b""
         while piece := file.read(_PIECE_BYTES):
@@ -227,13 +233,13 @@ def _refuse_encrypted(source: SourceFile) -> None:
 def open_archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
     """Open the zip. Errors of its structure are raised as `DamagedSpreadsheet`."""
     with source.open() as file:
-        _check_directory(source, file)
-        with _convert_errors(source), zipfile.ZipFile(file) as opened:
+        _check_zip_directory(source, file)
+        with _convert_errors(source), zipfile.ZipFile(file) as archive:
             # Some Windows programs write backslashes into the names of members.
-            for member in opened.infolist():
+            for member in archive.infolist():
                 member.filename = member.filename.replace("\\", "/")
-            opened.NameToInfo = {member.filename: member for member in opened.infolist()}
-            yield opened
+            archive.NameToInfo = {member.filename: member for member in archive.infolist()}
+            yield archive
 
 
 @contextmanager
@@ -247,8 +253,12 @@ def _convert_errors(source: SourceFile) -> Iterator[None]:
         raise DamagedSpreadsheet(f"{source.path} contains damaged XML: {error}") from error
 
 
-def _check_directory(source: SourceFile, file: BinaryIO) -> None:
-    """Refuse a list of members that is too long or ambiguous."""
+def _check_zip_directory(source: SourceFile, file: BinaryIO) -> None:
+    """Check the position and size of the zip's list of members.
+
+    Raises `SpreadsheetError` if it is too long, and `DamagedSpreadsheet` if bytes precede or
+    follow.
+    """
     file.seek(max(0, source.size - _END.size))
     end = file.read()
     if len(end) != _END.size or not end.startswith(b"PK\x05\x06") or end[-2:] != b"\0\0":
@@ -269,7 +279,8 @@ def _check_directory(source: SourceFile, file: BinaryIO) -> None:
         raise DamagedSpreadsheet(f"{source.path} has extra data before or between its parts")
 
 
-def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
+def _check_members(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
+    """Raise `SpreadsheetError` for too many, encrypted or excessively large members."""
     # Readers differ in whether letter case distinguishes names.
     names = [member.filename.lower() for member in members]
     if len(names) > _MEMBERS_MAX or len(set(names)) != len(names):
@@ -305,17 +316,17 @@ def _too_large_error(source: SourceFile) -> SpreadsheetError:
 
 
 def _read_member(
-    source: SourceFile, opened: zipfile.ZipFile, member: zipfile.ZipInfo
+    source: SourceFile, archive: zipfile.ZipFile, member: zipfile.ZipInfo
 ) -> Iterator[bytes]:
     """Yield the bytes of a member, never more than its declared size.
 
-    Raises `SpreadsheetError` if there are more.
+    Raises `SpreadsheetError` if there are more, and `DamagedSpreadsheet` if there are fewer.
     """
     # The library would cut off bytes beyond the declared size; other readers do not.
     unlimited = copy.copy(member)
     unlimited.file_size = INFLATED_BYTES_MAX + 1
     size = 0
-    with opened.open(unlimited) as file:
+    with archive.open(unlimited) as file:
         while piece := file.read(_PIECE_BYTES):
             size += len(piece)
             if size > member.file_size:
@@ -330,7 +341,10 @@ def _read_member(
 
 
 class _PrologParser:
-    """Parser of a member's XML up to its root; shared texts are parsed completely."""
+    """Check of a member's XML up to its root element: no document type, and no long text before it.
+
+    The member with shared texts is parsed completely, to count the texts.
+    """
 
     def __init__(self, source: SourceFile, name: str) -> None:
         self._where = f"{source.path}: {name!r}"
@@ -342,7 +356,9 @@ class _PrologParser:
         self._parser.StartElementHandler = self._on_start_tag
 
     def feed(self, piece: bytes) -> None:
-        """Parse the next piece; pieces after the root element are ignored."""
+        """Parse the next piece; pieces after the root element are ignored. Raises
+        `SpreadsheetError`.
+        """
         if self._is_done:
             return
         self._parser.Parse(piece)
@@ -354,6 +370,7 @@ class _PrologParser:
                 )
 
     def _on_start_tag(self, tag: str, attributes: dict[str, str]) -> None:
+        """Stop parsing at the root element, or count a shared text."""
         self._has_begun = True
         if not self._is_shared:
             self._is_done = True
@@ -365,7 +382,7 @@ class _PrologParser:
 
 
 def safe_parser(source: SourceFile, name: str) -> expat.XMLParserType:
-    """Return a parser of one member's XML that refuses a document type and its entities."""
+    """Return an XML parser that raises `SpreadsheetError` for a document type or an entity."""
 
     def refuse(*declared: object) -> None:
         raise SpreadsheetError(
@@ -382,17 +399,18 @@ def safe_parser(source: SourceFile, name: str) -> expat.XMLParserType:
 
 def parse_member(
     source: SourceFile,
-    opened: zipfile.ZipFile,
+    archive: zipfile.ZipFile,
     part: str,
-    reading: expat.XMLParserType,
-    through: Callable[[Iterator[bytes]], Iterator[bytes]] = iter,
+    parser: expat.XMLParserType,
+    filter_pieces: Callable[[Iterator[bytes]], Iterator[bytes]] = iter,
 ) -> Iterator[None]:
-    """Parse a member's XML, one piece per step, after `through` has filtered the pieces.
+    """Parse a member's XML with `parser`, one piece per step of the iterator.
 
-    Raises `DamagedSpreadsheet`, `SpreadsheetError`.
+    `filter_pieces` changes the bytes before they are parsed. Raises `DamagedSpreadsheet`,
+    `SpreadsheetError`.
     """
     with _convert_errors(source):
-        for piece in through(_read_member(source, opened, opened.getinfo(part))):
-            reading.Parse(piece)
+        for piece in filter_pieces(_read_member(source, archive, archive.getinfo(part))):
+            parser.Parse(piece)
             yield
-        reading.Parse(b"", True)
+        parser.Parse(b"", True)

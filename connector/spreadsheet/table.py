@@ -39,10 +39,10 @@ from connector.spreadsheet.problems import (
 from connector.spreadsheet.source_file import BookKind, SourceFile, detect_kind, open_source
 from connector.spreadsheet.table_place import (
     LOOKED_AT,
+    HeadingRows,
     LeftOutRows,
-    NonTableRows,
-    TablePlace,
-    find_place,
+    NonTableRowMarker,
+    find_headings,
 )
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, unescape_cell
 from connector.spreadsheet.workbook import SheetFile
@@ -82,7 +82,7 @@ class Spreadsheet:
         is_encoding_guessed: True if the encoding was not given, marked or proven.
         samples: Cells of a text with letters beyond ASCII.
         delimiter: Delimiter of a text (one character).
-        place: Position of the headings.
+        heading_rows: Rows that contain the headings, and their position.
         notices: Sentences on what was assumed.
         questions: Questions that the user has to answer.
         left_out: Rows that do not belong to the table, once the rows have been read.
@@ -101,7 +101,7 @@ class Spreadsheet:
     is_encoding_guessed: bool = False
     samples: tuple[str, ...] = ()
     delimiter: str | None = None
-    place: TablePlace = field(default_factory=lambda: TablePlace(()))
+    heading_rows: HeadingRows = field(default_factory=lambda: HeadingRows(()))
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
     left_out: LeftOutRows = field(default_factory=LeftOutRows, repr=False)
@@ -117,7 +117,7 @@ class Spreadsheet:
     def release(self) -> None:
         """Free the memory of a workbook's values, which can be read again."""
         if self.kind == "xlsx":
-            workbook.release_sheet()
+            workbook.release_loaded_sheet()
 
 
 def open_table(
@@ -166,7 +166,7 @@ def open_table(
 
 
 class _ErrorContext:
-    """Context that adds the file, the sheet and the row to every error of a reader's library."""
+    """Context that converts a library's errors to `DamagedSpreadsheet` with file, sheet and row."""
 
     def __init__(self, path: Path, sheet: str | None = None) -> None:
         self._where = str(path) if sheet is None else f"{path}, sheet {sheet!r}"
@@ -194,6 +194,7 @@ class _ErrorContext:
 
 
 def _refuse_options(path: Path, format_name: str, options: Mapping[str, str | None]) -> None:
+    """Raise `Misused` if one of the options has a value, because the file is `format_name`."""
     for name, value in options.items():
         if value is not None:
             raise Misused(
@@ -204,20 +205,21 @@ def _refuse_options(path: Path, format_name: str, options: Mapping[str, str | No
 def _open_text(
     source: SourceFile, encoding: str | None, delimiter: str | None, header_row: int | None
 ) -> Spreadsheet:
+    """Return the table in a text file; what the user did not give is detected."""
     encoded = delimited.detect_encoding(source, encoding)
     fit = delimited.detect_delimiter(source, encoded, delimiter, header_row)
-    place = fit.place
+    place = fit.heading_rows
     columns = read_headings(source.path, place.headings, fit.filled)
     left_out = LeftOutRows()
 
     def rows() -> Iterator[SheetRow]:
-        outside = NonTableRows(columns.headings, left_out)
-        form = RowForm(columns, max(fit.full_width, columns.count), outside)
+        outside = NonTableRowMarker(columns.headings, left_out)
+        form = RowBuilder(columns, max(fit.max_width, columns.count), outside)
         reading = delimited.read_rows(source, encoded, fit.delimiter, fit.shape)
         with _ErrorContext(source.path) as progress:
             for number, (_, cells, damage) in enumerate(reading, 1):
                 if number > place.first_row:
-                    yield form.row(number, cells, None, damage)
+                    yield form.build(number, cells, None, damage)
                 progress.row = number
 
     return Spreadsheet(
@@ -226,19 +228,19 @@ def _open_text(
         headings=columns.headings,
         digest=source.digest(),
         is_report=columns.is_report,
-        _read=lambda: _with_split_rows(rows()),
+        _read=lambda: _mark_split_rows(rows()),
         encoding=encoded.name,
         is_encoding_guessed=encoded.is_guessed,
         samples=encoded.samples,
         delimiter=fit.delimiter,
-        place=place,
-        notices=(*encoded.notices, *_place_notices(place, columns)),
+        heading_rows=place,
+        notices=(*encoded.notices, *_heading_notices(place, columns)),
         questions=encoded.questions,
         left_out=left_out,
     )
 
 
-def _with_split_rows(rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
+def _mark_split_rows(rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
     """Yield the rows, and mark rows that are next to a line with a single cell.
 
     A line break within a row splits it in two lines. If it is in the first or the last cell, one of
@@ -247,10 +249,10 @@ def _with_split_rows(rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
     before = next(rows, None)
     for row in rows:
         assert before is not None
-        if row.missing or before.missing:
-            if _is_single(row) and not before.is_left_out:
+        if row.missing_cells or before.missing_cells:
+            if _has_single_cell(row) and not before.is_left_out:
                 before = replace(before, may_be_split=True)
-            elif _is_single(before) and not row.is_left_out:
+            elif _has_single_cell(before) and not row.is_left_out:
                 row = replace(row, may_be_split=True)  # noqa: PLW2901 # the same row, marked
         yield before
         before = row
@@ -258,9 +260,9 @@ def _with_split_rows(rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
         yield before
 
 
-def _is_single(row: SheetRow) -> bool:
+def _has_single_cell(row: SheetRow) -> bool:
     """Return True if the line has one cell of several and is no total or note."""
-    return 0 < row.missing == len(row.cells) - 1 and not row.is_left_out
+    return 0 < row.missing_cells == len(row.cells) - 1 and not row.is_left_out
 
 
 _FINDERS: Mapping[str, Callable[[SourceFile, str | None], SheetFile | LegacySheet]] = {
@@ -273,21 +275,22 @@ _FINDERS: Mapping[str, Callable[[SourceFile, str | None], SheetFile | LegacyShee
 def _open_workbook(
     source: SourceFile, kind: BookKind, name: str | None, header_row: int | None
 ) -> Spreadsheet:
+    """Return the table in a workbook, in the sheet `name` or in the only one with a table."""
     sheet = _FINDERS[kind](source, name)
     first = [
         [text_of(cell) for cell in cells]
         for _, cells, _ in islice(sheet.rows(), header_row or LOOKED_AT)
     ]
-    place = find_place(first, header_row)
+    place = find_headings(first, header_row)
     columns = _columns_of(source, sheet, place)
     left_out, hidden = LeftOutRows(), sheet.outline.hidden
 
     def rows() -> Iterator[SheetRow]:
-        outside = NonTableRows(columns.headings, left_out)
-        form = RowForm(columns, max(sheet.outline.columns, columns.count), outside)
+        outside = NonTableRowMarker(columns.headings, left_out)
+        form = RowBuilder(columns, max(sheet.outline.columns, columns.count), outside)
         with _ErrorContext(source.path, sheet.name) as progress:
             for index, cells, flaws in islice(sheet.rows(), place.first_row, None):
-                row = form.row(index + 1, cells, flaws)
+                row = form.build(index + 1, cells, flaws)
                 yield replace(row, is_hidden=True) if index in hidden else row
                 progress.row = index + 1
 
@@ -305,13 +308,14 @@ def _open_workbook(
             for index, heading in enumerate(columns.headings)
             if index in sheet.outline.hidden_columns
         ),
-        place=place,
-        notices=tuple(_place_notices(place, columns)),
+        heading_rows=place,
+        notices=tuple(_heading_notices(place, columns)),
         left_out=left_out,
     )
 
 
-def _place_notices(place: TablePlace, columns: Columns) -> Iterator[str]:
+def _heading_notices(place: HeadingRows, columns: Columns) -> Iterator[str]:
+    """Yield a sentence if the headings are not in the first row alone."""
     if not place.is_first:
         rows = f"row {place.index + 1}"
         if place.depth > 1:
@@ -320,8 +324,11 @@ def _place_notices(place: TablePlace, columns: Columns) -> Iterator[str]:
         yield f"The headings are read from {rows}: {shown} (change this with --header-row)."
 
 
-def _columns_of(source: SourceFile, sheet: SheetFile | LegacySheet, place: TablePlace) -> Columns:
-    """Return the columns of a sheet. Raises `SpreadsheetError`, and as `read_headings` does."""
+def _columns_of(source: SourceFile, sheet: SheetFile | LegacySheet, place: HeadingRows) -> Columns:
+    """Return the columns of a sheet; columns with cells beyond the headings are added.
+
+    Raises `SpreadsheetError` if no row is below the headings, and as `read_headings` does.
+    """
     columns = read_headings(source.path, place.headings)
     may_be_wider = sheet.outline.columns > columns.count and not columns.is_report
     is_filled, filled = False, columns.count
@@ -345,18 +352,18 @@ def _columns_of(source: SourceFile, sheet: SheetFile | LegacySheet, place: Table
 
 
 @dataclass(frozen=True, slots=True)
-class RowForm:
-    """Expected shape of a table's rows.
+class RowBuilder:
+    """Builds the rows of a table from their cells, with problems for rows of another shape.
 
-    `full_width` is the maximum number of cells of a row if the cells after the last heading are
+    `max_width` is the maximum number of cells of a row if the cells after the last heading are
     empty. `outside` finds the rows that do not belong to the table.
     """
 
     columns: Columns
-    full_width: int
-    outside: NonTableRows
+    max_width: int
+    outside: NonTableRowMarker
 
-    def row(
+    def build(
         self,
         number: int,
         cells: Sequence[Cell],
@@ -368,17 +375,18 @@ class RowForm:
         Args:
             number: Row number in the file.
             cells: Cells of the row.
-            flaws: Flaws of a workbook's cells, by column.
+            flaws: Flaws of a workbook's cells, by column index.
             damage: Wrong quote, because of which the cells may belong to other columns.
         """
-        row = self._well_formed_row(number, cells, flaws)
+        row = self._build_without_damage(number, cells, flaws)
         if damage is not None and not is_blank(row.cells):
             return replace(row, problems=(_quote_problem(number, damage),))
         return row if self.columns.is_report else self.outside.mark(row)
 
-    def _well_formed_row(
+    def _build_without_damage(
         self, number: int, cells: Sequence[Cell], flaws: Mapping[int, Flaw] | None
     ) -> SheetRow:
+        """Return the row with as many cells as headings, and problems with its width and cells."""
         own, count = len(self.columns.headings), self.columns.count
         record = ""
         if self.columns.is_report and len(cells) >= count:
@@ -394,11 +402,11 @@ class RowForm:
             if not found and len(kept_cells) == own:
                 is_long = _longest_text(kept_cells) > CELL_CHARACTERS_MAX
                 problems = self._length_problems(kept_cells) if is_long else ()
-                return SheetRow(number, kept_cells, problems, _NO_FLAWS, record=record)
+                return SheetRow(number, kept_cells, problems, _NO_FLAWS, record_id=record)
         if is_blank(cells):
             return SheetRow(number, ("",) * own, (), _NO_FLAWS)
         behind = list(cells[count:])
-        if len(cells) <= self.full_width:
+        if len(cells) <= self.max_width:
             while behind and behind[-1] == "":
                 behind.pop()
         own_cells = [*cells[:own], *behind]
@@ -413,10 +421,10 @@ class RowForm:
             *self._flaw_problems(kinds),
             *self._length_problems(own_cells),
         )
-        return SheetRow(number, tuple(own_cells), problems, kinds, missing, record=record)
+        return SheetRow(number, tuple(own_cells), problems, kinds, missing, record_id=record)
 
     def _restore_report_cells(self, cells: list[Cell], flaws: dict[int, Flaw]) -> list[Cell]:
-        """Return the cells of a report as they were in the input."""
+        """Replace the cells of a report by those of the input, and return them; may add flaws."""
         while cells and cells[-1] == MISSING:
             cells.pop()
         own = len(self.columns.headings)
@@ -432,6 +440,7 @@ class RowForm:
         return cells
 
     def _width_problems(self, width: int) -> Iterator[Problem]:
+        """Yield a problem if the number of cells differs from the number of headings."""
         own = len(self.columns.headings)
         if width != own:
             yield problem_of(
@@ -442,10 +451,12 @@ class RowForm:
             )
 
     def _flaw_problems(self, flaws: Mapping[int, Flaw]) -> Iterator[Problem]:
+        """Yield a problem for each cell without a value."""
         for index, (kind, content) in sorted(flaws.items()):
             yield problem_of(_FLAW_CODES[kind], None, self._heading(index), received=content)
 
     def _length_problems(self, cells: Sequence[Cell]) -> tuple[Problem, ...]:
+        """Return a problem for each text that is longer than any field allows."""
         return tuple(
             problem_of(
                 "cell_too_long",
@@ -465,6 +476,7 @@ class RowForm:
 
 
 def _quote_problem(number: int, damage: QuoteDamage) -> Problem:
+    """Return the problem of row `number`, which a wrong quote in this or another row affects."""
     code, first, last = damage
     if code == "quote_in_cell":
         return problem_of(code)

@@ -31,17 +31,16 @@ _FIGURE = re.compile(r"[\d\s.,:/+€£$%()'-]*\d[\d\s.,:/+€£$%()'-]*").fullma
 
 
 @dataclass(frozen=True, slots=True)
-class TablePlace:
-    """Position of the headings: their texts, the index of their first row, and their number of
-    rows.
+class HeadingRows:
+    """Headings of a table, the index of their first row, and their number of rows (`depth`).
 
-    `known` is the number of known headings.
+    `known_count` is the number of headings that a field of the catalog has.
     """
 
     headings: tuple[str, ...]
     index: int = 0
     depth: int = 1
-    known: int = 0
+    known_count: int = 0
 
     @property
     def first_row(self) -> int:
@@ -50,12 +49,13 @@ class TablePlace:
 
     @property
     def is_first(self) -> bool:
-        """Return True if the headings are only the first row, as in a plain table."""
+        """Return True if the headings are only the first row of the file."""
         return self.first_row == 1
 
 
 @cache
-def _known_words() -> frozenset[str]:
+def _known_headings() -> frozenset[str]:
+    """Return the normalized headings of all fields and references."""
     names = {normalized_heading(each) for each in HINTS}
     for declared in CATALOG.values():
         names |= {normalized_heading(each) for each in declared.fields}
@@ -70,11 +70,12 @@ def _known_words() -> frozenset[str]:
 
 def is_known_heading(heading: str) -> bool:
     """Return True if a resource has a field with this heading."""
-    return normalized_heading(heading) in _known_words()
+    return normalized_heading(heading) in _known_headings()
 
 
 @cache
-def _one_line_words() -> frozenset[str]:
+def _one_line_headings() -> frozenset[str]:
+    """Return the normalized headings of fields that are written in one line."""
     words: dict[str, bool] = {}
     for declared in CATALOG.values():
         for name, declared_field in declared.fields.items():
@@ -84,7 +85,8 @@ def _one_line_words() -> frozenset[str]:
 
 
 @cache
-def _email_words() -> frozenset[str]:
+def _email_headings() -> frozenset[str]:
+    """Return the normalized headings of fields with an email address."""
     return frozenset(
         normalized_heading(word)
         for declared in CATALOG.values()
@@ -96,66 +98,77 @@ def _email_words() -> frozenset[str]:
 
 def has_emails(heading: str) -> bool:
     """Return True if a field with this heading is an email address."""
-    return normalized_heading(heading) in _email_words()
+    return normalized_heading(heading) in _email_headings()
 
 
 def has_one_line(heading: str) -> bool:
     """Return True if every field with this heading is written in one line."""
-    return normalized_heading(heading) in _one_line_words()
+    return normalized_heading(heading) in _one_line_headings()
 
 
-def _count_known(cells: Iterable[str]) -> int:
+def _count_known_headings(cells: Iterable[str]) -> int:
+    """Return the number of different known headings among the cells."""
     return len(
         {normalized_heading(each) for each in cells if each.strip() and is_known_heading(each)}
     )
 
 
-def find_place(rows: Sequence[Sequence[str]], header_row: int | None = None) -> TablePlace:
-    """Return the headings among a file's first rows; `header_row` is their row, from 1."""
+def find_headings(rows: Sequence[Sequence[str]], header_row: int | None = None) -> HeadingRows:
+    """Return the headings among a file's first rows; `header_row` is the user's choice, from 1."""
     if header_row is not None:
         cells = rows[header_row - 1] if header_row <= len(rows) else ()
-        return TablePlace(tuple(cells), header_row - 1, known=_count_known(cells))
+        return HeadingRows(tuple(cells), header_row - 1, known_count=_count_known_headings(cells))
     if not rows:
-        return TablePlace(())
+        return HeadingRows(())
     if has_report_headings(rows[0]):
-        return TablePlace(tuple(rows[0]))
-    singles = [TablePlace(tuple(r), i, 1, _count_known(r)) for i, r in enumerate(rows)]
-    for best in sorted(singles, key=lambda each: -each.known):
-        if best.known < _KNOWN_MIN:
+        return HeadingRows(tuple(rows[0]))
+    single_rows = [
+        HeadingRows(tuple(r), i, 1, _count_known_headings(r)) for i, r in enumerate(rows)
+    ]
+    for best in sorted(single_rows, key=lambda each: -each.known_count):
+        if best.known_count < _KNOWN_MIN:
             break
-        if _can_be_headings(singles, best):
+        if _can_be_headings(single_rows, best):
             doubles = (_two_row_headings(rows, best.index + shift) for shift in (0, -1))
-            better = [each for each in doubles if each is not None and each.known > best.known]
-            return max(better, key=lambda each: each.known) if better else best
-    return _place_by_width(singles)
+            better = [
+                each for each in doubles if each is not None and each.known_count > best.known_count
+            ]
+            return max(better, key=lambda each: each.known_count) if better else best
+    return _headings_by_width(single_rows)
 
 
-def _can_be_headings(singles: Sequence[TablePlace], place: TablePlace) -> bool:
-    """Return True if the rows above are no table: they are narrower, or group the columns."""
-    above = singles[: place.index]
-    wide = [each for each in above if _count_filled(each) >= _count_filled(place)]
-    is_grouped = wide == [above[-1]] and place.known * 2 > _count_filled(place) if wide else True
+def _can_be_headings(single_rows: Sequence[HeadingRows], place: HeadingRows) -> bool:
+    """Return True if the rows above are no table: they are narrower, or group the columns.
+
+    `single_rows` are all rows, each as if it had the headings.
+    """
+    above = single_rows[: place.index]
+    wide = [each for each in above if _count_filled_cells(each) >= _count_filled_cells(place)]
+    is_grouped = (
+        wide == [above[-1]] and place.known_count * 2 > _count_filled_cells(place) if wide else True
+    )
     return is_grouped and not any(map(_FIGURE, filter(str.strip, place.headings)))
 
 
-def _count_filled(place: TablePlace) -> int:
+def _count_filled_cells(place: HeadingRows) -> int:
+    """Return the number of headings that are not blank."""
     return sum(1 for each in place.headings if each.strip())
 
 
-def _place_by_width(singles: Sequence[TablePlace]) -> TablePlace:
-    """Return the first row, unless it has a single cell above a table."""
-    widths = list(map(_count_filled, singles))
+def _headings_by_width(single_rows: Sequence[HeadingRows]) -> HeadingRows:
+    """Return the first row, or the first one as wide as the table if the first row is a title."""
+    widths = list(map(_count_filled_cells, single_rows))
     filled = [width for width in widths if width]
     if not filled or widths[0] > 1 or max(filled) < _KNOWN_MIN + 1:
-        return singles[0]
-    for each, width in zip(singles, widths, strict=True):
+        return single_rows[0]
+    for each, width in zip(single_rows, widths, strict=True):
         if width == max(filled) and not any(map(_FIGURE, filter(str.strip, each.headings))):
             return each
-    return singles[0]
+    return single_rows[0]
 
 
-def _two_row_headings(rows: Sequence[Sequence[str]], index: int) -> TablePlace | None:
-    """Return two heading rows as one, if the upper groups the lower; else None."""
+def _two_row_headings(rows: Sequence[Sequence[str]], index: int) -> HeadingRows | None:
+    """Return the row at `index` and the next one, joined; None if they cannot be headings."""
     if index < 0 or index + 1 >= len(rows):
         return None
     upper, lower = rows[index], rows[index + 1]
@@ -171,10 +184,11 @@ def _two_row_headings(rows: Sequence[Sequence[str]], index: int) -> TablePlace |
         joined.append(
             next((each for each in choices if each and is_known_heading(each)), choices[0])
         )
-    return TablePlace(tuple(joined), index, 2, _count_known(joined))
+    return HeadingRows(tuple(joined), index, 2, _count_known_headings(joined))
 
 
 def _padded(cells: Sequence[str], width: int) -> list[str]:
+    """Return the cells with empty cells added up to this number of cells."""
     return [*cells, *[""] * (width - len(cells))]
 
 
@@ -185,32 +199,32 @@ _TOLD_MAX = 5
 class LeftOutRows:
     """Rows of a file that do not belong to its table, once its rows have been read.
 
-    `second_table_row` is the number of the row at which another table begins. `rows` are the first
-    other rows, by number, each with its first text. `last` is the number of the last one.
+    `second_table_row` is the number of the row at which another table begins. `rows` has the first
+    text of the first few other rows, by number. `last` is the number of the last one.
     """
 
     second_table_row: int | None = None
     rows: dict[int, str] = field(default_factory=dict)
     last: int = 0
 
-    def note_row(self, number: int, text: str) -> None:
-        """Record a row. Recording it twice has no effect."""
+    def add(self, number: int, text: str) -> None:
+        """Add a row with its first text. Adding it again has no effect."""
         self.last = max(self.last, number)
         if len(self.rows) < _TOLD_MAX:
             self.rows[number] = text
 
     def notices(self) -> Iterator[str]:
-        """Yield notices about the rows that were left out."""
+        """Yield a sentence on the rows that were left out, if there are any."""
         if self.rows:
             shown = ", ".join(f"{number} ({text})" for number, text in self.rows.items())
             more = "" if self.last in self.rows else f", … and {self.last}"
             yield f"Rows with totals or repeated headings are not imported: {shown}{more}."
 
 
-class NonTableRows:
-    """Finder of rows below the headings that do not belong to the table, for one reading.
+class NonTableRowMarker:
+    """Marks rows below the headings that do not belong to the table; used for one reading.
 
-    The rows are also recorded in `found`.
+    The rows are also added to `found`.
     """
 
     def __init__(self, headings: Sequence[str], found: LeftOutRows) -> None:
@@ -222,7 +236,7 @@ class NonTableRows:
         self._other_initials: set[str] = set()
 
     def mark(self, row: SheetRow) -> SheetRow:
-        """Return the row, marked if it does not belong to the table."""
+        """Return the row, with `is_outside` set if it does not belong to the table."""
         if self._is_in_second:
             return replace(row, is_outside=True, problems=())
         first: Cell = row.cells[0]
@@ -250,17 +264,20 @@ class NonTableRows:
             self._found.second_table_row = row.number
             self._is_in_second = is_outside = True
         elif is_outside:
-            self._found.note_row(row.number, word)
+            self._found.add(row.number, word)
         return replace(row, is_outside=True, problems=()) if is_outside else row
 
     def _is_total(self, cells: Sequence[Cell]) -> bool:
-        """Return True if there are only numbers next to the word."""
+        """Return True if all texts after the first filled cell are numbers, and some cells are
+        empty.
+        """
         filled = [each for each in cells if str(each).strip()]
         texts = [each for each in filled[1:] if isinstance(each, str)]
         is_short = len(filled) < len(self._headings)
         return is_short and all(_FIGURE(each) and "+" not in each for each in texts)
 
     def _repeats_headings(self, cells: Sequence[Cell]) -> bool:
+        """Return True if the cells look like the headings of the table."""
         if appearance_key(str(cells[0])) != self._headings[0]:
             return False
         looks = tuple(appearance_key(str(each)) for each in cells)
@@ -268,6 +285,7 @@ class NonTableRows:
         return looks[:width] == self._headings and not any(looks[width:])
 
     def _begins_another_table(self, cells: Sequence[Cell]) -> bool:
+        """Return True if more than half of the texts are known headings."""
         texts = [str(each) for each in cells if str(each).strip()]
-        known = _count_known(texts)
+        known = _count_known_headings(texts)
         return known >= _KNOWN_MIN and known * 2 > len(texts)

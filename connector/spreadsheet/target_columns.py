@@ -21,12 +21,12 @@ from connector.ledger.push_states import LandedRecord, Mode
 
 
 class Lookups(Protocol):
-    """Bulk queries of the local copy.
+    """Bulk queries of the records in the local copy.
 
     Every method raises a `WarehouseError` if the file cannot be read.
     """
 
-    def ids(
+    def find_ids(
         self,
         resource: str,
         fields: Sequence[str],
@@ -39,7 +39,7 @@ class Lookups(Protocol):
         compared by `comparison_text`. `parent` is the slug or id of a content type.
         """
 
-    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
+    def landed_records(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """Return the loaded state of the records with these ids, including deleted ones."""
 
     def has_records(self, resource: str) -> bool:
@@ -97,7 +97,7 @@ _MANY_LINES = frozenset((None, "textarea", "rich_text"))
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Way to refer to a record of another resource: by its field `by`, or None for its id."""
+    """Reference to a record of another resource, by its field `by`; by its id if None."""
 
     resource: str
     by: str | None = None
@@ -155,8 +155,9 @@ class TargetColumn:
         """Return True if the value may be null: an update cannot clear what a create requires."""
         return self.field.nullable and not self.create.required
 
-    def accepts(self, mode: Mode) -> tuple[str, ...]:
-        """Return the values of a choice that the mode can set; empty for any value.
+    def accepted_values(self, mode: Mode) -> tuple[str, ...]:
+        """Return the values of a choice that a push in this mode can set; empty if any value is
+        allowed.
 
         A value that only updates accept is set by a create and an update after it, unless a create
         requires a value of its own.
@@ -191,18 +192,19 @@ def target_columns(
     for each in declared.fields.values():
         if mode == "convert":
             if each.name == "email":
-                columns.append(_column_of(declared, each))
+                columns.append(_target_column(declared, each))
             continue
         is_taken = each.update.accepted or (mode != "update" and each.create.accepted)
-        if is_taken and each.kind not in (Kind.VALUES, Kind.PARTS):
-            columns.append(_column_of(declared, each))
-            columns += _by_other_names(declared, each)
+        if is_taken and each.kind not in (Kind.OBJECT, Kind.ARRAY):
+            columns.append(_target_column(declared, each))
+            columns += _reference_columns(declared, each)
     names = {each.name for each in columns}
     columns += [_content_column(each, names) for each in content_fields if each.field_key]
     return tuple(columns)
 
 
-def _column_of(declared: Declaration, field: Field) -> TargetColumn:
+def _target_column(declared: Declaration, field: Field) -> TargetColumn:
+    """Return the column for a field of the resource; its name is the name of the field."""
     resource = REFERENCES.get(field.name)
     return TargetColumn(
         name=field.name,
@@ -216,8 +218,8 @@ def _column_of(declared: Declaration, field: Field) -> TargetColumn:
     )
 
 
-def _by_other_names(declared: Declaration, field: Field) -> Iterator[TargetColumn]:
-    """Yield other columns for a reference: the singular, and fields that identify the record."""
+def _reference_columns(declared: Declaration, field: Field) -> Iterator[TargetColumn]:
+    """Yield columns that fill a reference by a field of its record, such as `company_name`."""
     resource = REFERENCES.get(field.name)
     if resource is None:
         return
@@ -226,7 +228,7 @@ def _by_other_names(declared: Declaration, field: Field) -> Iterator[TargetColum
         # A field with that name is the resource's own: a lead's `company_name` is no reference.
         if name not in declared.fields:
             yield replace(
-                _column_of(declared, field),
+                _target_column(declared, field),
                 name=name,
                 reference=Reference(resource, by),
                 aliases=aliases,
@@ -235,9 +237,10 @@ def _by_other_names(declared: Declaration, field: Field) -> Iterator[TargetColum
 
 
 def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn:
+    """Return the column for a field of a content type; its name is prefixed if `names` has it."""
     key = str(declared.field_key)
     kind, format = _CONTENT_KINDS.get(declared.field_type or "", (Kind.STRING, None))
-    values = _options(declared)
+    values = _choices_of(declared)
     create = FieldInput(required=bool(declared.is_required), values=values or None)
     field = Field(
         name=key,
@@ -256,7 +259,7 @@ def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn
         personal="text",
         prose=False,
         lines="many" if declared.field_type in _MANY_LINES else "one",
-        part=None,
+        element_type=None,
     )
     path = f"{CONTENT_PREFIX}{key}"
     return TargetColumn(
@@ -271,8 +274,11 @@ def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn
     )
 
 
-def _options(declared: ContentTypeField) -> tuple[str, ...]:
-    """Return the choices of a select; the API does not document `config` (API 2.6)."""
+def _choices_of(declared: ContentTypeField) -> tuple[str, ...]:
+    """Return the choices of a select; empty for other fields, and if `config` is unexpected.
+
+    The API does not document `config` (API 2.6).
+    """
     if declared.field_type not in ("select", "multi_select"):
         return ()
     try:
@@ -346,7 +352,7 @@ def push_target(
             action="Leave out --match, or use --mode update or upsert.",
         )
     for name in match:
-        _check_match(declared, name)
+        _check_match_field(declared, name)
     if clear is not None and not clear.strip():
         raise Misused(
             "--clear is blank, but blank cells do not change fields",
@@ -359,6 +365,10 @@ def push_target(
 def _content_fields(
     declared: Declaration, parent: str | None, lookups: Lookups
 ) -> Sequence[ContentTypeField]:
+    """Return the fields of the content type `parent`; empty for a resource without content types.
+
+    Raises `Misused` if the content type is missing, unknown, or not applicable.
+    """
     if declared.parent is None:
         if parent is not None:
             raise Misused(f"--type cannot be used with {declared.name}", action="Leave it out.")
@@ -374,7 +384,8 @@ def _content_fields(
     return fields
 
 
-def _check_match(declared: Declaration, name: str) -> None:
+def _check_match_field(declared: Declaration, name: str) -> None:
+    """Raise `UnknownName` if rows cannot find their records by this field."""
     allowed = [
         each.name
         for each in declared.detail_fields

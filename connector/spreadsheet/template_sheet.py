@@ -15,7 +15,7 @@ from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Kind, RequiredWh
 from connector.errors import SpreadsheetError
 from connector.log import UNSAFE
 from connector.spreadsheet.columns import read_headings
-from connector.spreadsheet.report import new_table, write_rows
+from connector.spreadsheet.report import open_new_file, write_delimited
 from connector.spreadsheet.table import WORKBOOK_SUFFIX
 from connector.spreadsheet.target_columns import PushTarget, TargetColumn
 from connector.spreadsheet.texts import is_hazard
@@ -42,7 +42,7 @@ def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
     """Write the template, as csv or xlsx by its name. The file appears when it is complete.
 
     Raises `SpreadsheetError` if headings are not distinct or look like a formula (only keys of
-    content fields can), and the errors of `new_table`.
+    content fields can), and the errors of `open_new_file`.
     """
     headings = [column.heading for column in columns]
     for each in headings:
@@ -60,14 +60,14 @@ def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
             f"{path}: two columns have the same heading: {', '.join(headings)}",
             code="headings_refused",
         )
-    with new_table(path, "a template") as file:
+    with open_new_file(path, "a template") as file:
         if path.suffix.lower() == WORKBOOK_SUFFIX:
-            from connector.spreadsheet.workbook_writer import write_columns  # noqa: PLC0415
+            from connector.spreadsheet.workbook_writer import write_template_workbook  # noqa: PLC0415
 
-            write_columns(file, columns)
+            write_template_workbook(file, columns)
         else:
             delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-            write_rows(file, delimiter, [headings, [column.example for column in columns]])
+            write_delimited(file, delimiter, [headings, [column.example for column in columns]])
 
 
 # -- Columns of a push target ----------------------------------------------------------------------
@@ -84,6 +84,7 @@ def template_columns(target: PushTarget) -> tuple[TemplateColumn, ...]:
 
 
 def _template_column(target: PushTarget, group: list[TargetColumn]) -> TemplateColumn:
+    """Return the column for a field; `group` has the target columns that fill it."""
     # The second way to name a record is the best known one; the first is its id.
     column = group[1] if len(group) > 1 else group[0]
     others = [each.name for each in group if each is not column]
@@ -93,13 +94,14 @@ def _template_column(target: PushTarget, group: list[TargetColumn]) -> TemplateC
     return TemplateColumn(
         heading=column.name,
         rule=" ".join(rule),
-        allowed=column.accepts(target.mode),
-        example=_example(column, target),
+        allowed=column.accepted_values(target.mode),
+        example=_example_cell(column, target),
         is_required=_is_required(target, column),
     )
 
 
 def _is_required(target: PushTarget, column: TargetColumn) -> bool:
+    """Return True if every row needs a value in this column."""
     match target.mode:
         case "create" | "upsert":
             return column.create.required or column.key in target.match
@@ -110,6 +112,7 @@ def _is_required(target: PushTarget, column: TargetColumn) -> bool:
 
 
 def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
+    """Yield the sentences on the expected value and on the rules of the API."""
     if target.mode == "convert":
         yield "Fill in id or email."
     elif _is_required(target, column):
@@ -128,15 +131,16 @@ def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
         yield _KINDS[column.field.kind]
     for rule in target.resource.rules:
         match rule:
-            case RequiredWhen(fields, on, values) if column.key in fields and _is_create(target):
+            case RequiredWhen(fields, on, values) if column.key in fields and _may_create(target):
                 yield f"Required when {on} is {' or '.join(values)}."
-            case AtLeastOneOf(fields) if column.key in fields and _is_create(target):
+            case AtLeastOneOf(fields) if column.key in fields and _may_create(target):
                 yield f"At least one of {', '.join(fields)} is required."
             case AcceptedWhen(field, on, values) if field == column.key:
                 yield f"Allowed only if {on} is {', '.join(values)}."
 
 
-def _is_create(target: PushTarget) -> bool:
+def _may_create(target: PushTarget) -> bool:
+    """Return True if the push can create records."""
     return target.mode in ("create", "upsert")
 
 
@@ -190,14 +194,15 @@ _EXAMPLES_OF: Mapping[str, str] = {
 """Cells of the example row, by the kind or format of a field."""
 
 
-def _example(column: TargetColumn, target: PushTarget) -> str:
+def _example_cell(column: TargetColumn, target: PushTarget) -> str:
+    """Return an example of a valid cell; "" if no example applies to all rows."""
     field = column.field
     if column.reference is not None and column.reference.by is not None:
         return _EXAMPLES_OF.get(column.reference.by) or _EXAMPLES[column.reference.by]
     if field.kind is Kind.UUID:
         # Ids differ between workspaces, so an example is only shown if every row needs an id.
         return _ID if _is_required(target, column) else ""
-    allowed = column.accepts(target.mode)
+    allowed = column.accepted_values(target.mode)
     if allowed:
         # The platform defines the choices of a content field; they may be any values.
         return next((e for e in allowed if not is_hazard(e) and not UNSAFE.search(e)), "")

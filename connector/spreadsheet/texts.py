@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -59,10 +59,14 @@ _BEFORE = re.compile(
 _BEHIND = re.compile(r"(?:[^\W\d]|[\s.,;'\"()<>\[\]\u2013-])*").fullmatch
 
 
-def read_email(text: str) -> str:
-    """Return one email address, without `mailto:` and without a name around it."""
+def _read_email(text: str) -> str:
+    """Return one email address, without `mailto:` and without a name around it.
+
+    Raises `CellError`.
+    """
     if _PLAIN_EMAIL(text) is not None:
         return text
+    _refuse_invisible_characters(text)
     bare = _HAS_MAIL_WORD.sub(" ", without_text_marks(text))
     # A long text is no address, and searching it would take long.
     near: list[str] = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
@@ -122,27 +126,30 @@ def phone_reader(region: str | None) -> ReadText:
 
     With a region, numbers are read in E.164: 0161 555 0123 is +441615550123.
     """
-    return partial(_read_phone, region)
 
+    def read(text: str) -> str:
+        if _is_plain_phone(text):
+            return text if region is None else text.replace(" ", "")
+        marked = without_text_marks(read_exact_text(text))
+        tidy = _LABELS.sub("", " ".join(marked.split(" "))).strip()
+        if _NUMBER_OF_A_PROGRAM(tidy) is not None:
+            raise CellError(
+                "number_in_text",
+                "The value was written as a number by a program, so leading zeros and a plus sign"
+                " may be lost.",
+            )
+        parts = [part for part in _SEVERAL.split(tidy) if len(_DIGIT.findall(part)) >= _DIGITS_MIN]
+        if len(parts) > 1:
+            raise CellError(
+                "several_phones",
+                f"The cell contains {len(parts)} phone numbers, but only one is allowed.",
+                fix=f"Keep one number, for example {parts[0].strip()}",
+            )
+        if _PHONE(tidy) is None or not _is_possible_phone(tidy, region):
+            raise CellError("phone_format")
+        return tidy if region is None else _to_e164(tidy, region)
 
-def _read_phone(region: str | None, text: str) -> str:
-    tidy = _LABELS.sub("", " ".join(without_text_marks(text).split(" "))).strip()
-    if _NUMBER_OF_A_PROGRAM(tidy) is not None:
-        raise CellError(
-            "number_in_text",
-            "The value was written as a number by a program, so leading zeros and a plus sign may"
-            " be lost.",
-        )
-    parts = [part for part in _SEVERAL.split(tidy) if len(_DIGIT.findall(part)) >= _DIGITS_MIN]
-    if len(parts) > 1:
-        raise CellError(
-            "several_phones",
-            f"The cell contains {len(parts)} phone numbers, but only one is allowed.",
-            fix=f"Keep one number, for example {parts[0].strip()}",
-        )
-    if _PHONE(tidy) is None or not _is_possible(tidy, region):
-        raise CellError("phone_format")
-    return tidy if region is None else _to_e164(tidy, region)
+    return read
 
 
 def _to_e164(text: str, region: str) -> str:
@@ -160,14 +167,14 @@ _COUNTRY_DIGITS_MAX = 3
 
 @lru_cache
 def _possible_lengths(country: str) -> frozenset[int]:
-    """Return the possible numbers of digits after a country code; empty for an unknown code."""
+    """Return the possible numbers of digits after a country code such as "44"; empty if unknown."""
     region = phonenumbers.region_code_for_country_code(int(country))
     known = phonenumbers.PhoneMetadata.metadata_for_region(region, None)
     described = known.general_desc if known is not None else None
     return frozenset(described.possible_length if described is not None else ())
 
 
-def is_plain_phone(text: str) -> bool:
+def _is_plain_phone(text: str) -> bool:
     """Return True if it is a plain number with country code and a possible length.
 
     The library takes forty times as long and is only called if this returns False.
@@ -183,8 +190,8 @@ def is_plain_phone(text: str) -> bool:
     return False
 
 
-def _is_possible(text: str, region: str | None) -> bool:
-    """Return True if a number of this length is possible."""
+def _is_possible_phone(text: str, region: str | None) -> bool:
+    """Return True if the number of digits is possible and the digits differ."""
     digits = _DIGIT.findall(text)
     # A repeated single digit is not a number but a filler of a required field.
     if len(digits) < _DIGITS_MIN or len(set(digits)) == 1:
@@ -217,42 +224,42 @@ _DIGITS_SAFE = 15
 
 
 def read_text(text: str) -> str | ValueWithNotes:
-    """Return any text unchanged."""
-    if may_be_cut(text):
-        return with_note(_read_text(text), "maybe_cut", _cut_warning(text))
-    return _read_text(text)
+    """Return the text unchanged, with a warning if it may have been cut.
+
+    Raises `CellError` for shortened numbers, and for control characters and marks that deceive.
+    """
+    if not text.isprintable() or text[0] == "#" or _SCIENTIFIC(text) is not None:
+        _refuse_shortened_number(text)
+        if "\u202d" in text or "\u202e" in text:
+            # Text after such a mark is displayed in another order than it is sent.
+            _refuse_invisible_characters(text)
+        for character in text:
+            if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
+                raise CellError(
+                    "control_character",
+                    f"The cell contains an invalid character: {character_name(character)}.",
+                )
+    return with_note(text, "maybe_cut", _cut_warning(text)) if may_be_cut(text) else text
 
 
-def _read_text(text: str) -> str:
-    if text.isprintable() and text[0] != "#" and _SCIENTIFIC(text) is None:
-        return text
-    _refuse_damage(text)
-    if "\u202d" in text or "\u202e" in text:
-        # Text after such a mark is displayed in another order than it is sent.
-        _refuse_hidden(text)
-    for character in text:
-        if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
-            raise CellError(
-                "control_character",
-                f"The cell contains an invalid character: {character_name(character)}.",
-            )
-    return text
+def read_exact_text(text: str) -> str:
+    """Return a text in which each character counts, such as a code, without marks of text cells.
 
-
-def read_digits(text: str) -> str:
-    """Return a code: all of its digits, without invisible characters."""
-    _refuse_damage(text)
-    _refuse_hidden(text)
+    Raises `CellError` for invisible characters and shortened numbers.
+    """
+    _refuse_shortened_number(text)
+    _refuse_invisible_characters(text)
     return without_text_marks(text)
 
 
 def read_code(text: str) -> str | ValueWithNotes:
-    """Return a code, with a warning if it may have been cut."""
-    code = read_digits(text)
+    """Return a text in which each character counts, with a warning if it may have been cut."""
+    code = read_exact_text(text)
     return with_note(code, "maybe_cut", _cut_warning(code)) if may_be_cut(code) else code
 
 
-def _refuse_damage(text: str) -> None:
+def _refuse_shortened_number(text: str) -> None:
+    """Raise `CellError` for 4.5E+11 and ####, which programs show instead of a long number."""
     if _SCIENTIFIC(text) is not None:
         raise CellError("scientific")
     if _TOO_NARROW(text) is not None:
@@ -263,8 +270,8 @@ def _refuse_damage(text: str) -> None:
         )
 
 
-def _refuse_hidden(text: str) -> None:
-    """Refuse invisible characters: zero-width, directional and control characters."""
+def _refuse_invisible_characters(text: str) -> None:
+    """Raise `CellError` for zero-width, directional and control characters."""
     if text.isprintable():
         return
     hidden = dict.fromkeys(c for c in text if not c.isprintable())
@@ -313,11 +320,11 @@ CODED = "_x00"
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """Form of a column's texts.
+    """Restrictions of a column's texts, which decide how they are cleaned.
 
     Attributes:
-        is_plain: Any text is allowed: the field has no form of its own.
-        is_one_line: Any text of one line is allowed.
+        is_plain: The field allows any text. Escaped signs are restored.
+        is_one_line: The field has one line. Line breaks become blanks.
     """
 
     is_plain: bool = False
@@ -328,7 +335,7 @@ ANY_FORM = TextForm()
 
 
 def clean_text(text: str, form: TextForm = ANY_FORM) -> str | ValueWithNotes:
-    """Return the text as the user sees it, with notes on the changes."""
+    """Return the text without invisible damage, with notes on visible changes."""
     text = without_formula_quotes(text)
     notes: list[tuple[str, str | None]] = []
     if CODED in text and _CONTROL.search(text):
@@ -371,6 +378,7 @@ def _has_stray_quote(text: str) -> bool:
 
 
 def _repair_text(text: str) -> str:
+    """Return the text with HTML entities and letters of a wrong encoding replaced."""
     if _ENTITY.search(text):
         text = html.unescape(text)
     if not _BROKEN.search(text):
@@ -386,7 +394,7 @@ def _repair_text(text: str) -> str:
 
 
 def may_be_cut(text: str) -> bool:
-    """Return True if a program seems to have cut the text."""
+    """Return True if the text ends in "..." or has the length at which programs cut texts."""
     return len(text) in _CUT_LENGTHS or text.endswith(_CUT_ENDS)
 
 
@@ -397,13 +405,9 @@ def _cut_warning(text: str) -> str:
     return f"The text {reason} and may be cut off."
 
 
-def _read_email(text: str) -> str:
-    _refuse_hidden(text)
-    return read_email(text)
-
-
 def _read_url(text: str) -> str | ValueWithNotes:
-    _refuse_hidden(text)
+    """Return a web address; `www.` gets https:// and a note. Raises `CellError`."""
+    _refuse_invisible_characters(text)
     if _URL(text) is not None:
         return text
     if _HOST(text) is not None and text.lower().startswith("www."):
@@ -415,6 +419,7 @@ def _read_url(text: str) -> str | ValueWithNotes:
 
 
 def _read_currency(text: str) -> str:
+    """Return the code of a currency code or sign. Raises `CellError`."""
     code = text.upper() if _CURRENCY(text) else unit_of(text)
     if code is None or not _CURRENCY(code):
         raise CellError("currency_format")
@@ -433,12 +438,14 @@ def is_timezone(name: str) -> bool:
 
 
 def _read_timezone(text: str) -> str:
+    """Return the name of a time zone unchanged. Raises `CellError`."""
     if is_timezone(text):
         return text
     raise CellError("timezone_format")
 
 
 def _read_json(text: str) -> str:
+    """Return valid JSON unchanged. Raises `CellError`."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -447,10 +454,10 @@ def _read_json(text: str) -> str:
 
 
 def read_id(text: str) -> str:
-    """Return an id. Its format is not documented (API, conventions), but it is one word."""
+    """Return a text that can be an id: one word of letters, digits, _ and -. Raises `CellError`."""
     if _ID(text) is not None:
         return text
-    _refuse_hidden(text)
+    _refuse_invisible_characters(text)
     raise CellError("id_format")
 
 
@@ -465,10 +472,10 @@ FORMATS: Mapping[Format, ReadText] = {
 
 
 def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
-    """Return the reader of typed cells in a text column.
+    """Return the reader of cells with numbers, dates or booleans in a text column.
 
-    A whole number of at most 15 digits becomes its digits. If leading zeros and a plus belong to
-    the value, this requires `whole_numbers`, because typing has removed them.
+    A whole number of at most 15 digits becomes its digits. If `keeps_digits`, this requires
+    `whole_numbers`, because typing removes leading zeros and a plus. Other cells raise `CellError`.
     """
 
     def read(cell: Any) -> str:
@@ -490,6 +497,7 @@ STORED = "The value is stored as {}, not as text, so its spelling may be lost."
 
 
 def _type_in_words(cell: Any) -> str:
+    """Return the type of a cell in words, as in "a date"."""
     match cell:
         case bool():
             return "true or false"
@@ -541,12 +549,12 @@ _HAZARDOUS = re.compile(_HAZARD)
 
 
 def escape_cell(text: str) -> str:
-    """Return the cell for a csv report: inert, and distinct from the report's own marks."""
+    """Return the cell for a csv report, with an apostrophe before a text that `is_hazard`."""
     return f"'{text}" if _PERHAPS_MARKED.match(text) else text
 
 
-def escape_text_cell(text: str) -> str:
-    """Return the cell for a report in a workbook, in a cell of type text."""
+def escape_workbook_cell(text: str) -> str:
+    """Return the text for a text cell in a report; `unescape_cell` restores the original."""
     if _MARKED.match(text) or text in (MISSING, EMPTY) or text.startswith(NOT_CALCULATED):
         return f"'{text}"
     return text

@@ -156,7 +156,7 @@ def means_empty(text: str) -> bool:
 
 
 def period_of(text: str) -> str | None:
-    """Return the time unit that the words after a number name, as in 350 per day."""
+    """Return the time unit of words after a number: day for "per day". None for other words."""
     normalized = normalized_words(text)
     found = _PERIOD_OF.get(normalized)
     return found or (_PERIOD_OF.get(normalized.partition(" ")[2]) if _PER(normalized) else None)
@@ -179,5 +179,5 @@ _CHOICE_OF = {word: value for value, words in CHOICES.items() for word in words}
 
 
 def find_choice(text: str) -> str | None:
-    """Return the value of the API that the word means."""
+    """Return the value of the API that the word means; None for other words."""
     return _CHOICE_OF.get(normalized_words(text))

@@ -16,7 +16,7 @@ from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook
 
 from connector.errors import DamagedSpreadsheet, SheetUnknown, SpreadsheetError
 from connector.spreadsheet.columns import appearance_key, column_letter, has_report_headings
-from connector.spreadsheet.numbers import apply_format, as_typed, is_part_of_value
+from connector.spreadsheet.numbers import apply_format, as_typed, changes_visible_value
 from connector.spreadsheet.problems import Cell, Flaw
 from connector.spreadsheet.source_file import (
     SourceFile,
@@ -25,7 +25,7 @@ from connector.spreadsheet.source_file import (
     parse_member,
     safe_parser,
 )
-from connector.spreadsheet.table_place import LOOKED_AT, find_place
+from connector.spreadsheet.table_place import LOOKED_AT, find_headings
 
 # -- Outline ---------------------------------------------------------------------------------------
 # The XML of a sheet shows data that its values do not: cells outside, errors, and lost formulas.
@@ -52,19 +52,20 @@ _RANGE_CHARACTERS_MAX = 21
 
 @dataclass(slots=True)
 class SheetOutline:
-    """Extent and special cells of a sheet, by its XML.
+    """Extent and special cells of a sheet, by its XML; all indexes count from 0.
 
     Attributes:
         rows: Number of rows, from the top of the sheet.
         columns: Number of columns, from the left of the sheet.
-        forms: Number formats that are part of the value, by column: first and last row, and format.
-        flaws: Cells that have no value, by row and column, from 0.
+        formats: Number formats that are part of the value, by column: first row, last row, format.
+        hidden: Indexes of hidden rows.
+        flaws: Cells that have no value, by row and column.
         merged: First ranges of merged cells, such as B2:B5.
     """
 
     rows: int = 0
     columns: int = 0
-    forms: dict[int, list[tuple[int, int, str]]] = field(default_factory=dict)
+    formats: dict[int, list[tuple[int, int, str]]] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)
     hidden_columns: set[int] = field(default_factory=set)
     flaws: dict[int, dict[int, Flaw]] = field(default_factory=dict)
@@ -72,33 +73,33 @@ class SheetOutline:
 
 
 def _read_outline(
-    source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str
+    source: SourceFile, archive: zipfile.ZipFile, part: str, sheet: str
 ) -> SheetOutline:
     """Return the sheet's outline.
 
     Raises `SpreadsheetError` for a sheet that is too large, and `DamagedSpreadsheet` for XML that
     is broken or has two cells with the same reference.
     """
-    formats = _shown_forms(source, opened)
+    formats = _formats_by_style(source, archive)
     scan = _SheetScan(source, part, sheet, formats)
-    shortened = partial(_without_plain_rows, keeps=_cells_of_styles(formats))
-    for _ in parse_member(source, opened, part, scan.parser, shortened):
+    shortened = partial(_shorten_plain_rows, keeps=_styled_cell_pattern(formats))
+    for _ in parse_member(source, archive, part, scan.parser, shortened):
         pass
     scan.end_cell()
     return scan.outline
 
 
-def _is_filled(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str) -> bool:
+def _is_filled(source: SourceFile, archive: zipfile.ZipFile, part: str, sheet: str) -> bool:
     """Return True if any cell of the sheet has a value; stops reading at the first one."""
     scan = _SheetScan(source, part, sheet)
-    return any(scan.outline.rows for _ in parse_member(source, opened, part, scan.parser))
+    return any(scan.outline.rows for _ in parse_member(source, archive, part, scan.parser))
 
 
 _NO_FORMS: Mapping[str, str] = {}
 
 
 class _SheetScan:
-    """Scan of a sheet's XML."""
+    """Scan of a sheet's XML, which results in its `outline`."""
 
     def __init__(
         self, source: SourceFile, part: str, sheet: str, formats: Mapping[str, str] = _NO_FORMS
@@ -116,6 +117,7 @@ class _SheetScan:
         self._value: list[str] = []
 
     def _on_start_tag(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Note the position, the number format and the value of a cell, or a hidden row."""
         # Called for two elements of each cell, so the usual ones are checked first.
         name = tag if tag in ("c", "v", "is", "t") else tag.rpartition(":")[2]
         if name == "c":
@@ -123,10 +125,10 @@ class _SheetScan:
                 self.end_cell()
             column = self._column + 1
             if reference := attributes.get("r"):
-                column = self._column_of(reference)
+                column = self._column_index(reference)
             self._column = column
             if self._telling:
-                self._record_format(self._telling.get(attributes.get("s", "")))
+                self._add_format(self._telling.get(attributes.get("s", "")))
             if attributes.get("t") in ("e", "str"):
                 self._is_error = attributes["t"] == "e"
                 self._is_text = self._is_watched = True
@@ -142,38 +144,46 @@ class _SheetScan:
                 self._value = []
                 self.parser.CharacterDataHandler = self._value.append
         elif name == "row":
-            self._enter_row(attributes.get("r", ""))
+            self._begin_row(attributes.get("r", ""))
             if attributes.get("hidden") in _TRUE:
                 self.outline.hidden.add(self._row)
         else:
-            self._on_rare_tag(name, attributes)
+            self._add_hidden_or_merged(name, attributes)
 
-    def _on_rare_tag(self, name: str, attributes: Mapping[str, str]) -> None:
+    def _add_hidden_or_merged(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Add hidden columns, or a range of merged cells, to the outline."""
         if name == "col" and attributes.get("hidden") in _TRUE:
             first, last = (int(attributes.get(each, "0")) for each in ("min", "max"))
             self.outline.hidden_columns |= {*range(first - 1, min(last, COLUMNS_MAX))}
         elif name == "mergeCell" and len(self.outline.merged) < _MERGED_MAX:
             self.outline.merged.append(attributes.get("ref", "")[:_RANGE_CHARACTERS_MAX])
 
-    def _enter_row(self, number: str) -> None:
+    def _begin_row(self, number: str) -> None:
+        """Begin the row with this number; the next row if it is empty.
+
+        Raises `DamagedSpreadsheet` if rows are not in order.
+        """
         self.end_cell()
         row = int(number) - 1 if number.isascii() and number.isdecimal() else self._row + 1
         if row <= self._row:
             raise self._out_of_order_error(f"row {row + 1}")
         self._row, self._column, self._row_digits = row, -1, str(row + 1)
 
-    def _record_format(self, form: str | None) -> None:
-        """Record a number format; a range of rows with the same format above is extended."""
-        if form is None:
+    def _add_format(self, number_format: str | None) -> None:
+        """Add the current cell's number format; a range of rows with the same one is extended."""
+        if number_format is None:
             return
-        stretches = self.outline.forms.setdefault(self._column, [])
+        stretches = self.outline.formats.setdefault(self._column, [])
         first = self._row
-        if stretches and stretches[-1][1:] == (self._row - 1, form):
+        if stretches and stretches[-1][1:] == (self._row - 1, number_format):
             first = stretches.pop()[0]
-        stretches.append((first, self._row, form))
+        stretches.append((first, self._row, number_format))
 
-    def _column_of(self, reference: str) -> int:
-        """Return the column of the next cell, from 0, which must be after the last cell."""
+    def _column_index(self, reference: str) -> int:
+        """Return the column of a cell in the current row, from 0.
+
+        Raises `DamagedSpreadsheet` if it is not after the last cell.
+        """
         letters = reference.removesuffix(self._row_digits)
         column = self._columns.get(letters)
         if column is None or len(letters) + len(self._row_digits) != len(reference):
@@ -199,16 +209,16 @@ class _SheetScan:
         return int(found.group(2)) - 1, column - 1
 
     def _extend_to_cell(self) -> None:
-        """Extend the sheet to the current cell, which has a value."""
+        """Extend the sheet to the current cell. Raises `SpreadsheetError` above the size limit."""
         reach = self.outline
         reach.rows = self._row + 1
         reach.columns = max(reach.columns, self._column + 1)
         if reach.rows * reach.columns > AREA_MAX or self._row >= _ROWS_MAX:
             place = f"{column_letter(self._column)}{self._row + 1}"
-            raise _sheet_too_large(f"{self._where}: the table reaches to {place}")
+            raise _sheet_too_large_error(f"{self._where}: the table reaches to {place}")
 
     def end_cell(self) -> None:
-        """Record the flaw of the last cell, if it has one."""
+        """Add the flaw of the last cell to the outline, if it has one."""
         if not self._is_watched:
             return
         self.parser.CharacterDataHandler = None
@@ -225,7 +235,7 @@ class _SheetScan:
         self._formula, self._value = None, []
 
 
-def _sheet_too_large(size: str) -> SpreadsheetError:
+def _sheet_too_large_error(size: str) -> SpreadsheetError:
     return SpreadsheetError(
         f"{size}, which is more than {AREA_MAX:,} cells",
         action="Delete the empty rows and columns around the table, or save the sheet as csv.",
@@ -252,7 +262,7 @@ _COLUMN = re.compile(rb'<c r="([A-Z]+)')
 _ORDERS_REMEMBERED = 1_000
 
 
-def _without_plain_rows(
+def _shorten_plain_rows(
     pieces: Iterator[bytes], keeps: re.Pattern[bytes] | None
 ) -> Iterator[bytes]:
     """Yield a sheet's XML without the cells of plain rows that the scan does not need.
@@ -260,7 +270,7 @@ def _without_plain_rows(
     Cells that match `keeps` are kept.
     """
     rest = b""
-    replaced = partial(_last_filled, keeps=keeps)
+    replaced = partial(_shorten_row, keeps=keeps)
     for piece in pieces:
         rows, end, rest = (rest + piece).rpartition(b"</row>")
         if not end:
@@ -276,8 +286,11 @@ def _without_plain_rows(
     yield rest
 
 
-def _last_filled(row: re.Match[bytes], keeps: re.Pattern[bytes] | None) -> bytes:
-    """Return a plain row with its last filled cell and the cells that match, if it is in order."""
+def _shorten_row(row: re.Match[bytes], keeps: re.Pattern[bytes] | None) -> bytes:
+    """Return a plain row with its last filled cell and the cells that match `keeps`.
+
+    A row whose cells are not in order is unchanged.
+    """
     start, cells = row["start"], row["cells"]
     if not _are_in_order(tuple(_COLUMN.findall(cells))):
         return row[0]
@@ -307,9 +320,9 @@ _BUILT_IN = dict(each.split("=", 1) for each in _USUAL.split("|"))
 """Built-in formats, which no file defines, that can be part of a value."""
 
 
-def _shown_forms(source: SourceFile, opened: zipfile.ZipFile) -> dict[str, str]:
-    """Return the formats that are part of a value, by the number of the style."""
-    if _STYLES not in opened.NameToInfo:
+def _formats_by_style(source: SourceFile, archive: zipfile.ZipFile) -> dict[str, str]:
+    """Map the numbers of cell styles to their number formats, if these change the visible value."""
+    if _STYLES not in archive.NameToInfo:
         return {}
     forms, styles, inside = dict(_BUILT_IN), [], []
 
@@ -324,13 +337,17 @@ def _shown_forms(source: SourceFile, opened: zipfile.ZipFile) -> dict[str, str]:
 
     parser = safe_parser(source, _STYLES)
     parser.StartElementHandler = start
-    for _ in parse_member(source, opened, _STYLES, parser):
+    for _ in parse_member(source, archive, _STYLES, parser):
         pass
     format_by_style = {str(n): forms.get(each, "") for n, each in enumerate(styles)}
-    return {number: form for number, form in format_by_style.items() if is_part_of_value(form)}
+    return {
+        number: number_format
+        for number, number_format in format_by_style.items()
+        if changes_visible_value(number_format)
+    }
 
 
-def _cells_of_styles(formats: Mapping[str, str]) -> re.Pattern[bytes] | None:
+def _styled_cell_pattern(formats: Mapping[str, str]) -> re.Pattern[bytes] | None:
     """Return a pattern for cells with these styles in a plain row; None without styles."""
     if not formats:
         return None
@@ -363,15 +380,15 @@ class SheetFile:
         `SpreadsheetChanged`.
         """
         # The whole sheet is in memory from here; the outline ensures that it fits.
-        sheet = _read(self.source, self.name)
-        self.source.check()
+        sheet = _load_sheet(self.source, self.name)
+        self.source.check_unchanged()
         first, last = sheet.start or (0, 0), sheet.end or (-1, -1)
         width = self.outline.columns
         if last[0] >= self.outline.rows or last[1] >= width:
             raise DamagedSpreadsheet(f"{self.source.path} can be read in two ways")
         values = sheet.iter_rows()
         # Formats of empty cells may extend further to the right than the table.
-        within = {column: each for column, each in self.outline.forms.items() if column < width}
+        within = {column: each for column, each in self.outline.formats.items() if column < width}
         forms = {column: iter(each) for column, each in within.items()}
         stretches = {column: next(each) for column, each in forms.items()}
         for index in range(self.outline.rows):
@@ -382,9 +399,9 @@ class SheetFile:
             if len(cells) != width:
                 cells = [*[""] * first[1], *cells]
                 cells += [""] * (width - len(cells))
-            for column, (begin, end, form) in list(stretches.items()) if stretches else ():
+            for column, (begin, end, number_format) in list(stretches.items()) if stretches else ():
                 if begin <= index:
-                    cells[column] = apply_format(cells[column], form)
+                    cells[column] = apply_format(cells[column], number_format)
                 if index >= end:
                     stretches[column] = next(forms[column], (self.outline.rows, -1, ""))
             flaws = self.outline.flaws.get(index, {})
@@ -400,35 +417,35 @@ def find_sheet(source: SourceFile, name: str | None) -> SheetFile:
     workbook without any cell.
     """
     measure_archive(source)
-    with open_archive(source) as opened:
-        parts, visible = _sheets(source, opened)
+    with open_archive(source) as archive:
+        parts, visible = _worksheets(source, archive)
         if name is None:
-            name = _find_only_table(source, opened, {each: parts[each] for each in visible})
+            name = _find_only_table(source, archive, {each: parts[each] for each in visible})
         elif name not in parts:
             name = find_similar_name(source, parts, name)
-        return SheetFile(source, name, _read_outline(source, opened, parts[name], name))
+        return SheetFile(source, name, _read_outline(source, archive, parts[name], name))
 
 
-def _sheets(source: SourceFile, opened: zipfile.ZipFile) -> tuple[dict[str, str], list[str]]:
+def _worksheets(source: SourceFile, archive: zipfile.ZipFile) -> tuple[dict[str, str], list[str]]:
     """Return the members of the worksheets by name, and the names of visible worksheets.
 
     Raises `SpreadsheetError` if the workbook refers to external files.
     """
     members = {}
-    for name in opened.namelist():
+    for name in archive.namelist():
         if name.lower().endswith(".rels"):
-            for attributes in _elements(source, opened, name, "Relationship"):
-                _refuse_outside(source, attributes)
+            for attributes in _element_attributes(source, archive, name, "Relationship"):
+                _refuse_external_files(source, attributes)
                 if name == _RELATIONS and attributes.get("Type", "").endswith("/worksheet"):
-                    members[attributes.get("Id", "")] = _member(attributes.get("Target", ""))
+                    members[attributes.get("Id", "")] = _member_name(attributes.get("Target", ""))
     parts: dict[str, str] = {}
     visible = []
-    for attributes in _elements(source, opened, _WORKBOOK, "sheet"):
+    for attributes in _element_attributes(source, archive, _WORKBOOK, "sheet"):
         identity = next((v for k, v in attributes.items() if k.endswith(":id")), "")
         part, name = members.get(identity), attributes.get("name", "")
         if part is None:
             continue  # The sheet is a chart.
-        if name in parts or part not in opened.NameToInfo:
+        if name in parts or part not in archive.NameToInfo:
             raise DamagedSpreadsheet(f"{source.path}: sheet {name!r} is missing or occurs twice")
         parts[name] = part
         if attributes.get("state", "visible") == "visible":
@@ -436,14 +453,15 @@ def _sheets(source: SourceFile, opened: zipfile.ZipFile) -> tuple[dict[str, str]
     return parts, visible
 
 
-def _member(target: str) -> str:
-    """Return the member that a relation of the workbook refers to."""
+def _member_name(target: str) -> str:
+    """Return the name of the zip member that is the target of a relation."""
     if target.startswith("/"):
         return target[1:]
     return target if target.startswith("xl/") else posixpath.normpath(f"xl/{target}")
 
 
-def _refuse_outside(source: SourceFile, relation: Mapping[str, str]) -> None:
+def _refuse_external_files(source: SourceFile, relation: Mapping[str, str]) -> None:
+    """Raise `SpreadsheetError` for a relation to another file, except for a hyperlink."""
     kind = relation.get("Type", "").rpartition("/")[2]
     is_outside = relation.get("TargetMode") == "External" and kind != "hyperlink"
     if is_outside or kind in ("externalLink", "externalLinkPath"):
@@ -453,8 +471,8 @@ def _refuse_outside(source: SourceFile, relation: Mapping[str, str]) -> None:
         )
 
 
-def _elements(
-    source: SourceFile, opened: zipfile.ZipFile, part: str, tag_name: str
+def _element_attributes(
+    source: SourceFile, archive: zipfile.ZipFile, part: str, tag_name: str
 ) -> list[dict[str, str]]:
     """Return the attributes of each element of that name in a member."""
     found: list[dict[str, str]] = []
@@ -465,19 +483,22 @@ def _elements(
 
     parser = safe_parser(source, part)
     parser.StartElementHandler = start
-    for _ in parse_member(source, opened, part, parser):
+    for _ in parse_member(source, archive, part, parser):
         pass
     return found
 
 
-def _find_only_table(source: SourceFile, opened: zipfile.ZipFile, parts: Mapping[str, str]) -> str:
-    """Return the only one of these sheets that contains a table."""
-    filled = [name for name, part in parts.items() if _is_filled(source, opened, part, name)]
+def _find_only_table(source: SourceFile, archive: zipfile.ZipFile, parts: Mapping[str, str]) -> str:
+    """Return the name of the only sheet with a table; `parts` has the member of each sheet.
+
+    Raises a `SpreadsheetError` for none or several.
+    """
+    filled = [name for name, part in parts.items() if _is_filled(source, archive, part, name)]
 
     def first_rows(name: str) -> list[list[str]]:
         # The outline ensures that the sheet fits into memory.
-        _read_outline(source, opened, parts[name], name)
-        rows = islice(_read(source, name).iter_rows(), LOOKED_AT)
+        _read_outline(source, archive, parts[name], name)
+        rows = islice(_load_sheet(source, name).iter_rows(), LOOKED_AT)
         return [[str(cell) for cell in row] for row in rows]
 
     return choose_sheet(source, filled, first_rows)
@@ -486,14 +507,17 @@ def _find_only_table(source: SourceFile, opened: zipfile.ZipFile, parts: Mapping
 def choose_sheet(
     source: SourceFile, filled: Sequence[str], first_rows: Callable[[str], list[list[str]]]
 ) -> str:
-    """Return the only sheet that is not empty, or the only one with known headings."""
+    """Return the only `filled` sheet, or the only one whose first rows have known headings.
+
+    Raises `SheetUnknown` for several, and `SpreadsheetError` for none.
+    """
     if not filled:
         raise SpreadsheetError(f"{source.path} has no visible sheet with rows", code="no_rows")
     if len(filled) == 1:
         return filled[0]
-    place_by_sheet = {name: find_place(first_rows(name)) for name in filled}
+    place_by_sheet = {name: find_headings(first_rows(name)) for name in filled}
     reports = [name for name, each in place_by_sheet.items() if has_report_headings(each.headings)]
-    known = reports or [name for name, each in place_by_sheet.items() if each.known >= 2]
+    known = reports or [name for name, each in place_by_sheet.items() if each.known_count >= 2]
     if len(known) == 1:
         return known[0]
     shown = "; ".join(
@@ -508,7 +532,10 @@ def choose_sheet(
 
 
 def find_similar_name(source: SourceFile, names: Iterable[str], wanted: str) -> str:
-    """Return the only name that differs from `wanted` only in letter case or blanks."""
+    """Return the only name that differs from `wanted` only in letter case or blanks.
+
+    Raises `SheetUnknown`.
+    """
     similar = [name for name in names if appearance_key(name) == appearance_key(wanted)]
     if len(similar) != 1:
         raise SheetUnknown(
@@ -520,7 +547,7 @@ def find_similar_name(source: SourceFile, names: Iterable[str], wanted: str) -> 
 
 
 @lru_cache(maxsize=1)
-def _read(source: SourceFile, name: str) -> CalamineSheet:
+def _load_sheet(source: SourceFile, name: str) -> CalamineSheet:
     """Return the sheet's values, cached because they are read up to three times."""
     with source.open() as file:
         try:
@@ -531,9 +558,9 @@ def _read(source: SourceFile, name: str) -> CalamineSheet:
             ) from error
 
 
-def release_sheet() -> None:
+def release_loaded_sheet() -> None:
     """Free the memory of the sheet that was read last."""
-    _read.cache_clear()
+    _load_sheet.cache_clear()
 
 
 _RETYPED = frozenset((float, timedelta))
@@ -541,7 +568,7 @@ _RETYPED = frozenset((float, timedelta))
 
 
 def _as_entered(value: Any) -> Cell:
-    """Return a number as the user entered it, or a duration as text."""
+    """Return a number as the user entered it, or a duration as text, as in 37:30:00."""
     if isinstance(value, float):
         return as_typed(value)
     return format_duration(value.total_seconds())

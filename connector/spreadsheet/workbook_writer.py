@@ -29,10 +29,16 @@ from connector.ledger.push_states import PreviewOutcome
 from connector.log import escape_control_characters
 from connector.spreadsheet.columns import column_letter
 from connector.spreadsheet.problems import Amount, Cell, PartlyVisibleCell, SheetRow
-from connector.spreadsheet.report import Pairs, ReportWords, Summary, placeholder, report_cells
+from connector.spreadsheet.report import (
+    ReportWords,
+    RowsWithResults,
+    Summary,
+    placeholder,
+    report_cells,
+)
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.template_sheet import TemplateColumn
-from connector.spreadsheet.texts import escape_text_cell, is_hazard
+from connector.spreadsheet.texts import escape_workbook_cell, is_hazard
 
 # -- Reports ---------------------------------------------------------------------------------------
 # Text is written in cells of type text, so no cell is a formula. If a text looks like a formula,
@@ -89,16 +95,16 @@ _LARGE_BYTES = 32 * 1024 * 1024
 """Size of the input above which the sheet may exceed 2 GiB, which a zip must declare beforehand."""
 
 
-def write_sheet(
+def write_report_workbook(
     file: IO[bytes],
     path: Path,
     table: Spreadsheet,
-    pairs: Pairs,
+    pairs: RowsWithResults,
     *,
     words: ReportWords,
     summary: Summary | None = None,
 ) -> None:
-    """Write the rows and the sheet with the summary.
+    """Write the sheet with the rows, and the sheet with the summary.
 
     With a `summary` of the whole table, the rows are some of its rows and are written
     consecutively. Without one, they are all rows, and each keeps its number.
@@ -106,7 +112,7 @@ def write_sheet(
     Raises:
         ReportRefused: A text is longer than a cell may be.
     """
-    sheet = _ReportSheet(path, table.headings, words, summary)
+    sheet = _ReportWorkbook(path, table.headings, words, summary)
     is_large = table.path.stat().st_size > _LARGE_BYTES
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=PACKING) as archive:
         packed = archive.open(_SHEET_PART, "w", force_zip64=is_large)
@@ -114,9 +120,9 @@ def write_sheet(
         with io.BufferedWriter(cast("io.RawIOBase", packed), _PIECE_BYTES) as part:
             before, _ = ROWS.split(sheet.parts()[_SHEET_PART])
             part.write(SIZE.sub(b"", before) + b"<sheetData>")
-            part.write(sheet.heading_row().encode())
+            part.write(sheet.heading_row_xml().encode())
             for row, result in pairs:
-                part.write(sheet.row(row, result).encode())
+                part.write(sheet.row_xml(row, result).encode())
             sheet.fill_summary()
             parts = sheet.parts()
             _, behind = ROWS.split(parts.pop(_SHEET_PART))
@@ -129,10 +135,10 @@ class TextTooLong(Exception):
     """Error for a text that no cell of a workbook can hold."""
 
 
-class _ReportSheet:
-    """Report in one workbook: its rows as XML, and the other parts.
+class _ReportWorkbook:
+    """Workbook of a report: the XML of its rows, and its other parts by the library.
 
-    A cell is cached as the XML after its reference, so that repeated texts are converted once.
+    The XML of a cell is cached without its reference, so that repeated texts are converted once.
     """
 
     def __init__(
@@ -157,13 +163,13 @@ class _ReportSheet:
         for letters, width in zip(self._letters, widths, strict=True):
             sheet.column_dimensions[letters].width = width
         self._comments = 0
-        self._style = cache(self._new_style)
-        self._text = lru_cache(_TEXTS_REMEMBERED)(self._new_text)
+        self._style = cache(self._style_number)
+        self._text = lru_cache(_TEXTS_REMEMBERED)(self._text_xml)
         # Python considers True and 1 equal, so the type is part of the key.
-        self._cell = lru_cache(_CELLS_REMEMBERED, typed=True)(self._new_cell)
+        self._cell = lru_cache(_CELLS_REMEMBERED, typed=True)(self._value_xml)
 
     def parts(self) -> dict[str, bytes]:
-        """Return the workbook's parts as the library writes them, without the rows."""
+        """Return the members of the workbook as the library writes them, without the rows."""
         written = io.BytesIO()
         self._book.save(written)
         with zipfile.ZipFile(written) as archive:
@@ -195,7 +201,7 @@ class _ReportSheet:
                 else:
                     # It is text even if it begins like a formula.
                     text = _NOT_IN_XML.sub(
-                        "\N{REPLACEMENT CHARACTER}", escape_text_cell(str(value))
+                        "\N{REPLACEMENT CHARACTER}", escape_workbook_cell(str(value))
                     )
                     cell.value, cell.data_type = text, "s"
                     cell.quotePrefix = is_hazard(text)
@@ -204,55 +210,65 @@ class _ReportSheet:
         sheet.freeze_panes = "A2"
         self._sheet.auto_filter.ref = f"A1:{self._letters[self._width - 1]}{self._last}"
 
-    def heading_row(self) -> str:
-        """Return the row of the headings."""
+    def heading_row_xml(self) -> str:
+        """Return the XML of the row with the headings."""
         texts = (*self._headings, *self._words.headings)
-        return self._row(1, [self._text(escape_text_cell(each), is_bold=True) for each in texts])
+        return self._join_row(
+            1, [self._text(escape_workbook_cell(each), is_bold=True) for each in texts]
+        )
 
-    def row(self, row: SheetRow, result: RowResult | None) -> str:
-        """Return a row: its own cells, its result, and cells without a heading."""
+    def row_xml(self, row: SheetRow, result: RowResult | None) -> str:
+        """Return the XML of a row: its own cells, its result, and cells without a heading.
+
+        It also counts the row in the summary and adds comments for its problems.
+        """
         self._last = place = row.number if self._has_all_rows else self._last + 1
         if result is None:
-            return self._row(place, self._input_cells(row) if row.is_outside else ())
+            return self._join_row(place, self._input_cells_xml(row) if row.is_outside else ())
         if self._has_all_rows:
             self._summary.add(result)
-        own = self._input_cells(row)
+        own = self._input_cells_xml(row)
         for problem in result.problems:
             index = self._index.get(problem.column or "")
             if index is not None:
-                own[index] = self._input_cell(row, index, _WRONG)
+                own[index] = self._input_cell_xml(row, index, _WRONG)
                 self._add_comment(place, index, problem)
         number, outcome, *rest = report_cells(result, self._words)
         width = len(self._headings)
         cells = [
             *own[:width],
-            value_cell("n", number),
+            value_cell_xml("n", number),
             self._text(outcome, _COLOR_OF[result.outcome]),
-            *(self._text(escape_text_cell(each), wraps=True) if each else "" for each in rest),
+            *(self._text(escape_workbook_cell(each), wraps=True) if each else "" for each in rest),
             *own[width:],
         ]
-        return self._row(place, cells)
+        return self._join_row(place, cells)
 
-    def _row(self, number: int, cells: Sequence[str]) -> str:
+    def _join_row(self, number: int, cells: Sequence[str]) -> str:
+        """Return the XML of row `number` with the XML of its cells."""
         while len(self._letters) < len(cells):
             self._letters.append(column_letter(len(self._letters)))
         placed = zip(self._letters, cells, strict=False)
         joined = "".join([f'<c r="{letters}{number}"{cell}' for letters, cell in placed if cell])
         return f'<row r="{number}">{joined}</row>'
 
-    def _input_cells(self, row: SheetRow) -> list[str]:
-        if not (row.flaws or row.missing or len(row.cells) != len(self._headings)):
+    def _input_cells_xml(self, row: SheetRow) -> list[str]:
+        """Return the XML of a row's own cells."""
+        if not (row.flaws or row.missing_cells or len(row.cells) != len(self._headings)):
             # The plain case must be fast: there may be a million rows.
             with suppress(TextTooLong):
                 return list(map(self._cell, row.cells))
-        return [self._input_cell(row, index) for index in range(len(row.cells))]
+        return [self._input_cell_xml(row, index) for index in range(len(row.cells))]
 
-    def _input_cell(self, row: SheetRow, index: int, color: str | None = None) -> str:
-        """Return one cell of the input, or its placeholder."""
+    def _input_cell_xml(self, row: SheetRow, index: int, color: str | None = None) -> str:
+        """Return the XML of one cell of the input, or of its placeholder.
+
+        Raises `ReportRefused` for a text that is too long.
+        """
         if (shown := placeholder(row, index, len(self._headings))) is not None:
             return self._text(shown, color)
         if row.flaws.get(index, ("",))[0] == "error":
-            return value_cell("e", escape(row.flaws[index][1]), self._style(None, color))
+            return value_cell_xml("e", escape(row.flaws[index][1]), self._style(None, color))
         try:
             return self._cell(row.cells[index], color)
         except TextTooLong:
@@ -263,38 +279,40 @@ class _ReportSheet:
                 action="Write the report as csv.",
             ) from None
 
-    def _new_cell(self, value: Cell, color: str | None = None) -> str:
-        """Return a cell with the type of the value."""
+    def _value_xml(self, value: Cell, color: str | None = None) -> str:
+        """Return the XML of a cell with the type of the value. Raises `TextTooLong`."""
         match value:
             case str():
-                return self._new_text(escape_text_cell(value), color)
+                return self._text_xml(escape_workbook_cell(value), color)
             case bool():
-                return value_cell("b", int(value), self._style(None, color))
+                return value_cell_xml("b", int(value), self._style(None, color))
             case int() | float():
-                return value_cell("n", value, self._style(None, color))
+                return value_cell_xml("n", value, self._style(None, color))
             case Amount():
                 raw = value.value / 100 if value.unit == "%" else value.value
-                return value_cell("n", raw, self._style(value.form, color))
+                return value_cell_xml("n", raw, self._style(value.number_format, color))
             case PartlyVisibleCell():
-                return self._partly_shown(value, color)
+                return self._partly_visible_xml(value, color)
         days = to_excel(value)  # type: ignore[no-untyped-call]
-        return value_cell("n", days, self._style(DATE_FORMATS[type(value)], color))
+        return value_cell_xml("n", days, self._style(DATE_FORMATS[type(value)], color))
 
-    def _partly_shown(self, cell: PartlyVisibleCell, color: str | None) -> str:
-        """Return a cell that contains the value and shows as little of it as the input did."""
+    def _partly_visible_xml(self, cell: PartlyVisibleCell, color: str | None) -> str:
+        """Return the XML of a cell with the value, whose number format shows as little as in the
+        input.
+        """
         if isinstance(cell.value, str):
-            return self._new_cell(cell.value, color)
+            return self._value_xml(cell.value, color)
         is_date = isinstance(cell.value, date)
         number = to_excel(cell.value) if is_date else cell.value  # type: ignore[no-untyped-call]
-        return value_cell("n", number, self._style(cell.form, color))
+        return value_cell_xml("n", number, self._style(cell.number_format, color))
 
-    def _new_text(
+    def _text_xml(
         self, text: str, color: str | None = None, *, is_bold: bool = False, wraps: bool = False
     ) -> str:
-        """Return a cell of type text, which is not a formula."""
-        return text_cell(text, self._style("@", color, is_bold, wraps, is_hazard(text)))
+        """Return the XML of a text cell, which no program runs as a formula."""
+        return text_cell_xml(text, self._style("@", color, is_bold, wraps, is_hazard(text)))
 
-    def _new_style(
+    def _style_number(
         self,
         number_format: str | None,
         color: str | None,
@@ -302,7 +320,7 @@ class _ReportSheet:
         wraps: bool = False,
         is_quoted: bool = False,
     ) -> int:
-        """Return the number of a style, as the library numbers cells with this style."""
+        """Return the number of a new style in the library, for cells with these properties."""
         cell = WriteOnlyCell(self._sheet)
         if number_format is not None:
             cell.number_format = number_format
@@ -317,6 +335,7 @@ class _ReportSheet:
         return int(cell.style_id)
 
     def _add_comment(self, number: int, index: int, problem: Problem) -> None:
+        """Add the problem to the comment of a cell: row `number` from 1, column `index` from 0."""
         cell = self._sheet.cell(number, index + 1)
         parts = (self._words.text(problem), self._words.fix(problem))
         lines = "\n".join(part for part in parts if part)
@@ -328,8 +347,8 @@ class _ReportSheet:
             cell.comment = Comment(lines, _AUTHOR, height=120, width=320)
 
 
-def text_cell(text: str, style: int = 0) -> str:
-    """Return a cell of type text, which is never a formula.
+def text_cell_xml(text: str, style: int = 0) -> str:
+    """Return the XML after the reference of a text cell, which is never a formula.
 
     Raises:
         TextTooLong: A cell cannot hold the text.
@@ -350,8 +369,10 @@ def text_cell(text: str, style: int = 0) -> str:
     return f' s="{style}" t="inlineStr"><is><t{keeps}>{escape(written)}</t></is></c>'
 
 
-def value_cell(kind: str, value: object, style: int = 0) -> str:
-    """Return a cell that is no text. All digits of a number are written."""
+def value_cell_xml(kind: str, value: object, style: int = 0) -> str:
+    """Return the XML after the reference of a cell with a number ("n"), boolean ("b") or error
+    ("e").
+    """
     return f' s="{style}" t="{kind}"><v>{value}</v></c>'
 
 
@@ -367,8 +388,10 @@ _REQUIRED = PatternFill("solid", fgColor="F8CBAD")
 _OPTIONAL = PatternFill("solid", fgColor="EDEDED")
 
 
-def write_columns(file: IO[bytes], columns: Sequence[TemplateColumn]) -> None:
-    """Write the workbook of a template."""
+def write_template_workbook(file: IO[bytes], columns: Sequence[TemplateColumn]) -> None:
+    """Write the workbook of a template: headings with comments, an example row, and lists of
+    values.
+    """
     book = Workbook()
     book.properties.creator = _AUTHOR
     sheet = book.active
@@ -394,6 +417,7 @@ def write_columns(file: IO[bytes], columns: Sequence[TemplateColumn]) -> None:
 
 
 def _write_heading(sheet: Worksheet, index: int, column: TemplateColumn) -> None:
+    """Write the heading of a column, with its rule as a comment and a color if it is required."""
     cell = _write_text(sheet, 1, index, column.heading)
     cell.font = Font(bold=True)
     cell.fill = _REQUIRED if column.is_required else _OPTIONAL
@@ -405,6 +429,7 @@ def _write_heading(sheet: Worksheet, index: int, column: TemplateColumn) -> None
 
 
 def _write_text(sheet: Worksheet, row: int, column: int, text: str) -> BookCell:
+    """Write a text cell that is no formula, and return it; row and column count from 1."""
     cell = sheet.cell(row, column)
     assert isinstance(cell, BookCell)
     # The platform may offer values with characters that a workbook cannot contain.
@@ -415,8 +440,13 @@ def _write_text(sheet: Worksheet, row: int, column: int, text: str) -> BookCell:
     return cell
 
 
-def _add_list(sheet: Worksheet, lists: Worksheet, letters: str, column: TemplateColumn) -> None:
-    """Add a list of allowed values to every row of the column."""
+def _add_list(
+    sheet: Worksheet, lists: Worksheet, column_letters: str, column: TemplateColumn
+) -> None:
+    """Let the user choose one of the allowed values in every cell of the column.
+
+    A long list is written to the hidden sheet `lists`.
+    """
     inline = ",".join(column.allowed)
     formula = f'"{inline}"'
     if len(inline) > _INLINE_CHARACTERS_MAX or any(set(v) & set(',"\n') for v in column.allowed):
@@ -433,5 +463,5 @@ def _add_list(sheet: Worksheet, lists: Worksheet, letters: str, column: Template
         errorTitle="Not one of the list",
         error=f"{column.heading}: choose a value from the list."[:_MESSAGE_CHARACTERS_MAX],
     )
-    choice.add(f"{letters}2:{letters}{_LAST_ROW}")
+    choice.add(f"{column_letters}2:{column_letters}{_LAST_ROW}")
     sheet.add_data_validation(choice)

@@ -29,7 +29,7 @@ from connector.warehouse.pull_commands import (
     Stream,
     UnreadableDetail,
 )
-from connector.warehouse.queries import ExistingRow, created_condition, stored_rows
+from connector.warehouse.queries import ExistingRow, created_condition, queue_condition, stored_rows
 from connector.warehouse.schema import (
     PARTS_TABLE,
     RowBatch,
@@ -69,7 +69,7 @@ class LandingTable:
         self._stream = stream
         self._name = f"landing.{quoted(stream.resource.name)}"
         self._columns = landing_columns(stream.resource)
-        self._parent = stream.parent or ""
+        self._is_queued = queue_condition(stream)
         self._history = HistoryTable(connection, stream)
 
     # -- Commits ----------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class LandingTable:
             return
         stage = rowids_table(times, at=timestamp_array(times.values()))
         with staged_table(self._connection, stage):
-            self._execute(
+            self._connection.execute(
                 f"UPDATE {self._name} AS stored SET {assignments} FROM stage "
                 "WHERE stored.rowid = stage.place"
             )
@@ -174,13 +174,13 @@ class LandingTable:
 
     def _replace_content_type_fields(self, records: list[FoundDetail], run_id: str) -> None:
         """Replace the fields of these content types (API 2.6); nothing for other resources."""
-        parts = [f for f in self._stream.resource.detail_fields if f.kind is Kind.PARTS]
+        parts = [f for f in self._stream.resource.detail_fields if f.kind is Kind.ARRAY]
         for declared in parts:
             rows = RowBatch(part_columns())
             for each in records:
                 own = self._own_values(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
                 own["_content_type_id"] = each.record.id
-                for part in declared.read(each.record.raw.get(declared.name))[0] or ():
+                for part in declared.parse(each.record.raw.get(declared.name))[0] or ():
                     rows.add(part, own)
             name = f"landing.{quoted(PARTS_TABLE)}"
             with staged_table(self._connection, ids_table(each.record.id for each in records)):
@@ -211,15 +211,16 @@ class LandingTable:
             return
         stage = ids_table(reasons, reason=pa.array(reasons.values(), pa.string()))
         with staged_table(self._connection, stage):
-            self._execute(
-                "INSERT INTO sync.queue BY NAME SELECT $resource AS resource, $parent AS parent, "
+            self._connection.execute(
+                "INSERT INTO sync.queue BY NAME SELECT "
+                f"{literal(self._stream.resource.name)} AS resource, "
+                f"{literal(self._stream.parent or '')} AS parent, "
                 "stage.id, stage.reason, stored.created_at "
                 f"FROM stage LEFT JOIN (SELECT id, created_at FROM {self._name} "
                 f"WHERE id IN (SELECT id FROM stage){created_condition(created)}) AS stored "
                 "USING (id) "
-                "WHERE stage.id NOT IN (SELECT id FROM sync.queue WHERE resource = $resource "
-                "AND parent = $parent AND id IN (SELECT id FROM stage))",
-                self._stream_parameters(),
+                f"WHERE stage.id NOT IN (SELECT id FROM sync.queue WHERE {self._is_queued} "
+                "AND id IN (SELECT id FROM stage))"
             )
 
     def _record_unreadable(
@@ -236,13 +237,12 @@ class LandingTable:
             ),
         )
         with staged_table(self._connection, stage):
-            self._execute(
+            self._connection.execute(
                 "UPDATE sync.queue AS queued SET error_code = stage.code, error = stage.error, "
                 "failed_runs = failed_runs + (run_id IS DISTINCT FROM $run_id)::BIGINT, "
                 "failed_since = coalesce(failed_since, $at::TIMESTAMPTZ), run_id = $run_id "
-                "FROM stage WHERE queued.resource = $resource AND queued.parent = $parent "
-                "AND queued.id = stage.id",
-                {**self._stream_parameters(), "run_id": run_id, "at": to_iso(at)},
+                f"FROM stage WHERE {self._is_queued} AND queued.id = stage.id",
+                {"run_id": run_id, "at": to_iso(at)},
             )
 
     def _dequeue(self, ids: Iterable[str], created: Sequence[datetime | None] = ()) -> None:
@@ -253,9 +253,8 @@ class LandingTable:
             for where in (created_condition(created), ""):
                 if remaining:
                     removed = self._connection.execute(
-                        "DELETE FROM sync.queue WHERE resource = $resource "
-                        f"AND parent = $parent AND id IN (SELECT id FROM stage){where}",
-                        self._stream_parameters(),
+                        f"DELETE FROM sync.queue WHERE {self._is_queued} "
+                        f"AND id IN (SELECT id FROM stage){where}"
                     ).fetchall()
                     remaining -= removed[0][0]
 
@@ -267,14 +266,14 @@ class LandingTable:
             return
         name = name or self._name
         with staged_table(self._connection, table):
-            self._execute(f"INSERT INTO {name} BY NAME SELECT * FROM stage")
+            self._connection.execute(f"INSERT INTO {name} BY NAME SELECT * FROM stage")
 
     def _delete_rows(self, places: Sequence[int]) -> None:
         """Delete the rows with these row ids."""
         if places:
             with staged_table(self._connection, rowids_table(places)):
                 rows = "rowid IN (SELECT place FROM stage)"
-                self._execute(f"DELETE FROM {self._name} WHERE {rows}")
+                self._connection.execute(f"DELETE FROM {self._name} WHERE {rows}")
 
     def _own_values(
         self, run_id: str, *, seen_at: datetime, hydrated_at: datetime | None = None
@@ -287,12 +286,6 @@ class LandingTable:
             "_deleted_at": None,
             "_run_id": run_id,
         }
-
-    def _stream_parameters(self) -> dict[str, str]:
-        return {"resource": self._stream.resource.name, "parent": self._parent}
-
-    def _execute(self, statement: str, parameters: Mapping[str, Any] | None = None) -> None:
-        self._connection.execute(statement, dict(parameters or {}))
 
 
 def _anomaly_events(rows: RowBatch) -> tuple[Event, ...]:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from connector.catalog import declaration
 from connector.catalog.content import ContentTypeField
-from connector.catalog.field import Field, Kind, read_datetime
+from connector.catalog.field import Field, Kind, parse_datetime
 from connector.ledger.push_states import LandedRecord
 from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, to_microseconds
 from connector.warehouse.runs import PROVEN_AT
@@ -63,7 +63,7 @@ class WarehouseLookups:
         """Close the file if it is open; the next query opens it again."""
         self._warehouse.release()
 
-    def ids(
+    def find_ids(
         self,
         resource: str,
         fields: Sequence[str],
@@ -80,8 +80,8 @@ class WarehouseLookups:
         self._warehouse.release_if_requested()
         return [index.ids(each) for each in values]
 
-    def landed(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
-        """Return the loaded records with these ids, including deleted ones.
+    def landed_records(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
+        """Return the loaded rows with these ids, including deleted ones.
 
         With `seen_at`, each has the detail that the user saw, too.
         """
@@ -244,7 +244,7 @@ class _ValueIndex:
 
 def _timestamp_text(value: Any) -> str:
     """Return the microseconds since 1970 of a timestamp or of its text, as text."""
-    timestamp = read_datetime(value) if isinstance(value, str) else value
+    timestamp = parse_datetime(value) if isinstance(value, str) else value
     return str(to_microseconds(timestamp.astimezone(UTC)))
 
 

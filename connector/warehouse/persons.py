@@ -82,7 +82,7 @@ def find_versions_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> I
     """Yield each version of a record about a person with this first, last or full name."""
     words = [literal(each) for each in name.lower().split()]
     for resource in CATALOG.values():
-        parts = [each for group in resource.subjects if group.is_whole for each in group.names]
+        parts = [each for group in resource.subjects if group.is_record for each in group.names]
         for names in parts:
             texts = [f"lower(concat_ws(' ', {', '.join(map(quoted, names))}))"]
             texts += [f"lower({quoted(each)})" for each in names]

@@ -124,7 +124,7 @@ def pass_start(page: Page[Resource]) -> datetime:
 
     It is truncated to the second.
     """
-    before = page.dated_at - timedelta(seconds=page.round_trip_seconds) - SECOND
+    before = page.timestamp - timedelta(seconds=page.round_trip_seconds) - SECOND
     return before.replace(microsecond=0)
 
 
@@ -155,7 +155,7 @@ def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     Records written since then may be dated before R by the same amount, so the next scan reaches
     back that far.
     """
-    before, ahead = bookmark.clock_ahead_seconds, page.ahead_seconds
+    before, ahead = bookmark.clock_ahead_seconds, page.server_ahead_seconds
     if ahead is None:
         return bookmark
     if before is None:
@@ -175,9 +175,9 @@ def with_total_offset(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     offset is unknown until every page was compared.
     """
     bookmark = with_clock_change(page, bookmark)
-    if page.offset is None or page.offset == bookmark.total_offset:
+    if page.total_error is None or page.total_error == bookmark.total_offset:
         return bookmark
-    agrees = page.offset == 0 and bookmark.total_offset is None
+    agrees = page.total_error == 0 and bookmark.total_offset is None
     return replace(bookmark, total_offset=0 if agrees else None)
 
 

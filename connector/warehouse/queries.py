@@ -6,7 +6,7 @@ All functions use an open connection and only read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,12 +15,15 @@ import duckdb
 
 from connector.catalog.resource import Declaration, Resource
 from connector.warehouse import pull_commands
-from connector.warehouse.duckdb_file import from_microseconds, quoted, staged_table, to_microseconds
+from connector.warehouse.duckdb_file import (
+    from_microseconds,
+    literal,
+    quoted,
+    staged_table,
+    to_microseconds,
+)
 from connector.warehouse.pull_commands import LandedRow, Stream
 from connector.warehouse.schema import as_json, differing_listed_names, differing_names, ids_table
-
-_QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent"
-"""Statement for the stream's queue, with the parameters `resource` and `parent`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +136,12 @@ class StreamQueries:
     """Answers the queries of a pull from one stream's rows and queue."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
-        self._connection = connection
-        self._stream = stream
+        self._connection, self._stream = connection, stream
         self._name = f"landing.{quoted(stream.resource.name)}"
-        self._parent = stream.parent or ""
+        is_item = stream.resource.parent is not None
+        parent = f"_content_type_id = {literal(stream.parent or '')}" if is_item else "TRUE"
+        self._live = f"{self._name} WHERE _deleted_at IS NULL AND {parent}"
+        self._queued = f"SELECT id FROM sync.queue WHERE {queue_condition(stream)}"
 
     def run(self, query: pull_commands.Query[Any]) -> Any:
         """Return the result of the query, as the docstring of its class describes it."""
@@ -146,42 +151,32 @@ class StreamQueries:
             case pull_commands.DifferingFields(answers):
                 found = self._differing_fields(answers)
             case pull_commands.CreatedBetween(after, before):
-                found = self._ids_between("created_at", after, before)
+                found = frozenset(self._live_ids(_is_between("created_at", after, before)))
             case pull_commands.UpdatedBetween(after, before):
-                found = self._ids_between("updated_at", after, before, includes_queued=False)
+                bounds = _is_between("updated_at", after, before)
+                found = frozenset(self._live_ids(f"{bounds} AND id NOT IN ({self._queued})"))
             case pull_commands.CountLive(before):
-                found = self.count_live(before)
+                condition = _is_between("created_at", None, before)
+                found = self._fetch_first(f"SELECT count(*) FROM {self._live}{condition}")[0]
             case pull_commands.TiedPages(per_page):
                 found = self._tied_pages(per_page)
             case pull_commands.LeastRecentlyRead(count):
-                found = self._least_recently_read(count)
+                found = self._live_ids(
+                    f" AND _hydrated_at IS NOT NULL AND id NOT IN ({self._queued}) "
+                    f"ORDER BY _hydrated_at, id LIMIT {count}"
+                )
             case pull_commands.UndatedIds(after):
-                found = self._fetch_ids(
-                    f"SELECT id FROM {self._from_live_rows()} AND _hydrated_at IS NOT NULL "
-                    "AND (updated_at IS NULL OR epoch_us(updated_at) > $after) ORDER BY id",
-                    {"parent": self._parent, "after": to_microseconds(after)},
+                found = self._live_ids(
+                    " AND _hydrated_at IS NOT NULL AND (updated_at IS NULL "
+                    f"OR epoch_us(updated_at) > {to_microseconds(after)}) ORDER BY id"
                 )
             case pull_commands.NextQueued(count, skip):
-                found = self._next_queued(count, skip)
+                others = f" AND id NOT IN ({', '.join(map(literal, skip))})" if skip else ""
+                newest = f" ORDER BY created_at DESC NULLS LAST, id LIMIT {count}"
+                found = self._fetch_first(f"{self._queued}{others}{newest}")
             case pull_commands.CountQueued():
-                found = self.count_queued()
+                found = self._fetch_first(f"SELECT count(*) FROM ({self._queued})")[0]
         return found
-
-    def count_live(self, before: datetime | None) -> int:
-        """Return the number of live rows, optionally created before a time."""
-        condition = ""
-        if before is not None:
-            condition = f" AND created_at < make_timestamptz({to_microseconds(before)})"
-        return self._fetch_count(
-            f"SELECT count(*) FROM {self._from_live_rows()}{condition}", {"parent": self._parent}
-        )
-
-    def count_queued(self) -> int:
-        """Return the number of queued ids."""
-        return self._fetch_count(
-            "SELECT count(*) FROM sync.queue WHERE resource = $resource AND parent = $parent",
-            self._stream_parameters(),
-        )
 
     def _landed_rows(
         self, ids: tuple[str, ...], created: tuple[datetime | None, ...]
@@ -194,9 +189,9 @@ class StreamQueries:
             with staged_table(self._connection, ids_table(remaining)):
                 rows = self._connection.execute(
                     "SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), "
-                    f"id IN ({_QUEUED} AND id IN (SELECT id FROM stage)), _deleted_at IS NOT NULL "
-                    f"FROM {self._name} WHERE id IN (SELECT id FROM stage){where}",
-                    self._stream_parameters(),
+                    f"id IN ({self._queued} AND id IN (SELECT id FROM stage)), "
+                    "_deleted_at IS NOT NULL "
+                    f"FROM {self._name} WHERE id IN (SELECT id FROM stage){where}"
                 ).fetchall()
             for id, updated, read, queued, deleted in rows:
                 timestamps = from_microseconds(updated), from_microseconds(read)
@@ -214,69 +209,39 @@ class StreamQueries:
         }
         return {id: each for id, each in names.items() if each}
 
-    def _ids_between(
-        self,
-        column: str,
-        after: datetime | None,
-        before: datetime | None,
-        *,
-        includes_queued: bool = True,
-    ) -> frozenset[str]:
-        """Return ids of live rows whose column is between two times, exclusively."""
-        statement = f"SELECT id FROM {self._from_live_rows()}"
-        parameters: dict[str, Any] = {"parent": self._parent}
-        # Bounds are literals, so that DuckDB skips row groups outside of them.
-        if after is not None:
-            statement += f" AND {column} > make_timestamptz({to_microseconds(after)})"
-        if before is not None:
-            statement += f" AND {column} < make_timestamptz({to_microseconds(before)})"
-        if not includes_queued:
-            statement += f" AND id NOT IN ({_QUEUED})"
-            parameters["resource"] = self._stream.resource.name
-        return frozenset(self._fetch_ids(statement, parameters))
-
     def _tied_pages(self, per_page: int) -> frozenset[int]:
-        rows = self._connection.execute(
-            "SELECT 1 + place // $per_page FROM (SELECT created_at, "
-            f"row_number() OVER (ORDER BY created_at) - 1 AS place FROM {self._from_live_rows()}) "
-            "GROUP BY 1 HAVING min(created_at) = max(created_at)",
-            {"parent": self._parent, "per_page": per_page},
-        ).fetchall()
-        return frozenset(page for (page,) in rows)
-
-    def _least_recently_read(self, count: int) -> tuple[str, ...]:
-        return self._fetch_ids(
-            f"SELECT id FROM {self._from_live_rows()} AND _hydrated_at IS NOT NULL "
-            f"AND id NOT IN ({_QUEUED}) "
-            "ORDER BY _hydrated_at, id LIMIT $count",
-            {**self._stream_parameters(), "count": count},
+        pages = self._fetch_first(
+            f"SELECT 1 + place // {per_page} FROM (SELECT created_at, "
+            f"row_number() OVER (ORDER BY created_at) - 1 AS place FROM {self._live}) "
+            "GROUP BY 1 HAVING min(created_at) = max(created_at)"
         )
+        return frozenset(pages)
 
-    def _next_queued(self, count: int, skip: frozenset[str]) -> tuple[str, ...]:
-        parameters: dict[str, Any] = {**self._stream_parameters(), "count": count}
-        others = ""
-        if skip:
-            others, parameters["skip"] = "AND id NOT IN (SELECT unnest($skip)) ", list(skip)
-        return self._fetch_ids(
-            f"{_QUEUED} {others}ORDER BY created_at DESC NULLS LAST, id LIMIT $count", parameters
-        )
+    def _live_ids(self, condition: str) -> tuple[str, ...]:
+        """Return the ids of live rows; `condition` begins with AND, or is empty."""
+        return self._fetch_first(f"SELECT id FROM {self._live}{condition}")
 
-    def _from_live_rows(self) -> str:
-        """Return the FROM and WHERE clauses for live rows, with the parameter `parent`."""
-        condition = "_content_type_id = $parent" if self._stream.resource.parent else "$parent = ''"
-        return f"{self._name} WHERE _deleted_at IS NULL AND {condition}"
+    def _fetch_first(self, statement: str) -> tuple[Any, ...]:
+        """Return the first column of the result."""
+        return tuple(first for first, *_ in self._connection.execute(statement).fetchall())
 
-    def _stream_parameters(self) -> dict[str, str]:
-        """Return the parameters `resource` and `parent` of a statement."""
-        return {"resource": self._stream.resource.name, "parent": self._parent}
 
-    def _fetch_ids(self, statement: str, parameters: Mapping[str, Any]) -> tuple[str, ...]:
-        rows = self._connection.execute(statement, dict(parameters)).fetchall()
-        return tuple(id for (id,) in rows)
+def queue_condition(stream: Stream) -> str:
+    """Return the SQL condition for the stream's rows of `sync.queue`."""
+    return f"resource = {literal(stream.resource.name)} AND parent = {literal(stream.parent or '')}"
 
-    def _fetch_count(self, statement: str, parameters: Mapping[str, Any]) -> int:
-        row = self._connection.execute(statement, dict(parameters)).fetchall()
-        return int(row[0][0])
+
+def _is_between(column: str, after: datetime | None, before: datetime | None) -> str:
+    """Return SQL conditions that begin with AND, for times between the bounds (None: no bound).
+
+    Literals let DuckDB skip row groups outside of them.
+    """
+    bounds = ((">", after), ("<", before))
+    return "".join(
+        f" AND {column} {sign} make_timestamptz({to_microseconds(bound)})"
+        for sign, bound in bounds
+        if bound is not None
+    )
 
 
 def _differing_names(answer: Resource, landed: str) -> tuple[str, ...]:

@@ -119,8 +119,8 @@ class RowBatch:
 
 def column_value(field: Field, value: Any) -> tuple[Any, str | None]:
     """Return the column's value for a received value, and a description of the problem or None."""
-    read, problem = field.read(value)
-    if field.kind is Kind.VALUES and read is not None:
+    read, problem = field.parse(value)
+    if field.kind is Kind.OBJECT and read is not None:
         return as_json(read), problem
     return without_surrogates(read) if isinstance(read, str) else read, problem
 
@@ -193,7 +193,7 @@ def can_appear_in_list(field: Field, value: Any) -> bool:
 
 def parsed_value(field: Field, value: Any) -> Any:
     """Return the value as its column stores it; None if it cannot be read."""
-    read = field.read(value)[0]
+    read = field.parse(value)[0]
     # The loaded value comes from a column, which contains no half surrogates.
     return without_surrogates(read) if isinstance(read, str) else read
 
@@ -227,7 +227,7 @@ TYPES = {
     Kind.BOOL: "BOOLEAN",
     Kind.DATE: "DATE",
     Kind.DATETIME: "TIMESTAMPTZ",
-    Kind.VALUES: "JSON",
+    Kind.OBJECT: "JSON",
 }
 """Column type of each kind; an array of parts has a separate table."""
 
@@ -316,7 +316,7 @@ def part_columns() -> tuple[Column, ...]:
 def _field_columns(fields: tuple[Field, ...]) -> Iterator[Column]:
     """Yield a column for each field, except arrays of parts, which have a table of their own."""
     for each in fields:
-        if each.kind is not Kind.PARTS:
+        if each.kind is not Kind.ARRAY:
             yield Column(each.name, TYPES[each.kind], each.about, each)
 
 
@@ -345,7 +345,7 @@ def declared_tables() -> Iterator[TableSchema]:
         yield TableSchema(schema, name, _parse_columns(texts), about)
     for resource in CATALOG.values():
         yield TableSchema("landing", resource.name, landing_columns(resource), resource.about)
-        if any(each.kind is Kind.PARTS for each in resource.detail_fields):
+        if any(each.kind is Kind.ARRAY for each in resource.detail_fields):
             about = "The fields of each content type."
             yield TableSchema("landing", PARTS_TABLE, part_columns(), about)
         # The history of a content type has its parts in `_record`.

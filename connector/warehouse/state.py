@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from connector.catalog import CATALOG, declaration
-from connector.catalog.field import read_datetime
+from connector.catalog.field import parse_datetime
 from connector.ledger.ledger import Identity
 from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, staged_table, to_iso
 from connector.warehouse.internal_tables import TableRows, column_types
@@ -450,6 +450,6 @@ def _column_value(value: Any, type: str) -> Any:
 def _parse_timestamp(text: str) -> datetime | None:
     """Return a timestamp of the API; None if the text is no timestamp."""
     try:
-        return read_datetime(text)
+        return parse_datetime(text)
     except (ValueError, OverflowError):
         return None

@@ -267,7 +267,7 @@ class HistoryEdits:
 
     def add_list_item(self, item: Resource, at: datetime, before: RecordState | None) -> None:
         """Add the edit for a list item; `before` is None for a new record."""
-        updated_at = item.updated_at if self.declaration.lists_cursor else None
+        updated_at = item.updated_at if self.declaration.lists_updated_at else None
         sighting = Observation(at, updated_at, False)
         if before is None:
             self.begun[item.id] = first_version(sighting, item.created_at), item

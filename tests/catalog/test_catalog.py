@@ -44,7 +44,7 @@ def test_fields_of_a_content_type_are_read_only() -> None:
     ]
 
     assert [] == writable
-    assert ContentTypeField is declaration("content_types").field("fields").part
+    assert ContentTypeField is declaration("content_types").field("fields").element_type
 
 
 def test_referenced_resources_are_ordered_first() -> None:

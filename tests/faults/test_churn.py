@@ -34,7 +34,7 @@ class CandidateChanges:
         self.calls = 0
 
     def __call__(self, store: Store) -> None:
-        """Let it happen."""
+        """Change the records."""
         self.calls += 1
         ids = sorted(store.records("candidates"))
         *updated, deleted = self._chance.sample(ids, 4)
@@ -67,7 +67,7 @@ def test_a_pull_without_changes_is_exact_after_pulls_during_changes(
         report = pulled(sandbox, tmp_path, "candidates", time=time)
         sandbox.between = None
         assert report.outcome in ("done", "partial"), report.as_json()
-        # The sandbox lets it happen after every answer but a 404, of which there are many.
+        # The sandbox changes records after every response except a 404.
         answers = Counter(each.status == 404 for each in sandbox.log[served:])
         assert churn.calls - before >= answers[False] - 1 > 0
         time.pass_minutes(10)

@@ -97,8 +97,8 @@ def test_a_key_that_no_longer_sees_records_deletes_nothing(
             assert "partial" == report.outcome
             assert (False, 0, 60) == (after.proven, after.deleted, after.live)
             assert before.bookmark_after == after.bookmark_after
-            # Where the API denies every record that it lists, all of those may be asked for: as
-            # queued, and by the walk, which goes on so that what is new lands.
+            # If the API denies every listed record, each may be requested twice: from the queue,
+            # and by the scan, which continues in order to load new records.
             assert after.requests <= 2 + 2 * 30
             assert "60" in str(after.message) or "missing" in str(after.message)
             time.pass_minutes(10)

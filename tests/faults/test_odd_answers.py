@@ -131,7 +131,7 @@ def test_odd_records_are_loaded_as_received_and_recorded_as_events(
         edit(shown["data"])
         query = f"SELECT _record::VARCHAR AS record FROM landing.candidates WHERE id = '{odd}'"
         (landed,) = rows(published(tmp_path), query)
-        assert shown["data"] == parse_record(landed["record"])
+        assert shown["data"] == json.loads(landed["record"])
         if kind:
             events = rows(published(tmp_path), f"FROM sync.events WHERE kind = '{kind}'")
             assert 1 == len(events)
@@ -152,11 +152,6 @@ def pull_and_compare_others(sandbox: Sandbox, folder: Path, time: Time, odd: str
     assert report.outcome in ("done", "partial"), report.as_json()
     found = differences(sandbox, published(folder))
     assert [] == [each for each in found if odd not in each]
-
-
-def parse_record(record: str) -> Any:
-    """Parse the loaded response."""
-    return json.loads(record)
 
 
 def test_a_record_dated_in_the_future_does_not_move_the_bookmark(tmp_path: Path) -> None:

@@ -74,7 +74,9 @@ def find_catalog_names() -> Iterator[str]:
         for mode in ("create", "update", "upsert", "convert"):
             for column in target_columns(CATALOG[resource], mode):
                 yield field_words(column.name)
-                yield from (e.replace("_", " ") for e in column.accepts(mode) if e[0].isalpha())
+                yield from (
+                    e.replace("_", " ") for e in column.accepted_values(mode) if e[0].isalpha()
+                )
 
 
 @pytest.mark.parametrize("code", OTHERS)

@@ -22,7 +22,7 @@ from connector.ledger.person import (
     without_person,
 )
 from connector.privacy.locate import parse_address_or_id
-from connector.spreadsheet.persons import TableMatches, remove_rows, rows_about, search_table
+from connector.spreadsheet.persons import TableMatches, count_rows_about, remove_rows, search_table
 
 ANN = Person(
     ids=frozenset(("c-1",)),
@@ -127,7 +127,7 @@ def test_removing_a_csv_row_keeps_every_other_byte(tmp_path: Path) -> None:
     path.chmod(0o640)
 
     assert TableMatches(1, (("row 2", "B"),)) == search_table(path, ANN)
-    assert 1 == rows_about(path, ANN)
+    assert 1 == count_rows_about(path, ANN)
     remove_rows(path, ANN)
 
     assert "".join(kept) == path.read_bytes().decode()

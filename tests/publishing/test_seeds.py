@@ -80,11 +80,7 @@ def make_unmapped_values(
     small: SmallProject, seeds_folder: Path, *values: str
 ) -> list[UnmappedValues]:
     """Return these values as ids that the seed `people` does not contain."""
-    return [
-        UnmappedValues(
-            small.load_project(seeds=seeds_folder).seeds["people"], "unmapped_people", values
-        )
-    ]
+    return [UnmappedValues(small.load_project(seeds=seeds_folder).seeds["people"], values)]
 
 
 def test_a_seed_copy_has_the_shipped_rows_and_rows_to_fill_in(

@@ -19,19 +19,11 @@ from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
-from connector.settings.model import Settings, load_settings
-from tests.support.agency import differences, published, rows
+from tests.support.agency import differences, published, rows, settings_of
 from tests.support.clock import Time
-from tests.support.command import variables
 from tests.tiers import only_fast
 
 COUNTS = {"jobs": 4, "candidates": 22, "leads": 3, "content_types": 1, "content_items": 3}
-
-
-def load_settings_with_limits(sandbox: Sandbox, folder: Path, **limits: int) -> Settings:
-    """Return settings for the sandbox with the limits of the test."""
-    environ = variables(sandbox.base_url, folder / "data", sandbox.key)
-    return load_settings(dict(limits), environ, folder)
 
 
 def pull_with_budget(
@@ -46,7 +38,7 @@ def pull_with_budget(
     before = len(sandbox.log)
     time = Time()
     connect = partial(Client, clock=time.monotonic, sleep=time.wait)
-    given = load_settings_with_limits(sandbox, folder, **limits)
+    given = settings_of(sandbox, folder, None, **limits)
     report = asyncio.run(pull(given, budget=budget, ignores_quota=ignores_quota, connect=connect))
     assert len(sandbox.log) - before == report.requests
     assert budget is None or report.requests <= budget

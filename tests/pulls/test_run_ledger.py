@@ -71,8 +71,3 @@ def test_requests_are_counted_by_purpose() -> None:
     assert (4, 4) == (tally.requests_of("jobs"), tally.by_kind["jobs", "list"])
     assert (1, 2, 1) == tuple(tally.by_purpose["jobs", each] for each in ("pull", "scrub", "sweep"))
     assert 0 == tally.by_purpose["leads", "scrub"]
-
-
-def unbound_folder(folder: Path) -> Path:
-    """The data folder of an account without an address."""
-    return load_settings({}, {"CONNECTOR_DATA_DIR": str(folder / "data")}, folder).make_folder()

@@ -17,7 +17,7 @@ from connector.pushes.inbox import ArchivedFiles, DeliveryResult, Inbox, Waiting
 from connector.pushes.push import PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from tests.pushes.inboxes import BAD, GOOD, list_names, scan_twice
-from tests.spreadsheet.corpus.cases import HEAD, make_person
+from tests.spreadsheet.corpus.cases import HEAD, person_cells
 from tests.spreadsheet.corpus.files import make_ods, make_old_workbook
 from tests.support.agency import settings_of
 from tests.support.errors import has_code
@@ -82,7 +82,7 @@ def test_a_pushed_file_is_archived_with_its_report(
 def test_ods_and_xls_workbooks_in_the_inbox_are_pushed(
     tmp_path: Path, inbox: Path, sandbox: Sandbox
 ) -> None:
-    (inbox / "people.ods").write_bytes(make_ods([HEAD, make_person(0)]))
+    (inbox / "people.ods").write_bytes(make_ods([HEAD, person_cells(0)]))
     firms = inbox.parent / "companies"
     firms.mkdir()
     (firms / "old.xls").write_bytes(make_old_workbook())

@@ -79,16 +79,19 @@ def test_a_messy_file_is_applied_after_its_report_is_corrected(tmp_path: Path) -
         seen = call_push(sandbox, tmp_path, "candidates", str(source), "--mode", "create")
         assert 3 == seen.status, seen.err
         assert [] == sandbox.log
-        assert made.people == seen.object["rows"]
+        assert made.filled_row_count == seen.object["rows"]
 
         words = ("candidates", str(source), "--mode", "create", "--apply")
         preview = call_push(sandbox, tmp_path, *words)
-        assert (3, made.people - len(made.bad_rows)) == (preview.status, preview.object["not_sent"])
+        assert (3, made.filled_row_count - len(made.bad_rows)) == (
+            preview.status,
+            preview.object["not_sent"],
+        )
         assert ["columns_lost"] == [q["code"] for q in preview.object["questions"] if q["stops"]]
         assert [] == sandbox.log
         done = call_push(sandbox, tmp_path, *words, "--ignore", "*")
         assert 3 == done.status, done.err
-        good = made.people - len(made.bad_rows)
+        good = made.filled_row_count - len(made.bad_rows)
         assert good == done.object["created"] == len(sandbox.store.records("candidates"))
         report = read_report(done.object["report"])
         reported = {(int(row["_row"]), code) for row in report for code in row["_code"].split(", ")}
@@ -103,12 +106,12 @@ def test_a_messy_file_is_applied_after_its_report_is_corrected(tmp_path: Path) -
         assert len(made.bad_rows) == again.object["created"]
         assert good == again.object["unchanged"]
         created = Counter(each["email"].lower() for each in find_people(sandbox).values())
-        assert made.people == len(sandbox.store.records("candidates")) == len(created)
+        assert made.filled_row_count == len(sandbox.store.records("candidates")) == len(created)
 
         spent = len(list_writes(sandbox))
         same = call_push(sandbox, tmp_path, "candidates", corrected, "--mode", "create", "--apply")
         assert (0, spent) == (same.status, len(list_writes(sandbox)))
-        assert made.people == same.object["unchanged"]
+        assert made.filled_row_count == same.object["unchanged"]
 
 
 def test_updates_send_differences_and_report_fields_changed_by_others(tmp_path: Path) -> None:

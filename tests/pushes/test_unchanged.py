@@ -13,7 +13,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
-from connector.catalog.field_comparison import is_same
+from connector.catalog.field_comparison import is_same_value
 from connector.pushes import dry_run
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushRunOptions, push
@@ -62,7 +62,7 @@ def test_each_row_of_a_pushed_file_is_checked_once(
 ) -> None:
     """A new file is checked after the pull. The same file, once applied, sends no request."""
     checked: list[int] = []
-    check_rows = check.check
+    check_rows = check.check_rows
 
     def count_checked_rows(
         rows: Iterable[SheetRow], *more: Any, **named: Any
@@ -71,7 +71,7 @@ def test_each_row_of_a_pushed_file_is_checked_once(
             checked.append(row.row.number)
             yield row
 
-    monkeypatch.setattr(dry_run, "check", count_checked_rows)
+    monkeypatch.setattr(dry_run, "check_rows", count_checked_rows)
     path = tmp_path / "people.csv"
     people = [f"Ann,Lee,p{n}@people.example,permanent" for n in range(3)]
     path.write_text("\n".join(("first_name,last_name,email,employment_type", *people, "")))
@@ -97,8 +97,8 @@ def test_texts_in_different_unicode_normal_forms_are_equal() -> None:
     decomposed = unicodedata.normalize("NFD", "Müller")
 
     assert decomposed != "Müller"
-    assert is_same(name, "Müller", decomposed)
-    assert is_same(name, decomposed, "Müller")
-    assert not is_same(name, "Müller", "Muller")
+    assert is_same_value(name, "Müller", decomposed)
+    assert is_same_value(name, decomposed, "Müller")
+    assert not is_same_value(name, "Müller", "Muller")
     content = CATALOG["content_items"].field("fields")
-    assert is_same(content, {"author": "Müller"}, {"author": decomposed})
+    assert is_same_value(content, {"author": "Müller"}, {"author": decomposed})

@@ -14,7 +14,7 @@ import pytest
 from connector.publishing.build import build
 from connector.publishing.project_loader import load_project
 from connector.publishing.publication import publish
-from connector.report.charts import draw
+from connector.report.charts import render_svg
 from connector.report.figure import Chart
 from connector.report.page import ReportPage, make_page
 from connector.report.published import open_published
@@ -33,7 +33,8 @@ WRITTEN_AT = datetime(2026, 3, 8, 12, tzinfo=UTC)
 Change = Callable[[duckdb.DuckDBPyConnection], object]
 
 
-def render(file: Path, period: str = "last-month", compare: Sequence[str] = ()) -> ReportPage:
+def render_page(file: Path, period: str = "last-month", compare: Sequence[str] = ()) -> ReportPage:
+    """Render the report of a published file as of `WRITTEN_AT`."""
     with open_published(file) as published_file:
         return make_page(
             published_file, written_at=WRITTEN_AT, account="acme", period=period, compare=compare
@@ -48,11 +49,11 @@ def _cache_drawn_charts() -> Iterator[None]:
     def draw_once(chart: Chart) -> str:
         key = json.dumps(chart.specification)
         if key not in drawn:
-            drawn[key] = draw(chart)
+            drawn[key] = render_svg(chart)
         return drawn[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("connector.report.page.draw", draw_once)
+        patch.setattr("connector.report.page.render_svg", draw_once)
         yield
 
 
@@ -79,17 +80,19 @@ PEOPLE = {"u1": MARKUP.replace('"', '""'), "u2": "Ben"}
 
 @pytest.fixture(scope="session")
 def page(published_file: Path) -> ReportPage:
-    return render(published_file)
+    """The report of `published_file` about the last month."""
+    return render_page(published_file)
 
 
 @pytest.fixture(scope="session")
 def document(page: ReportPage) -> Document:
-    return Document.of(page.html)
+    """The parsed report of `published_file`."""
+    return Document.parse(page.html)
 
 
 @pytest.fixture
 def change_file(published_file: Path, tmp_path: Path) -> Callable[[Change], Path]:
-    """Return a function that copies the file and applies a change."""
+    """Return a function that copies the published file and applies a change to the copy."""
 
     def change(what: Change) -> Path:
         copy = tmp_path / "recruitment.duckdb"
@@ -103,9 +106,9 @@ def change_file(published_file: Path, tmp_path: Path) -> Callable[[Change], Path
 
 @pytest.fixture(scope="session")
 def empty_page(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
-    """The page of a file with all marts and no records."""
+    """The report of a file with all marts and no records."""
     file = tmp_path_factory.mktemp("empty") / "recruitment.duckdb"
     with duckdb.connect(str(file)) as connection:
         complete_tables(connection, str(file))
     build(file, load_project())
-    return render(file)
+    return render_page(file)

@@ -17,9 +17,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from pypdfium2 import PdfDocument
 
 from connector.report import charts
-from connector.report.charts import PALETTE, Theme, draw
+from connector.report.charts import PALETTE, Theme, render_svg
 from connector.report.page import ReportPage
-from tests.report.conftest import Change, render
+from tests.report.conftest import Change, render_page
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 FLAGS = (
@@ -66,7 +66,7 @@ _CLOSE = """() => {
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """The system's browser with an empty profile."""
+    """Chromium of this machine with an empty profile."""
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         yield opened
@@ -75,14 +75,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def address(page: ReportPage, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page as a file URL."""
+    """The report as a file URL."""
     file = tmp_path_factory.mktemp("browser") / "recruitment.html"
     file.write_text(page.html, encoding="utf-8")
     return file.as_uri()
 
 
 def collect_messages(opened: Page) -> list[str]:
-    """Collect the requests and the errors of the page."""
+    """Return a list that grows by each request, console message and error of the page."""
     messages: list[str] = []
     opened.on("request", lambda request: messages.append(f"request {request.url}"))
     opened.on("console", lambda entry: messages.append(f"console {entry.text}"))
@@ -91,7 +91,7 @@ def collect_messages(opened: Page) -> list[str]:
 
 
 def format_rgb(colour: str) -> str:
-    """Format a colour as browsers do."""
+    """Format a colour #rrggbb as browsers do, for example rgb(14, 79, 125)."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return f"rgb({red}, {green}, {blue})"
 
@@ -139,7 +139,7 @@ def test_no_text_of_a_chart_is_cut_off(browser: Browser) -> None:
     opened = browser.new_page(viewport={"width": 375, "height": 900})
     for font in ("system-ui", "DejaVu Sans", "sans-serif"):
         style = f"<style>svg{{display:block;font-family:{font}}}</style>"
-        opened.set_content(style + "".join(draw(chart) for chart in drawn))
+        opened.set_content(style + "".join(render_svg(chart) for chart in drawn))
         assert [] == opened.evaluate(_CUT), font
     assert 5 == opened.locator("svg").count()
     opened.close()
@@ -151,7 +151,7 @@ def test_shortened_chart_labels_stay_distinct(browser: Browser) -> None:
     names += [f"{begins} Leeds Holdings {kind}" for kind in ("LLP", "GmbH", "LLP")]
     shown = [{"label": name, "value": 1} for name in names]
     opened = browser.new_page(viewport={"width": 375, "height": 900})
-    opened.set_content(draw(charts.bar_chart(shown, "label", "value", unit="things")))
+    opened.set_content(render_svg(charts.bar_chart(shown, "label", "value", unit="things")))
     # A label is one element of text; its lines are elements in it, or itself.
     found = opened.evaluate(
         "[...document.querySelectorAll('svg text')].map(text => text.textContent)"
@@ -258,7 +258,7 @@ def test_the_first_printed_page_contains_the_whole_summary(
         connection.execute("UPDATE marts.fct_placements SET reporting_fee = NULL")
 
     file = tmp_path / "page.html"
-    for page in (render(change_file(lambda _: None)), render(change_file(lengthen))):
+    for page in (render_page(change_file(lambda _: None)), render_page(change_file(lengthen))):
         file.write_text(page.html, encoding="utf-8")
         opened = browser.new_page()
         opened.goto(file.as_uri())
@@ -266,7 +266,7 @@ def test_the_first_printed_page_contains_the_whole_summary(
 
         assert first.startswith("Recruitment report acme As of")
         assert first.endswith("no change is shown then.")
-        assert all(each.question.label in first for each in page.front.figures)
+        assert all(each.declaration.label in first for each in page.front.figures)
         assert second.startswith("Candidates Each person counts once")
         opened.close()
 

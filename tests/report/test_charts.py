@@ -12,7 +12,7 @@ NAMES = ("10", "25", "50", "75", "90")
 
 
 def make_stage(stage: str, median: float | None, so_far: float | None) -> dict[str, Any]:
-    """Return a row of a stage, with percentiles around the median."""
+    """Return a row of the chart: a stage with percentiles of its days and the median `so_far`."""
     around = {f"p{name}_days": median and median * int(name) / 50 for name in NAMES}
     return {"stage": stage, **around, "current_p50_days": so_far}
 
@@ -38,7 +38,7 @@ def test_a_long_wait_does_not_extend_the_axis_of_the_medians() -> None:
     assert 19.8 == read_axis_end(chart)
     *_, on_hold = chart.specification["data"]["values"]
     assert {"place": 2, "current_p50_days": 19.8, "beyond": "312 days"} == on_hold
-    assert "on hold median not known, still in the stage 312.0" in chart.alternative
+    assert "on hold median not known, still in the stage 312.0" in chart.alternative_text
 
 
 def test_the_axis_ends_at_the_longest_wait_if_no_median_is_known() -> None:
@@ -64,8 +64,8 @@ def test_bars_are_further_apart_if_a_label_has_two_lines() -> None:
 def test_a_long_label_is_shortened_between_words() -> None:
     name = "Northgate Logistics International Holdings plc"
 
-    assert ["Northgate", "…Holdings plc"] == charts.split_label(name, 130)
-    assert ["Ben", "…er-Montgomery"] == charts.split_label("Ben Fairweather-Montgomery", 130)
+    assert ["Northgate", "…Holdings plc"] == charts.wrap_label(name, 130)
+    assert ["Ben", "…er-Montgomery"] == charts.wrap_label("Ben Fairweather-Montgomery", 130)
 
 
 def test_an_axis_of_counts_has_whole_numbers() -> None:

@@ -11,15 +11,16 @@ import duckdb
 import pytest
 
 from connector.report.page import ReportPage
-from connector.report.period import ReportPeriod, read_compared, read_period
+from connector.report.period import ReportPeriod, parse_compared_periods, parse_period
 from connector.warehouse.published_file import query
-from tests.report.conftest import Change, render
+from tests.report.conftest import Change, render_page
 from tests.report.document import Document
 
 TODAY = date(2026, 3, 6)
 
 
 def query_value(file: Path, sql: str) -> Any:
+    """Return the only value of a query on the file."""
     return query(file, sql).rows[0][0]
 
 
@@ -39,15 +40,17 @@ def query_value(file: Path, sql: str) -> Any:
 def test_periods_are_parsed_with_begin_end_and_name(
     text: str, begins: str, ends: str, name: str
 ) -> None:
-    period = read_period(text, TODAY)
+    period = parse_period(text, TODAY)
 
     assert (begins, ends, name) == (str(period.begins), str(period.ends), period.name)
 
 
 def test_compared_periods_are_as_long_as_the_elapsed_period() -> None:
-    unfinished = read_period("2026-03", TODAY)
-    names = [each.name for each in read_compared((), unfinished, TODAY)]
-    year = read_compared(("previous", "year-before", "2023"), read_period("2025", TODAY), TODAY)
+    unfinished = parse_period("2026-03", TODAY)
+    names = [each.name for each in parse_compared_periods((), unfinished, TODAY)]
+    year = parse_compared_periods(
+        ("previous", "year-before", "2023"), parse_period("2025", TODAY), TODAY
+    )
 
     assert ["1 to 6 February 2026", "1 to 6 March 2025"] == names
     assert ["2024", "2023"] == [each.name for each in year]
@@ -55,8 +58,8 @@ def test_compared_periods_are_as_long_as_the_elapsed_period() -> None:
 
 
 def test_figures_of_a_period_equal_the_counts_in_the_marts(published_file: Path) -> None:
-    page = render(published_file, "2026-Q1", ("previous",))
-    results = {each.question.key: each for each in page.front.figures}
+    page = render_page(published_file, "2026-Q1", ("previous",))
+    results = {each.declaration.key: each for each in page.front.figures}
     days = {"now": "'2026-01-01' AND '2026-03-06'", "before": "'2025-10-01' AND '2025-12-04'"}
     counted = {
         "placements": "marts.fct_placements WHERE placed_on",
@@ -79,8 +82,8 @@ def test_figures_of_a_period_equal_the_counts_in_the_marts(published_file: Path)
 
 def test_figures_of_today_equal_the_counts_in_the_marts(published_file: Path) -> None:
     results = {
-        each.question.key: each.reading
-        for each in render(published_file, "this-month").front.figures
+        each.declaration.key: each.reading
+        for each in render_page(published_file, "this-month").front.figures
     }
 
     assert results["open_jobs"].value == query_value(
@@ -108,14 +111,14 @@ def test_a_change_is_shown_with_the_compared_value(change_file: Callable[[Change
                 f"FROM one, range({number})"
             )
 
-    page = render(change_file(change))
-    current, lines = Document.of(page.html).key_figures()["Placements agreed"]
+    page = render_page(change_file(change))
+    current, lines = Document.parse(page.html).read_key_figures()["Placements agreed"]
 
     assert "24" == current
     assert "Jan 2026 20 +4, +20% | Feb 2025 29 −5, −17%" in lines  # noqa: RUF001 # a minus sign
     assert (
         "no placement has a known fee"
-        in Document.of(page.html).key_figures()["Placement fees (known)"][1]
+        in Document.parse(page.html).read_key_figures()["Placement fees (known)"][1]
     )
 
 
@@ -130,9 +133,11 @@ def test_unknown_figures_are_explained_and_show_no_change(
         connection.execute("DELETE FROM marts.fct_pipeline_days WHERE day < '2026-02-01'")
 
     file = change_file(change)
-    first = Document.of(render(file, "2026-01", ("2025-12", "2026-02")).html).key_figures()
-    later = Document.of(render(file, "2026-02", ("2026-01",)).html).key_figures()
-    before = Document.of(render(file, "2025-12").html)
+    first = Document.parse(
+        render_page(file, "2026-01", ("2025-12", "2026-02")).html
+    ).read_key_figures()
+    later = Document.parse(render_page(file, "2026-02", ("2026-01",)).html).read_key_figures()
+    before = Document.parse(render_page(file, "2025-12").html)
 
     assert (
         "no data before 10 January 2026 | Dec 2025 not known | Feb 2026"
@@ -144,7 +149,7 @@ def test_unknown_figures_are_explained_and_show_no_change(
         first["Active candidates"][0],
         first["Active candidates"][1].partition(" |")[0],
     )
-    assert {"–"} == {shown for shown, _ in before.key_figures().values()}  # noqa: RUF001
+    assert {"–"} == {shown for shown, _ in before.read_key_figures().values()}  # noqa: RUF001
 
 
 def test_fees_without_an_exchange_rate_are_not_added(change_file: Callable[[Change], Path]) -> None:
@@ -167,8 +172,10 @@ def test_fees_without_an_exchange_rate_are_not_added(change_file: Callable[[Chan
         )
 
     file = change_file(change)
-    shown, lines = Document.of(render(file).html).key_figures()["Placement fees (known)"]
-    earlier = Document.of(render(file, "2026-01", ("2026-02",)).html).key_figures()
+    shown, lines = Document.parse(render_page(file).html).read_key_figures()[
+        "Placement fees (known)"
+    ]
+    earlier = Document.parse(render_page(file, "2026-01", ("2026-02",)).html).read_key_figures()
 
     assert "CHF 1,500 EUR 1,500" == shown
     assert (
@@ -200,32 +207,35 @@ def test_timestamps_are_in_the_time_zone_of_the_account(
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("UPDATE sync.publications SET time_zone = 'America/New_York'")
 
-    document = Document.of(render(change_file(change)).html)
+    document = Document.parse(render_page(change_file(change)).html)
 
     assert "As of 5 March 2026, 19:00 EST" in document.root.text
     assert "Written 8 March 2026, 08:00 EDT" in document.root.text
-    proven = {row[5] for row in document.table("Loaded records by resource")}
+    proven = {row[5] for row in document.read_table("Loaded records by resource")}
     assert "5 March 2026, 19:00 EST" in proven
     assert " UTC" not in document.root.text
 
 
 def test_age_bands_without_jobs_are_shown(page: ReportPage) -> None:
-    bands = Document.of(page.html).table("Open jobs by age in days")
+    bands = Document.parse(page.html).read_table("Open jobs by age in days")
 
     assert ["0-14", "15-30", "31-60", "61-90", "over 90"] == [row[0] for row in bands]
     assert {"0"} < {row[3] for row in bands}
 
 
-def test_the_first_page_names_no_database_table(page: ReportPage) -> None:
-    document = Document.of(page.html)
-    front = next(e for e in document.root.all() if e.attributes.get("class") == "front")
+def test_the_summary_names_no_database_table(page: ReportPage) -> None:
+    document = Document.parse(page.html)
+    front = next(e for e in document.root.descendants() if e.attributes.get("class") == "front")
     classes = ("finding", "coverage", "about")
-    sentences = [e.text for e in document.root.all("p") if e.attributes.get("class") in classes]
+    sentences = [
+        e.text for e in document.root.descendants("p") if e.attributes.get("class") in classes
+    ]
 
     assert "_" not in front.text
     assert len(sentences) > 20
     named = [each.replace("seeds/lead_statuses.csv", "") for each in sentences]
     assert [] == [each for each in named if "_" in each or " seed " in each]
     assert not any(
-        each.all("code") and [*each.all("code")] for each in document.root.all("article")
+        each.descendants("code") and [*each.descendants("code")]
+        for each in document.root.descendants("article")
     )

@@ -12,7 +12,7 @@ import pytest
 from connector.report.page import make_page
 from connector.report.published import open_published
 from connector.warehouse.published_file import query
-from tests.report.conftest import WRITTEN_AT, Change, render
+from tests.report.conftest import WRITTEN_AT, Change, render_page
 from tests.report.document import Document
 
 NOUNS: Mapping[str, str] = {
@@ -40,20 +40,20 @@ _COUNT = re.compile(
 
 
 def find_counts(document: Document) -> Iterator[tuple[str, int, str]]:
-    """Return the counts of a page: noun, number and context."""
-    for each in document.root.all("p", "dd", "span", "div"):
+    """Yield noun, number and context of each count on a page, for example of "3 open jobs"."""
+    for each in document.root.descendants("p", "dd", "span", "div"):
         text = each.text if each.tag != "div" else each.attributes.get("aria-label", "")
         for number, noun in _COUNT.findall(text):
             yield noun.lower(), int(number.replace(",", "")), text[:80]
-    for label, (value, _) in document.key_figures().items():
+    for label, (value, _) in document.read_key_figures().items():
         noun = re.match(rf"(?:Open |Active )?({_WORD})s\b", label, re.IGNORECASE)
         if noun and value.replace(",", "").isdigit():
             yield noun[1].lower(), int(value.replace(",", "")), label
-    for table in document.root.all("table"):
-        caption = next(table.all("caption")).text
-        heads = [cell.text for cell in next(table.all("thead")).all("th")]
-        for row in next(table.all("tbody")).all("tr"):
-            for head, cell in zip(heads, row.all("th", "td"), strict=True):
+    for table in document.root.descendants("table"):
+        caption = next(table.descendants("caption")).text
+        heads = [cell.text for cell in next(table.descendants("thead")).descendants("th")]
+        for row in next(table.descendants("tbody")).descendants("tr"):
+            for head, cell in zip(heads, row.descendants("th", "td"), strict=True):
                 noun = re.fullmatch(rf"(?:Open )?({_WORD})s", head, re.IGNORECASE)
                 if noun and cell.text.replace(",", "").isdigit():
                     yield noun[1].lower(), int(cell.text.replace(",", "")), f"{caption}: {head}"
@@ -62,7 +62,7 @@ def find_counts(document: Document) -> Iterator[tuple[str, int, str]]:
 def find_excessive_counts(
     file: Path, document: Document
 ) -> tuple[set[str], list[tuple[str, int, str]]]:
-    """Return the counted nouns, and the counts above their total number."""
+    """Return all counted nouns, and the counts that exceed the number of records in the file."""
     known = {noun: int(query(file, sql).rows[0][0]) for noun, sql in NOUNS.items()}
     found = list(find_counts(document))
     return {noun for noun, _, _ in found}, [each for each in found if each[1] > known[each[0]]]
@@ -71,7 +71,7 @@ def find_excessive_counts(
 @pytest.mark.parametrize("period", ["2026", "2026-01", "this-month"])
 def test_no_count_exceeds_the_total_of_its_noun(published_file: Path, period: str) -> None:
     nouns, wrong = find_excessive_counts(
-        published_file, Document.of(render(published_file, period).html)
+        published_file, Document.parse(render_page(published_file, period).html)
     )
 
     assert [] == wrong
@@ -81,7 +81,7 @@ def test_no_count_exceeds_the_total_of_its_noun(published_file: Path, period: st
 def test_a_job_opened_twice_counts_as_one_job(published_file: Path) -> None:
     with open_published(published_file) as file:
         page = make_page(file, written_at=WRITTEN_AT, period="2026", compare=("2025",))
-    (figure,) = (each for each in page.front.figures if each.question.key == "jobs_opened")
+    (figure,) = (each for each in page.front.figures if each.declaration.key == "jobs_opened")
     days = "BETWEEN '2026-01-01' AND '2026-03-06'"
 
     openings, jobs = query(
@@ -99,7 +99,7 @@ def test_candidates_who_skipped_stages_count_once(published_file: Path, document
     ).rows
     skipped = re.search(
         r"(\d+) of (\d+) candidates?.{0,8} were seen in a later stage",
-        document.figure("funnel").text,
+        document.find_figure("funnel").text,
     )
 
     assert skipped is not None
@@ -117,6 +117,8 @@ def test_completed_contracts_are_not_counted_as_contractors_at_work(
         )
 
     file = change_file(change)
-    shown = Document.of(render(file, "this-month").html).key_figures()["Contractors at work"]
+    shown = Document.parse(render_page(file, "this-month").html).read_key_figures()[
+        "Contractors at work"
+    ]
 
     assert "0" == shown[0]

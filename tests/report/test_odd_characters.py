@@ -12,7 +12,7 @@ import pytest
 from connector.report import charts
 from connector.report.figure import Chart
 from connector.report.page import SECTIONS
-from tests.report.conftest import Change, render
+from tests.report.conftest import Change, render_page
 from tests.tiers import first_fast
 
 ODD = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x202E, 0xFFFE, 0xFFFF)]
@@ -25,7 +25,7 @@ FORBIDDEN = [
 
 
 def make_charts(name: str) -> list[Chart]:
-    """Return a chart of every kind with the name as each of its texts."""
+    """Return one chart of every kind whose only label is `name`."""
     row: dict[str, Any] = {"label": name, "value": 3, "current_p50_days": 2}
     rows = [{**row, **{f"p{part}_days": part for part in (10, 25, 50, 75, 90)}}]
     return [
@@ -53,11 +53,11 @@ def test_charts_contain_no_control_characters(odd: str) -> None:
 
 @pytest.mark.parametrize("odd", FORBIDDEN, ids=lambda each: f"u{ord(each):04x}")
 def test_a_chart_with_a_control_character_in_its_name_is_drawn(odd: str) -> None:
-    assert "Acme" in charts.draw(make_charts(f"Acme{odd}Ltd")[0])
+    assert "Acme" in charts.render_svg(make_charts(f"Acme{odd}Ltd")[0])
 
 
 def find_text_fields(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
-    """Return the text columns of marts that the report reads and users fill in."""
+    """Return table and column of the marts' texts that users fill in and the report reads."""
     read = {mart for section in SECTIONS for each in section.figures for mart in each.marts}
     words = ("name", "title", "about", "source_group", "currency")
     rows = connection.execute(
@@ -83,7 +83,7 @@ def test_the_page_renders_with_control_characters_in_every_text_field(
                     [odd],
                 )
 
-    html = render(change_file(change)).html
+    html = render_page(change_file(change)).html
 
     assert len(fields) > 10
     assert odd not in html

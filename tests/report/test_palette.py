@@ -18,9 +18,9 @@ def compute_luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def compute_contrast(one: str, other: str) -> float:
+def compute_contrast(colour: str, other: str) -> float:
     """Return the contrast of two colours, from 1 to 21."""
-    low, high = sorted((compute_luminance(one), compute_luminance(other)))
+    low, high = sorted((compute_luminance(colour), compute_luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
@@ -30,19 +30,22 @@ def test_the_contrast_of_known_colours_is_computed_correctly() -> None:
     assert 4.54 == round(compute_contrast("#767676", "#ffffff"), 2)
 
 
-@pytest.mark.parametrize("theme", [0, 1])
-def test_text_has_a_contrast_of_at_least_4_5(theme: int) -> None:
+@pytest.mark.parametrize("theme_index", [0, 1])
+def test_text_has_a_contrast_of_at_least_4_5(theme_index: int) -> None:
     for text, surface in product(TEXTS, SURFACES):
-        found = compute_contrast(PALETTE[text][theme], PALETTE[surface][theme])
+        found = compute_contrast(PALETTE[text][theme_index], PALETTE[surface][theme_index])
         assert found >= 4.5, (text, surface, found)
 
 
-@pytest.mark.parametrize("theme", [0, 1])
-def test_chart_colours_contrast_with_the_card_and_each_other(theme: int) -> None:
+@pytest.mark.parametrize("theme_index", [0, 1])
+def test_chart_colours_contrast_with_the_card_and_each_other(theme_index: int) -> None:
     for name in SERIES:
-        assert compute_contrast(PALETTE[name][theme], PALETTE["card"][theme]) >= 3, name
+        assert compute_contrast(PALETTE[name][theme_index], PALETTE["card"][theme_index]) >= 3, name
     for one, other in combinations(SERIES, 2):
-        assert compute_contrast(PALETTE[one][theme], PALETTE[other][theme]) >= 1.25, (one, other)
+        assert compute_contrast(PALETTE[one][theme_index], PALETTE[other][theme_index]) >= 1.25, (
+            one,
+            other,
+        )
 
 
 def test_the_page_uses_only_declared_colours(page: ReportPage) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 from connector.report import figure as words
-from connector.report.published import months
+from connector.report.published import month_starts
 
 
 def test_a_share_is_0_or_100_percent_only_if_exact() -> None:
@@ -45,6 +45,6 @@ def test_data_newer_than_the_clock_is_described_as_in_the_future() -> None:
 
 
 def test_months_continue_into_the_next_year() -> None:
-    found = months(date(2025, 11, 30), date(2026, 2, 1))
+    found = month_starts(date(2025, 11, 30), date(2026, 2, 1))
 
     assert [date(2025, 11, 1), date(2025, 12, 1), date(2026, 1, 1), date(2026, 2, 1)] == found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 # Before they are imported: their asserts are to explain themselves, as those of tests do.
 pytest.register_assert_rewrite("tests.sandbox.list_switches", "tests.sandbox.write_switches")
 
-from tests.sandbox.world import COUNTS, ServedSandbox, open_sandbox  # noqa: E402  # see above
+from tests.sandbox.world import COUNTS, Open, ServedSandbox, open_sandbox  # noqa: E402  # see above
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def world() -> Iterator[ServedSandbox]:
 
 
 @pytest.fixture
-def open_world() -> Iterator[Callable[..., ServedSandbox]]:
+def open_world() -> Iterator[Open]:
     """Return a function that opens sandboxes with given options and closes them after the test."""
     with ExitStack() as stack:
 

@@ -14,10 +14,9 @@ import httpx
 
 from connector.catalog import CATALOG
 from connector.sandbox.store import Store
-from tests.sandbox.world import ABSENT_ID, MORNING, ServedSandbox
+from tests.sandbox.world import ABSENT_ID, MORNING, Open, ServedSandbox
 from tests.support.clock import Clock
 
-Open = Callable[..., ServedSandbox]
 Check = Callable[[Open, str], None]
 MANY = {"candidates": 130}
 NEVER = "never in anybody's data"
@@ -371,44 +370,7 @@ def check_date_header(open: Open, value: str) -> None:
 
 
 CHECKS: dict[str, Check] = {
-    each.__name__.removeprefix("check_"): each
-    for each in (
-        *(
-            check_per_page_over,
-            check_per_page_max,
-            check_page_invalid,
-            check_page_past_end,
-            check_pages_of_nothing,
-            check_total,
-        ),
-        *(
-            check_sorting,
-            check_unknown_sort,
-            check_content_type_sort,
-            check_ties,
-            check_unknown_filter_value,
-        ),
-        *(
-            check_unknown_parameter,
-            check_search,
-            check_booking_dates,
-            check_booking_bounds,
-            check_content_type_items,
-        ),
-        *(
-            check_timestamp_precision,
-            check_timestamp_suffix,
-            check_nulls,
-            check_extra_fields,
-            check_error_bodies,
-        ),
-        *(
-            check_unknown_paths,
-            check_rate_window,
-            check_rate_headers,
-            check_month_reset,
-            check_retry_after,
-            check_date_header,
-        ),
-    )
+    name.removeprefix("check_"): each
+    for name, each in globals().items()
+    if name.startswith("check_")
 }

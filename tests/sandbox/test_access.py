@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -15,10 +14,9 @@ from connector.catalog import CATALOG
 from connector.errors import ConnectorError
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.sandbox.world import ABSENT_ID, COUNTS, MORNING, ServedSandbox
+from tests.sandbox.world import ABSENT_ID, COUNTS, MORNING, Open, ServedSandbox
 from tests.support.clock import Clock
 
-Open = Callable[..., ServedSandbox]
 SCOPES = sorted({each.scope for each in CATALOG.values()})
 HEADERS = ("date", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 REQUESTS = [

@@ -11,9 +11,7 @@ from connector.errors import SettingsError, UnknownName
 from connector.sandbox.behaviour import BEHAVIOURS, Behaviours
 from connector.sandbox.server import Sandbox
 from tests.sandbox import list_switches, write_switches
-from tests.sandbox.world import ServedSandbox
-
-Open = Callable[..., ServedSandbox]
+from tests.sandbox.world import Open, ServedSandbox
 
 CHECKS: dict[str, Callable[[Open, str], None]] = {**list_switches.CHECKS, **write_switches.CHECKS}
 

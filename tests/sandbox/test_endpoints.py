@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from connector.catalog import CATALOG
-from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, ServedSandbox
+from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, Open, ServedSandbox
 
 
 @pytest.mark.parametrize("resource", CATALOG)
@@ -55,9 +53,7 @@ def test_an_unknown_id_gives_404(world: ServedSandbox, resource: str, method: st
 
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
-def test_a_record_can_be_created_read_updated_and_deleted(
-    open_world: Callable[..., ServedSandbox], resource: str
-) -> None:
+def test_a_record_can_be_created_read_updated_and_deleted(open_world: Open, resource: str) -> None:
     world = open_world(counts=COUNTS)
     path = world.list_path(resource)
     declaration = CATALOG[resource]
@@ -83,9 +79,7 @@ def test_a_record_can_be_created_read_updated_and_deleted(
 
 
 @pytest.mark.parametrize("resource", CREATABLE)
-def test_every_accepted_field_is_stored(
-    open_world: Callable[..., ServedSandbox], resource: str
-) -> None:
+def test_every_accepted_field_is_stored(open_world: Open, resource: str) -> None:
     world = open_world(counts=COUNTS)
     path = world.list_path(resource)
     sent = world.full_body(resource)
@@ -113,9 +107,7 @@ def assert_stored(world: ServedSandbox, resource: str, id: str, sent: dict[str, 
 
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
-def test_an_update_keeps_the_fields_it_does_not_contain(
-    open_world: Callable[..., ServedSandbox], resource: str
-) -> None:
+def test_an_update_keeps_the_fields_it_does_not_contain(open_world: Open, resource: str) -> None:
     world = open_world(counts=COUNTS)
     path = world.list_path(resource)
     id = world.list_ids(path)[3]
@@ -132,9 +124,7 @@ def test_an_update_keeps_the_fields_it_does_not_contain(
     assert before["updated_at"] < after["updated_at"]
 
 
-def test_a_converted_lead_becomes_active_and_stays_in_the_list(
-    open_world: Callable[..., ServedSandbox],
-) -> None:
+def test_a_converted_lead_becomes_active_and_stays_in_the_list(open_world: Open) -> None:
     world = open_world(counts=COUNTS)
     id = world.list_ids("/leads")[0]
 
@@ -148,9 +138,7 @@ def test_a_converted_lead_becomes_active_and_stays_in_the_list(
     assert 404 == world.call("POST", f"/leads/{ABSENT_ID}/convert").status_code
 
 
-def test_content_items_are_found_by_slug_and_id_of_their_type(
-    open_world: Callable[..., ServedSandbox],
-) -> None:
+def test_content_items_are_found_by_slug_and_id_of_their_type(open_world: Open) -> None:
     world = open_world(counts=COUNTS)
     type = next(iter(world.store.records("content_types").values()))
 
@@ -182,9 +170,7 @@ def test_content_types_are_read_only(world: ServedSandbox) -> None:
     assert 404 == world.call("POST", f"/jobs/{id}/convert").status_code
 
 
-def test_the_server_fills_in_fields_that_clients_do_not_send(
-    open_world: Callable[..., ServedSandbox],
-) -> None:
+def test_the_server_fills_in_fields_that_clients_do_not_send(open_world: Open) -> None:
     world = open_world(counts=COUNTS)
 
     def create_record(path: str, body: dict[str, object]) -> dict[str, object]:
@@ -210,9 +196,7 @@ def test_the_server_fills_in_fields_that_clients_do_not_send(
     assert booking["meeting_password"]
 
 
-def test_publishing_a_job_later_sets_its_publication_date(
-    open_world: Callable[..., ServedSandbox],
-) -> None:
+def test_publishing_a_job_later_sets_its_publication_date(open_world: Open) -> None:
     world = open_world(counts=COUNTS)
     id = world.call("POST", "/jobs", json=world.minimal_body("jobs")).json()["data"]["id"]
 
@@ -222,9 +206,7 @@ def test_publishing_a_job_later_sets_its_publication_date(
     assert published["published_at"] == closed["published_at"]
 
 
-def test_company_counters_change_without_a_new_updated_at(
-    open_world: Callable[..., ServedSandbox],
-) -> None:
+def test_company_counters_change_without_a_new_updated_at(open_world: Open) -> None:
     world = open_world(counts=COUNTS)
     id = world.call("POST", "/companies", json=world.minimal_body("companies")).json()["data"]["id"]
 

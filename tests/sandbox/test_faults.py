@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -15,10 +14,9 @@ import pytest
 from connector.sandbox import faults
 from connector.sandbox.exchange import Fault
 from connector.sandbox.server import Sandbox
-from tests.sandbox.world import MORNING, ServedSandbox
+from tests.sandbox.world import MORNING, Open, ServedSandbox
 from tests.support.clock import Clock
 
-Open = Callable[..., ServedSandbox]
 RATE_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from connector.catalog import CATALOG, references
 from connector.catalog.content import ContentTypeField
-from connector.catalog.field import read_datetime
+from connector.catalog.field import parse_datetime
 from connector.sandbox.random_values import LEAD_STATUSES, USERS
 from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store
@@ -85,7 +85,7 @@ def test_seeded_records_match_the_declared_fields(
     for record in agency[resource].values():
         assert [f.name for f in declaration.detail_fields] == list(record)
         for declared in declaration.detail_fields:
-            _, problem = declared.read(record[declared.name])
+            _, problem = declared.parse(record[declared.name])
             assert None is problem, (declared.name, record[declared.name])
             if declared.create.required or not declared.nullable:
                 assert record[declared.name] not in (None, "")
@@ -120,7 +120,7 @@ def test_seeded_records_are_between_one_hour_and_two_years_old(
     agency: dict[str, Records], resource: str
 ) -> None:
     for record in agency[resource].values():
-        created, updated = (read_datetime(record[n]) for n in ("created_at", "updated_at"))
+        created, updated = (parse_datetime(record[n]) for n in ("created_at", "updated_at"))
         assert CLOCK.now - timedelta(days=732) <= created <= updated
         assert updated <= CLOCK.now - timedelta(hours=1)
 
@@ -130,7 +130,7 @@ def test_seeded_records_are_an_hour_old_even_just_after_midnight() -> None:
     for record in (
         make_store(clock=clock, counts={"candidates": 700}).records("candidates").values()
     ):
-        assert read_datetime(record["updated_at"]) <= clock.now - timedelta(hours=1)
+        assert parse_datetime(record["updated_at"]) <= clock.now - timedelta(hours=1)
 
 
 def test_the_seeded_agency_changes_daily_at_one_o_clock() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,10 +15,8 @@ from connector.sandbox.api_answer import Rejection
 from connector.sandbox.seed import seed_store
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.sandbox.world import ABSENT_ID, COUNTS, MORNING, ServedSandbox
+from tests.sandbox.world import ABSENT_ID, COUNTS, MORNING, Open
 from tests.support.clock import Clock
-
-Open = Callable[..., ServedSandbox]
 
 
 @pytest.fixture

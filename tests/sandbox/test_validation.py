@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.field import Kind
-from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, ServedSandbox
+from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, Open, ServedSandbox
 
 INPUTS = [
     (name, declared.name)
@@ -29,7 +28,7 @@ WRONG: dict[Kind, list[Any]] = {
     Kind.BOOL: ["true", 1, 0],
     Kind.DATE: ["2026-02-30", "28/02/2026", 20260228, "2026-02-28T00:00:00Z", ""],
     Kind.DATETIME: ["soon", 1, "2026-13-01T00:00:00Z", "0001-01-01T00:00:00+14:00", ""],
-    Kind.VALUES: ["text", [1], 5],
+    Kind.OBJECT: ["text", [1], 5],
 }
 
 
@@ -89,7 +88,7 @@ def test_an_update_rejects_values_of_other_types(
 @pytest.mark.parametrize("operation", ["create", "update"])
 @pytest.mark.parametrize("resource", CREATABLE)
 def test_each_operation_accepts_exactly_its_allowed_values(
-    open_world: Callable[..., ServedSandbox], resource: str, operation: Any
+    open_world: Open, resource: str, operation: Any
 ) -> None:
     world = open_world(counts=COUNTS)
     path = world.list_path(resource)
@@ -153,9 +152,7 @@ def test_related_records_must_exist(world: ServedSandbox) -> None:
 
 
 @pytest.mark.parametrize("name", ["first_name", "last_name", "company_name"])
-def test_a_lead_requires_one_of_three_names(
-    open_world: Callable[..., ServedSandbox], name: str
-) -> None:
+def test_a_lead_requires_one_of_three_names(open_world: Open, name: str) -> None:
     world = open_world()
     body = {**world.minimal_body("leads"), "company_name": None}
 
@@ -165,9 +162,7 @@ def test_a_lead_requires_one_of_three_names(
     assert 201 == world.call("POST", "/leads", json={**body, name: "Quill"}).status_code
 
 
-def test_a_cancellation_reason_requires_a_cancelled_booking(
-    open_world: Callable[..., ServedSandbox],
-) -> None:
+def test_a_cancellation_reason_requires_a_cancelled_booking(open_world: Open) -> None:
     """The reason is accepted together with the status or after it."""
     world = open_world()
     id = world.call("POST", "/bookings", json=world.minimal_body("bookings")).json()["data"]["id"]
@@ -205,9 +200,7 @@ def test_unknown_time_zones_are_rejected(world: ServedSandbox, zone: str) -> Non
     assert ["timezone"] == list(request_errors(world, "POST", "/bookings", body))
 
 
-def test_optional_fields_are_cleared_by_null_and_empty_string(
-    open_world: Callable[..., ServedSandbox],
-) -> None:
+def test_optional_fields_are_cleared_by_null_and_empty_string(open_world: Open) -> None:
     world = open_world()
     body = {**world.minimal_body("candidates"), "network_url": "https://x.example", "notes": "a"}
     id = world.call("POST", "/candidates", json=body).json()["data"]["id"]
@@ -217,7 +210,7 @@ def test_optional_fields_are_cleared_by_null_and_empty_string(
     assert ["email"] == list(request_errors(world, "PUT", f"/candidates/{id}", {"email": None}))
 
 
-def test_timestamps_are_stored_in_utc(open_world: Callable[..., ServedSandbox]) -> None:
+def test_timestamps_are_stored_in_utc(open_world: Open) -> None:
     world = open_world()
 
     def store_booking_start(given: str) -> str:
@@ -273,7 +266,7 @@ def test_a_body_that_is_too_long_gives_400(world: ServedSandbox) -> None:
     ],
 )
 def test_content_values_that_do_not_fit_their_field_are_rejected(
-    open_world: Callable[..., ServedSandbox], key: str, wrong: Any, right: Any
+    open_world: Open, key: str, wrong: Any, right: Any
 ) -> None:
     world = open_world(counts={"content_types": 1})
     path = world.list_path("content_items")

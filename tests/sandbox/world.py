@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -97,6 +97,10 @@ class ServedSandbox:
         return next(iter(self.store.records(resource)))
 
 
+Open = Callable[..., ServedSandbox]
+"""Opens a sandbox with options of `Sandbox`; the test's fixture closes it."""
+
+
 @contextmanager
 def open_sandbox(**options: Any) -> Iterator[ServedSandbox]:
     """Open a sandbox with these options of `Sandbox`, and a client."""
@@ -137,7 +141,7 @@ _BY_KIND: dict[Kind, Any] = {
     Kind.BOOL: True,
     Kind.DATE: "2026-02-28",
     Kind.DATETIME: "2026-05-04T09:30:00.000000Z",
-    Kind.VALUES: {"text_value": "Hello"},
+    Kind.OBJECT: {"text_value": "Hello"},
 }
 
 _BY_FORMAT: dict[str, str] = {

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.sandbox.world import ABSENT_ID, ServedSandbox
+from tests.sandbox.world import ABSENT_ID, Open, ServedSandbox
 
-Open = Callable[..., ServedSandbox]
 Check = Callable[[Open, str], None]
 
 
@@ -312,31 +311,7 @@ def check_convert_fields(open: Open, value: str) -> None:
 
 
 CHECKS: dict[str, Check] = {
-    each.__name__.removeprefix("check_"): each
-    for each in (
-        *(
-            check_empty_strings,
-            check_whitespace,
-            check_counters,
-            check_unknown_fields,
-            check_duplicate_emails,
-        ),
-        *(
-            check_duplicate_slugs,
-            check_references,
-            check_formats,
-            check_text_length,
-            check_update_choices,
-            check_transitions,
-        ),
-        *(
-            check_reason_alone,
-            check_empty_update,
-            check_unchanged_update,
-            check_content_update,
-            check_delete,
-            check_convertible,
-        ),
-        *(check_converted_lead, check_second_convert, check_convert_status, check_convert_fields),
-    )
+    name.removeprefix("check_"): each
+    for name, each in globals().items()
+    if name.startswith("check_")
 }

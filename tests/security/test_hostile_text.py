@@ -134,11 +134,13 @@ def test_hostile_text_is_escaped_on_the_terminal(hostile_run: Left) -> None:
 @pytest.mark.slow
 def test_hostile_text_is_escaped_in_the_report(hostile_run: Left) -> None:
     text = (hostile_run[0] / "report.html").read_text(encoding="utf-8")
-    page = Document.of(text)
+    page = Document.parse(text)
 
     assert "&lt;script&gt;alert(1)" in text
-    assert [] == list(page.root.all("script", "img", "iframe"))
-    assert [] == [e for e in page.root.all() for name in e.attributes if name.startswith("on")]
+    assert [] == list(page.root.descendants("script", "img", "iframe"))
+    assert [] == [
+        e for e in page.root.descendants() for name in e.attributes if name.startswith("on")
+    ]
 
 
 @pytest.mark.slow

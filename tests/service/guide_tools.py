@@ -55,7 +55,7 @@ done
 
 
 def write_fake_tools(root: Path) -> None:
-    """Write stand-ins for system programs to the folder `tools` of a root."""
+    """Write stand-ins for system programs such as systemctl to the folder `tools` of a root."""
     (root / "tools").mkdir()
     for name, text in _PROGRAMS.items():
         path = root / "tools" / name
@@ -64,7 +64,10 @@ def write_fake_tools(root: Path) -> None:
 
 
 def find_installed_packages(lock: Path) -> dict[str, Distribution | None]:
-    """Return the packages of a lock for this Python, or None if a version is not installed here."""
+    """Return the installed package for each entry of a lock that applies to this Python.
+
+    None if the package is missing or has another version.
+    """
     found: dict[str, Distribution | None] = {}
     for text in re.findall(r"^([\w.-]+==[^\\\n]+)", lock.read_text(encoding="utf-8"), re.MULTILINE):
         needed = Requirement(text)
@@ -80,7 +83,7 @@ def find_installed_packages(lock: Path) -> dict[str, Distribution | None]:
 
 
 def install_lock(lock: Path, venv: Path) -> None:
-    """Install a lock by linking its packages and copying their programs."""
+    """Install a lock into a virtual environment by linking the packages of this one."""
     (site,) = venv.glob("lib/python*/site-packages")
     for name, package in find_installed_packages(lock).items():
         if package is None:

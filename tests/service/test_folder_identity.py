@@ -27,7 +27,10 @@ JOB = "title,location,employment_type,description\nNight nurse,Leeds,permanent,T
 
 @pytest.fixture(scope="module")
 def workspaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Sandbox, Path]]:
-    """Two workspaces that accept the same key, and a folder with a pulled folder of each."""
+    """Two servers that accept the same key, and a folder with a pull of each.
+
+    The data folder of the first is `data`, that of the second `elsewhere`.
+    """
     pulled = tmp_path_factory.mktemp("pulled")
     keys = {KEY: ("*",)}
     with (
@@ -41,7 +44,7 @@ def workspaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandb
 
 @pytest.fixture
 def sandbox(workspaces: tuple[Sandbox, Sandbox, Path]) -> Iterator[Sandbox]:
-    """Server of the folder's own workspace; created jobs are removed after each test."""
+    """Server of the workspace in `data`. Jobs that the test creates are deleted afterwards."""
     own, _, _ = workspaces
     before = {*own.store.records("jobs")}
     yield own
@@ -57,11 +60,11 @@ def other_workspace(workspaces: tuple[Sandbox, Sandbox, Path]) -> Sandbox:
 
 @pytest.fixture
 def data(tmp_path: Path, workspaces: tuple[Sandbox, Sandbox, Path]) -> Path:
-    """Folder with the records of the workspace."""
+    """Data folder with a pull of the first workspace, copied for this test."""
     return shutil.copytree(workspaces[2] / "data", tmp_path / "data")
 
 
-def count_live_candidates(folder: Path) -> int:
+def count_published_candidates(folder: Path) -> int:
     """Return the number of candidates in the published file."""
     with duckdb.connect(str(folder / "recruitment.duckdb"), read_only=True) as connection:
         ((count,),) = connection.execute("SELECT count(*) FROM landing.candidates").fetchall()
@@ -69,7 +72,7 @@ def count_live_candidates(folder: Path) -> int:
 
 
 def read_checks(called: CommandResult) -> dict[str, dict[str, str]]:
-    """Return the checks of `doctor --json` by name."""
+    """Return the checks in the output of `doctor --json` by name."""
     return {each["name"]: each for each in called.object["checks"]}
 
 
@@ -104,7 +107,7 @@ def test_a_folder_of_another_workspace_is_refused_before_the_first_request(
     assert "CONNECTOR_DATA_DIR" in called.err
     assert "--moved-to" in called.err
     assert before == other_workspace.log
-    assert COUNTS["candidates"] == count_live_candidates(data)
+    assert COUNTS["candidates"] == count_published_candidates(data)
 
 
 def test_doctor_compares_the_folder_with_the_configured_workspace(
@@ -185,57 +188,51 @@ def test_an_unknown_account_is_refused_unless_it_is_created(data: Path, sandbox:
 # -- Files -----------------------------------------------------------------------------------------
 
 
-def remove_file(path: Path, other: Path) -> None:
+def remove_file(path: Path, other_folder: Path) -> None:
     path.unlink()
 
 
-def empty_file(path: Path, other: Path) -> None:
+def empty_file(path: Path, other_folder: Path) -> None:
     path.write_bytes(b"")
 
 
-def truncate_file(path: Path, other: Path) -> None:
+def truncate_file(path: Path, other_folder: Path) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
 
 
-def fill_with_random_bytes(path: Path, other: Path) -> None:
+def fill_with_random_bytes(path: Path, other_folder: Path) -> None:
     path.write_bytes(random.Random(5).randbytes(20_000))
 
 
-def replace_with_other_folders_file(path: Path, other: Path) -> None:
-    shutil.copy(other / path.name, path)
+def replace_with_other_file(path: Path, other_folder: Path) -> None:
+    shutil.copy(other_folder / path.name, path)
 
 
-FAULTS: tuple[Callable[[Path, Path], None], ...] = (
+Fault = Callable[[Path, Path], None]
+"""Damages the file at a path; the second path is the folder of another workspace."""
+
+FAULTS: tuple[Fault, ...] = (
     remove_file,
     empty_file,
     truncate_file,
     fill_with_random_bytes,
-    replace_with_other_folders_file,
+    replace_with_other_file,
 )
 
 
 @pytest.fixture
 def other_folder(workspaces: tuple[Sandbox, Sandbox, Path]) -> Path:
-    """Folder with the records of another workspace."""
+    """Data folder with a pull of the other workspace. Tests must not change it."""
     folder = workspaces[2] / "elsewhere"
     for suffix in ("-wal", "-shm"):
         assert not (folder / f"ledger.sqlite{suffix}").exists()
     return folder
 
 
-def get_fault_name(fault: Callable[[Path, Path], None]) -> str:
-    """Return the name of a fault for a test id."""
-    return fault.__name__.strip("_")
-
-
-@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=get_fault_name)
+@pytest.mark.parametrize("fault", first_fast(FAULTS))
 def test_a_ledger_of_another_folder_stops_pulls_and_pushes(
-    data: Path,
-    other_folder: Path,
-    sandbox: Sandbox,
-    fault: Callable[[Path, Path], None],
-    monkeypatch: pytest.MonkeyPatch,
+    data: Path, other_folder: Path, sandbox: Sandbox, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(data.parent)
     Path("jobs.csv").write_text(JOB)
@@ -271,9 +268,9 @@ def test_a_ledger_of_another_folder_stops_pulls_and_pushes(
     assert jobs == len(sandbox.store.records("jobs"))
 
 
-@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=get_fault_name)
+@pytest.mark.parametrize("fault", first_fast(FAULTS))
 def test_a_work_file_of_another_folder_is_never_used(
-    data: Path, other_folder: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
+    data: Path, other_folder: Path, sandbox: Sandbox, fault: Fault
 ) -> None:
     environ = variables(sandbox.base_url, data)
     fault(data / "work.duckdb", other_folder)
@@ -286,12 +283,12 @@ def test_a_work_file_of_another_folder_is_never_used(
         assert 1 == called.status
         assert "work.duckdb" in called.err
         assert "restore" in called.err
-    assert COUNTS["candidates"] == count_live_candidates(data)
+    assert COUNTS["candidates"] == count_published_candidates(data)
 
 
-@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=get_fault_name)
+@pytest.mark.parametrize("fault", first_fast(FAULTS))
 def test_a_published_file_of_another_folder_is_replaced(
-    data: Path, other_folder: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
+    data: Path, other_folder: Path, sandbox: Sandbox, fault: Fault
 ) -> None:
     environ = variables(sandbox.base_url, data)
     fault(data / "recruitment.duckdb", other_folder)
@@ -375,7 +372,7 @@ def test_the_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
 
 
 def write_project(folder: Path, **addresses: str) -> dict[str, str]:
-    """Write a project file with these accounts. Returns the environment of commands."""
+    """Write a project file with these accounts, and return the environment for its commands."""
     lines = ['data_dir = "data"', 'models = "off"']
     for name, address in addresses.items():
         lines += [f"[accounts.{name}]", f'base_url = "{address}"', 'api_key_file = "key"']
@@ -387,7 +384,7 @@ def write_project(folder: Path, **addresses: str) -> dict[str, str]:
 
 
 def read_folder_check(environ: dict[str, str], account: str) -> tuple[str, str, str]:
-    """Return state, finding and action of doctor's check of folders."""
+    """Return state, finding and action of the check `folders` of `doctor` for an account."""
     found = read_checks(call(["doctor", "--account", account, "--json"], environ))["folders"]
     return found["state"], found["found"], found["action"]
 
@@ -411,7 +408,7 @@ def test_doctor_shows_how_to_rename_a_folder_to_its_account(
     assert "ok" == read_folder_check(environ, "new")[0]
     pulled = call(["pull", "--account", "new", "--json"], environ)
     assert 0 == pulled.object["resources"]["candidates"]["new"]
-    assert COUNTS["candidates"] == count_live_candidates(new)
+    assert COUNTS["candidates"] == count_published_candidates(new)
 
 
 @pytest.mark.slow

@@ -40,9 +40,7 @@ HEADINGS = (
 
 
 class GuideServer:
-    """Simulated server in a folder: paths of the guide are below `root`, and its account is the
-    sandbox.
-    """
+    """Server simulated in a folder: the guide's paths are below `root`, its API is a sandbox."""
 
     def __init__(self, root: Path, address: str) -> None:
         self.root, self.address = root, address
@@ -53,51 +51,58 @@ class GuideServer:
             if not name.startswith(("CONNECTOR_", "DAGSTER_", "PYTHON", "VIRTUAL_ENV"))
         } | {"HOME": str(root), "PATH": f"{root}/tools:/usr/sbin:/usr/bin:/sbin:/bin"}
 
-    def path(self, name: str) -> Path:
+    def resolve_path(self, name: str) -> Path:
+        """Return the path below the root for an absolute path of the guide."""
         return self.root / name.lstrip("/")
 
-    def redirect(self, text: str) -> str:
-        """Move the paths of a text below the root, unless they are there already."""
+    def redirect_paths(self, text: str) -> str:
+        """Replace the guide's paths and address in a text by those of this server."""
         text = re.sub(r"(?<![\w.])/(opt|etc|var)/", rf"{self.root}/\1/", text)
         return text.replace("https://acme.example", self.address)
 
-    def shell(self, block: str) -> str:
-        """Run a block in the shell state that the earlier blocks left. Returns its output."""
+    def run_shell(self, block: str) -> str:
+        """Run a block in the folder and with the variables that the earlier blocks left.
+
+        Returns its output, and raises an AssertionError if it fails.
+        """
         left = self.root / "left"
-        script = f"set -e\n{self.redirect(block)}\npwd > {left}.pwd; env -0 > {left}.env"
-        printed = self._run(["bash", "-c", script], self.environ, self.folder)
+        script = f"set -e\n{self.redirect_paths(block)}\npwd > {left}.pwd; env -0 > {left}.env"
+        printed = self._run_command(["bash", "-c", script], self.environ, self.folder)
         self.folder = Path(left.with_suffix(".pwd").read_text().strip())
         variables = left.with_suffix(".env").read_text().rstrip("\0").split("\0")
         self.environ = dict(each.split("=", 1) for each in variables)
-        for path in self.path("/etc/connector").rglob("service/*"):
-            path.write_text(self.redirect(path.read_text()))
+        for path in self.resolve_path("/etc/connector").rglob("service/*"):
+            path.write_text(self.redirect_paths(path.read_text()))
         return printed
 
-    def unit(self, name: str) -> tuple[list[str], dict[str, str], Path]:
-        """Return command, environment and folder of an installed service."""
+    def read_unit(self, name: str) -> tuple[list[str], dict[str, str], Path]:
+        """Return command, environment and working folder of an installed systemd service."""
         unit = configparser.ConfigParser(interpolation=None)
         unit.optionxform = str  # type: ignore[assignment, method-assign] # systemd heeds case
-        unit.read(self.path(f"/etc/systemd/system/{name}"))
+        unit.read(self.resolve_path(f"/etc/systemd/system/{name}"))
         service = unit["Service"]
         variables = dict(each.split("=", 1) for each in service["Environment"].split())
         plain = {"PATH": "/usr/bin:/bin", "HOME": str(self.root)}
         folder = Path(service["WorkingDirectory"])
         return shlex.split(service["ExecStart"]), plain | variables, folder
 
-    def start(self, name: str) -> str:
-        """Run an installed service to its end."""
-        return self._run(*self.unit(name))
+    def run_service(self, name: str) -> str:
+        """Run an installed service to its end, and return its output."""
+        return self._run_command(*self.read_unit(name))
 
-    def cron(self, line: str) -> str:
-        """Run a line of the installed crontab."""
-        text = self.path("/etc/cron.d/connector").read_text()
+    def run_cron_line(self, line: str) -> str:
+        """Run the line of the installed crontab that contains this text, and return its output."""
+        text = self.resolve_path("/etc/cron.d/connector").read_text()
         variables = dict(re.findall(r"^([A-Z_]+)=(.*)$", text, re.MULTILINE))
         (command,) = (each for each in text.splitlines() if line in each)
         *when, user, words = command.split(maxsplit=6)
         assert (5, "connector") == (len(when), user)
-        return self._run(["/bin/sh", "-c", words], variables | {"PATH": "/usr/bin:/bin"}, self.root)
+        return self._run_command(
+            ["/bin/sh", "-c", words], variables | {"PATH": "/usr/bin:/bin"}, self.root
+        )
 
-    def _run(self, words: list[str], environ: dict[str, str], folder: Path) -> str:
+    def _run_command(self, words: list[str], environ: dict[str, str], folder: Path) -> str:
+        """Run a command, assert that it succeeds, and return its output."""
         done = subprocess.run(
             words,
             env=environ,
@@ -113,7 +118,7 @@ class GuideServer:
 
 
 class RunningDagster:
-    """Both of Dagster's installed services while they run."""
+    """Dagster's webserver and daemon as installed, running during the `with` block."""
 
     def __init__(self, server: GuideServer, port: int) -> None:
         self._server, self._port = server, port
@@ -121,9 +126,9 @@ class RunningDagster:
 
     def __enter__(self) -> RunningDagster:
         for name in ("dagster-webserver.service", "dagster-daemon.service"):
-            words, environ, folder = self._server.unit(name)
+            words, environ, folder = self._server.read_unit(name)
             words = [str(self._port) if word == "3000" else word for word in words]
-            with self._server.path(f"{name}.log").open("wb") as log:
+            with self._server.resolve_path(f"{name}.log").open("wb") as log:
                 self._running.append(
                     subprocess.Popen(words, env=environ, cwd=folder, stdout=log, stderr=log)
                 )
@@ -133,14 +138,15 @@ class RunningDagster:
         for each in self._running:
             each.send_signal(signal.SIGTERM)
 
-    def wait(self) -> None:
-        """Wait until the services have stopped. Leaving the context stops them."""
+    def wait_until_stopped(self) -> None:
+        """Wait until both services have ended, which they do after the `with` block."""
         for each in self._running:
             each.wait(SECONDS_MAX)
 
-    def wait_until(self, query: str, expected: str) -> None:
-        """Query the page until its response contains a text. Raises an AssertionError if a
-        service ends or the text does not appear in time.
+    def wait_for_response(self, query: str, expected: str) -> None:
+        """Repeat a GraphQL query until the response contains a text.
+
+        Raises an AssertionError if a service ends or the text does not appear in time.
         """
         address = f"http://127.0.0.1:{self._port}/graphql"
         body = json.dumps({"query": query}).encode()
@@ -148,7 +154,7 @@ class RunningDagster:
         answer, until = "", time.monotonic() + SECONDS_MAX
         while expected not in answer:
             assert time.monotonic() < until, answer
-            assert [None, None] == [each.poll() for each in self._running], self._logs()
+            assert [None, None] == [each.poll() for each in self._running], self._read_logs()
             time.sleep(0.3)
             try:
                 with urllib.request.urlopen(request) as response:  # noqa: S310 # this machine's own
@@ -156,7 +162,7 @@ class RunningDagster:
             except OSError as error:
                 answer = str(error)
 
-    def _logs(self) -> list[str]:
+    def _read_logs(self) -> list[str]:
         return [path.read_text() for path in self._server.root.glob("dagster-*.log")]
 
 
@@ -252,47 +258,51 @@ def test_every_command_of_the_install_guide_works(tmp_path: Path) -> None:
         seen = iter(HEADINGS)
 
         def run_next() -> str:
-            return "".join(server.shell(block) for block in find_shell_blocks(next(seen)))
+            return "".join(server.run_shell(block) for block in find_shell_blocks(next(seen)))
 
         assert "0.1.0" in run_next()
         # The connector comes from the wheel, not from the tests' own installation.
-        (site,) = server.path("/opt/connector/lib").glob("python*/site-packages")
+        (site,) = server.resolve_path("/opt/connector/lib").glob("python*/site-packages")
         assert not (site / "connector").is_symlink()
         assert not list(site.glob("*editable*"))
 
         (server.folder / "acme.key").chmod(0o600)
         run_next()
-        assert server.path("/var/lib/connector/data/recruitment.duckdb").is_file()
+        assert server.resolve_path("/var/lib/connector/data/recruitment.duckdb").is_file()
         run_next()
-        assert FILES == {each.name for each in server.path("/etc/connector/service").iterdir()}
+        assert FILES == {
+            each.name for each in server.resolve_path("/etc/connector/service").iterdir()
+        }
 
         run_next()
-        add_webhook(server.path("/etc/connector"), api.base_url)
+        add_webhook(server.resolve_path("/etc/connector"), api.base_url)
         for name in ("connector", "connector-backup", "connector-watch", "connector-alert"):
-            server.start(f"{name}.service")
-        assert 1 == len(list(server.path("/var/backups/connector").glob("*.tar")))
+            server.run_service(f"{name}.service")
+        assert 1 == len(list(server.resolve_path("/var/backups/connector").glob("*.tar")))
 
         run_next()
-        crontab = server.path("/etc/cron.d/connector").read_text().replace(str(tmp_path), "")
+        crontab = (
+            server.resolve_path("/etc/cron.d/connector").read_text().replace(str(tmp_path), "")
+        )
         assert GUIDE.partition("```crontab\n")[2].partition("\n")[0] in crontab
-        server.cron("status --all")
+        server.run_cron_line("status --all")
 
         run_next()
         with RunningDagster(server, find_free_port()) as dagster:
-            dagster.wait_until(LOCATIONS, STARTED)
-            dagster.wait_until(DAEMONS, '"daemonType": "SCHEDULER", "healthy": true')
+            dagster.wait_for_response(LOCATIONS, STARTED)
+            dagster.wait_for_response(DAEMONS, '"daemonType": "SCHEDULER", "healthy": true')
 
         project.write_text(project.read_text().replace('version = "0.1.0"', 'version = "0.2.0"'))
         server.folder = project.parent
         assert 1 == len(find_shell_blocks("Upgrade"))
         run_next()
-        assert "0.2.0" in server.shell("/opt/connector/bin/connector --version")
+        assert "0.2.0" in server.run_shell("/opt/connector/bin/connector --version")
         run_next()
-        assert "0.1.0" in server.shell("/opt/connector/bin/connector --version")
+        assert "0.1.0" in server.run_shell("/opt/connector/bin/connector --version")
 
-        dagster.wait()
+        dagster.wait_until_stopped()
         uninstalls, deletes = find_shell_blocks(next(seen))
-        server.shell(uninstalls)
+        server.run_shell(uninstalls)
         assert [] == find_remaining_files(tmp_path, "opt", "etc/systemd/system", "etc/cron.d")
-        server.shell(f"cd /\n{deletes}")
+        server.run_shell(f"cd /\n{deletes}")
         assert [] == find_remaining_files(tmp_path, "opt", "etc", "var/lib", "var/backups")

@@ -33,7 +33,7 @@ Lock = dict[str, dict[str, frozenset[str]]]
 
 @cache
 def read_lock(path: Path) -> Lock:
-    """Return the packages of a lock with versions (which may depend on Python) and hashes."""
+    """Return the hashes of each package in a lock, by name and by version."""
     text = path.read_text(encoding="utf-8")
     assert [] == re.findall(r"^-.*|\w+://\S+", text, re.MULTILINE), path.name
     found: Lock = {}
@@ -45,8 +45,8 @@ def read_lock(path: Path) -> Lock:
     return found
 
 
-def find_runtime_packages() -> Lock:
-    """Return all packages that can be on a machine that runs the connector."""
+def read_all_runtime_locks() -> Lock:
+    """Return the packages of all locks for machines that run the connector."""
     found: Lock = {}
     for path in sorted(FOLDER.glob("*.txt")):
         found |= read_lock(path)
@@ -72,7 +72,7 @@ def test_all_locks_have_the_same_versions_and_files() -> None:
 
     assert {} == {
         name: lock
-        for name, lock in find_runtime_packages().items()
+        for name, lock in read_all_runtime_locks().items()
         if name not in only_there and tested.get(name) != lock
     }
 

@@ -21,7 +21,7 @@ KEYS = {KEY: ALL, "new-key": ALL, "jobs": ("jobs.read",)}
 
 
 class RestorableAccount(SandboxAccount):
-    """Account with a backup, whose server changed since."""
+    """Account that has a backup and whose server changed after it."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         super().__init__(sandbox, folder)
@@ -29,25 +29,26 @@ class RestorableAccount(SandboxAccount):
         self.backups = folder / "backups"
         self.work, self.ledger = self.data / "work.duckdb", self.data / "ledger.sqlite"
 
-    def begin(self) -> None:
-        """Pull, make a backup, and change the server."""
+    def pull_and_back_up(self) -> None:
+        """Pull, make a backup, and change two candidates on the server."""
         assert 0 == self.call("pull").status
         assert 0 == self.call("backup", str(self.backups)).status
         self.change_two_candidates()
 
-    def fails(self, code: str, *arguments: str, status: int = 1, **environ: str) -> None:
-        """Check that a command fails with a code that docs/ERRORS.md explains."""
+    def assert_fails(self, code: str, *arguments: str, status: int = 1, **environ: str) -> None:
+        """Assert that a command (by default `pull`) fails with a code that docs/ERRORS.md has."""
         called = self.call(*(arguments or ("pull",)), "--json", **environ)
         assert (status, code) == (called.status, _read_error_code(called.object)), called
         assert f"`{code}`" in ERRORS.read_text(encoding="utf-8")
 
-    def restore(self) -> None:
+    def restore_backup(self) -> None:
+        """Check and restore the only backup."""
         (file,) = self.backups.glob("*.tar")
         assert 0 == self.call("restore", str(file), "--check").status
         assert 0 == self.call("restore", str(file), "--replace").status
 
-    def check_pull(self, *arguments: str, **environ: str) -> None:
-        """Check that the next pull is exact, and that `doctor` reports no failure."""
+    def assert_exact_pull(self, *arguments: str, **environ: str) -> None:
+        """Pull, and assert that the copy equals the server and that `doctor` reports no failure."""
         pulled = self.call(*(arguments or ("pull",)), "--json", **environ)
         assert (0, "done") == (pulled.status, pulled.object.get("outcome")), pulled
         assert [] == differences(self.sandbox, self.data / "recruitment.duckdb")
@@ -56,7 +57,7 @@ class RestorableAccount(SandboxAccount):
 
 
 def _read_error_code(output: dict[str, Any]) -> str | None:
-    """Return the error code of the run, or of the resources that failed alike."""
+    """Return the error code of the run, or the one that all failed resources have."""
     error = output.get("error") or output
     codes = {each["error_code"] for each in output.get("resources", {}).values()} - {None}
     return error.get("code") or (codes.pop() if len(codes) == 1 else None)
@@ -64,10 +65,10 @@ def _read_error_code(output: dict[str, Any]) -> str | None:
 
 @pytest.fixture(scope="module")
 def account_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """Folder of an account and of its server, and the server's port. Tests use copies."""
+    """Folder of a `RestorableAccount` and its server, and the server's port. Tests use copies."""
     folder = tmp_path_factory.mktemp("site")
     with Sandbox(counts=COUNTS, keys=KEYS, data=folder / "platform") as sandbox:
-        RestorableAccount(sandbox, folder).begin()
+        RestorableAccount(sandbox, folder).pull_and_back_up()
         return folder, int(sandbox.base_url.rsplit(":", 1)[1])
 
 
@@ -87,11 +88,11 @@ def test_recovery_from_an_invalid_work_file_gives_an_exact_copy(
     account: RestorableAccount, has_backup: bool
 ) -> None:
     account.work.write_bytes(b"no database any more")
-    account.fails("not_a_warehouse")
+    account.assert_fails("not_a_warehouse")
 
-    account.restore() if has_backup else account.work.rename(account.data / "moved-away")
+    account.restore_backup() if has_backup else account.work.rename(account.data / "moved-away")
 
-    account.check_pull()
+    account.assert_exact_pull()
 
 
 @pytest.mark.parametrize("has_backup", first_fast([True, False]))
@@ -101,44 +102,44 @@ def test_recovery_from_an_invalid_ledger_gives_an_exact_copy(
     for each in account.data.glob("ledger.sqlite*"):
         each.unlink()
     account.ledger.write_bytes(b"no database any more" * 100)
-    account.fails("not_a_ledger")
+    account.assert_fails("not_a_ledger")
 
     if has_backup:
-        account.restore()
+        account.restore_backup()
     else:
         assert "new ledger" in account.call("doctor", "--new-ledger").out
 
-    account.check_pull()
+    account.assert_exact_pull()
 
 
 def test_recovery_from_a_rejected_key_gives_an_exact_copy(account: RestorableAccount) -> None:
-    account.fails("unauthorized", CONNECTOR_API_KEY="withdrawn")
-    account.fails("forbidden", "pull", "candidates", CONNECTOR_API_KEY="jobs")
+    account.assert_fails("unauthorized", CONNECTOR_API_KEY="withdrawn")
+    account.assert_fails("forbidden", "pull", "candidates", CONNECTOR_API_KEY="jobs")
 
     account.environ["CONNECTOR_API_KEY"] = "new-key"
 
-    account.check_pull()
+    account.assert_exact_pull()
 
 
 def test_recovery_from_a_reached_request_limit_gives_an_exact_copy(
     account: RestorableAccount,
 ) -> None:
-    account.fails("budget_spent", "pull", "--full", "--max-requests", "4", status=4)
+    account.assert_fails("budget_spent", "pull", "--full", "--max-requests", "4", status=4)
 
-    account.check_pull()
+    account.assert_exact_pull()
 
 
 def test_recovery_from_a_used_up_quota_gives_an_exact_copy(account: RestorableAccount) -> None:
-    account.fails("quota_spent", status=4, CONNECTOR_MONTHLY_REQUESTS="1")
+    account.assert_fails("quota_spent", status=4, CONNECTOR_MONTHLY_REQUESTS="1")
 
-    account.check_pull("pull", "--ignore-quota", CONNECTOR_MONTHLY_REQUESTS="1000")
+    account.assert_exact_pull("pull", "--ignore-quota", CONNECTOR_MONTHLY_REQUESTS="1000")
 
 
 def test_recovery_from_a_wrong_address_gives_an_exact_copy(account: RestorableAccount) -> None:
     for address in ("http://127.0.0.1:9", f"{account.sandbox.base_url}/elsewhere"):
-        account.fails("other_workspace", status=2, CONNECTOR_BASE_URL=address)
+        account.assert_fails("other_workspace", status=2, CONNECTOR_BASE_URL=address)
 
-    account.check_pull()
+    account.assert_exact_pull()
 
 
 def test_recovery_from_a_lost_disk_gives_an_exact_copy(account: RestorableAccount) -> None:
@@ -147,4 +148,4 @@ def test_recovery_from_a_lost_disk_gives_an_exact_copy(account: RestorableAccoun
     (file,) = account.backups.glob("*.tar")
     assert 0 == account.call("restore", str(file)).status
 
-    account.check_pull()
+    account.assert_exact_pull()

@@ -37,11 +37,12 @@ def load_folder_settings(folder: Path, **more: str) -> Settings:
 def run_upkeep_checks(
     settings: Settings, now: datetime = NOW, **environ: str
 ) -> dict[str, DoctorCheck]:
+    """Return the upkeep checks of `doctor` at a time and with these variables, by name."""
     return {each.name: each for each in check_upkeep(settings, environ, now)}
 
 
 def write_verified_work_file(settings: Settings, proven_at: datetime) -> None:
-    """Write a work file whose last pull was verified at that time."""
+    """Write an empty work file whose last pull verified all resources at this time."""
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     run = Run("r1", "pull", started_at=proven_at)

@@ -48,7 +48,7 @@ def main() -> int:
     simulator = Simulator(
         MODULE,
         {**{name: each.about for name, each in SCENARIOS.items()}, ACCOUNT: "a whole account"},
-        partial(run, lands=options.warehouse),
+        partial(run, with_warehouse=options.warehouse),
         ("requests", "unproven", "busy unproven"),
         [str(each) for each in list_shapes((1, 2, 3, 4))],
         partial(play, mutations=options.depth, pulls=options.pulls),

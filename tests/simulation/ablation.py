@@ -49,11 +49,11 @@ def patch_source(patch: pytest.MonkeyPatch, owner: Any, name: str, *edits: tuple
 # -- the floor and the bookmark -------------------------------------------------------------------
 
 
-def _multiply_lateness(patch: pytest.MonkeyPatch, share: str) -> None:
+def _multiply_lateness(patch: pytest.MonkeyPatch, factor: str) -> None:
     """Multiply the allowance for late writes by a factor, given as source text."""
     whole = "timedelta(seconds=bookmark.lateness_seconds)"
     for owner, name in ((incremental_scan, "floor_of"), (IncrementalScan, "__init__")):
-        patch_source(patch, owner, name, (whole, f"{whole} * {share}"))
+        patch_source(patch, owner, name, (whole, f"{whole} * {factor}"))
 
 
 def no_lookback(patch: pytest.MonkeyPatch) -> None:
@@ -174,10 +174,10 @@ def resumed_pull_is_dated_by_its_last_list(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-# -- the coverage certificate and other proofs ----------------------------------------------------
+# -- complete lists and other proofs --------------------------------------------------------------
 
 
-def no_coverage_certificate(patch: pytest.MonkeyPatch) -> None:
+def lists_count_as_complete(patch: pytest.MonkeyPatch) -> None:
     """List pages of different times are treated as one consistent list."""
 
     def certify(self: IncrementalScan, listing: Listing) -> Steps[bool]:
@@ -191,7 +191,7 @@ def no_coverage_certificate(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(IncrementalScan, "_has_too_few_ids", is_short)
 
 
-def no_verify_sweep(patch: pytest.MonkeyPatch) -> None:
+def no_second_sweep(patch: pytest.MonkeyPatch) -> None:
     """A first load does not read the pages a second time."""
 
     def second_look(bookmark: Bookmark, *_: Any, **__: Any) -> Steps[tuple[Bookmark, str | None]]:
@@ -204,7 +204,7 @@ def no_verify_sweep(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(pulls, "second_sweep", second_look)
 
 
-def certificate_off_by_one(patch: pytest.MonkeyPatch) -> None:
+def one_record_may_be_missing(patch: pytest.MonkeyPatch) -> None:
     """A consistent list is assumed although one record above the boundary may be missing."""
     patch_source(
         patch,
@@ -221,7 +221,7 @@ def unread_records_count_as_existing(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
+def unlisted_records_are_deleted(patch: pytest.MonkeyPatch) -> None:
     """Records that a list does not contain are deleted without a request."""
 
     def commit(what: Commit) -> Steps[None]:
@@ -266,11 +266,11 @@ SHOWN_IN: Mapping[str, str] = {
     "closing_id_is_forgotten": "lag-details",
     "closing_floor_is_forgotten": "lag-details",
     "resumed_pull_is_dated_by_its_last_list": "killed",
-    "no_coverage_certificate": "E",
-    "certificate_off_by_one": "tied-updates",
+    "lists_count_as_complete": "E",
+    "one_record_may_be_missing": "tied-updates",
     "unread_records_count_as_existing": "flaky",
-    "no_verify_sweep": "E",
-    "tombstones_without_evidence": "B",
+    "no_second_sweep": "E",
+    "unlisted_records_are_deleted": "B",
     "any_detail_is_accepted": "crossed",
     "huge_totals_are_remembered": "total-huge-guarded",
 }

@@ -145,23 +145,23 @@ class AccountSimulation(SandboxAccount):
     def erase_person(self) -> None:
         """Erase a random person, and check the records of all others."""
         people = [e for id, e in self.agency.people.items() if id not in self.agency.permanent_ids]
-        who = self.chance.choice(people)
+        person = self.chance.choice(people)
         before = self._read_versions("work.duckdb")
-        known = any(id == who.id for _, id, _ in before)
-        asked = self.chance.choice((who.email, who.id)) if known else who.email
-        self._log(f"erase {who.resource} {who.id} by {asked}")
+        known = any(id == person.id for _, id, _ in before)
+        asked = self.chance.choice((person.email, person.id)) if known else person.email
+        self._log(f"erase {person.resource} {person.id} by {asked}")
         if erase(self.settings, asked, applies=True).receipts:
             # A person who is in no file is not erased, and may be loaded by the next pull.
-            self.erased[who.id] = who
-            self.released.pop(who.id, None)
-        self._check_other_records(before, who)
+            self.erased[person.id] = person
+            self.released.pop(person.id, None)
+        self._check_other_records(before, person)
 
     def lift_suppression(self) -> None:
         """Allow a random erased person to be loaded again."""
         if self.erased:
-            who = self.chance.choice(sorted(self.erased.values(), key=lambda each: each.id))
-            remove_suppression(self.settings, who.email)
-            self.released[who.id] = self.erased.pop(who.id)
+            person = self.chance.choice(sorted(self.erased.values(), key=lambda each: each.id))
+            remove_suppression(self.settings, person.email)
+            self.released[person.id] = self.erased.pop(person.id)
 
     def lose_work_file(self) -> None:
         """Delete the work file and pull. Every version that was published before must still be
@@ -223,7 +223,7 @@ class AccountSimulation(SandboxAccount):
                 )
         if doubled := [each for each, count in Counter(self.emails()).items() if count > 1]:
             raise BrokenPromise("push", f"created twice: {doubled}")
-        emails = {who.email for who in self.erased.values()}
+        emails = {person.email for person in self.erased.values()}
         for file in FILES:
             for record in self._read_records_and_bodies(file) if emails else ():
                 if found := emails & {str(value).lower() for value in record.values()}:
@@ -231,7 +231,7 @@ class AccountSimulation(SandboxAccount):
                         "erasure", f"{file} contains {found} of an erased person: {record}"
                     )
 
-    def _check_other_records(self, before: set[Version], who: ErasablePerson) -> None:
+    def _check_other_records(self, before: set[Version], person: ErasablePerson) -> None:
         """Check that an erasure changed only the person's records and the texts of their bookings.
 
         `before` are the versions in the work file before the erasure.
@@ -241,20 +241,24 @@ class AccountSimulation(SandboxAccount):
             raise BrokenPromise("erasure", "records came or went with an erasure")
         for resource, id, text in before - after:
             record = json.loads(text)
-            if id != who.id and not any(
-                self._is_allowed_change(resource, record, json.loads(each), who)
+            if id != person.id and not any(
+                self._is_allowed_change(resource, record, json.loads(each), person)
                 for there, other, each in after
                 if (there, other) == (resource, id)
             ):
-                raise BrokenPromise("erasure", f"erasing {who.id} changed {resource} {id}: {text}")
+                raise BrokenPromise("erasure", f"{person.id}: {resource} {id} changed: {text}")
 
     def _is_allowed_change(
-        self, resource: str, record: Mapping[str, Any], left: Mapping[str, Any], who: ErasablePerson
+        self,
+        resource: str,
+        record: Mapping[str, Any],
+        after: Mapping[str, Any],
+        person: ErasablePerson,
     ) -> bool:
-        """Return True if an erasure of `who` may change another record from `record` to `left`."""
-        is_theirs = resource == "bookings" and record.get("candidate_id") == who.id
+        """Return True if an erasure of `person` may change `record` to `after`."""
+        is_theirs = resource == "bookings" and record.get("candidate_id") == person.id
         return all(
-            left.get(name) == value or (is_theirs and name in ("title", "internal_notes"))
+            after.get(name) == value or (is_theirs and name in ("title", "internal_notes"))
             for name, value in record.items()
         )
 

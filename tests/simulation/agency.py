@@ -70,8 +70,8 @@ class SimulatedAgency:
     def create_first_records(self) -> None:
         """Create permanent and other people, three companies and four bookings."""
         for _ in range(3):
-            self.create_person("candidates", stays=True)
-        self.create_person("leads", stays=True)
+            self.create_person("candidates", is_permanent=True)
+        self.create_person("leads", is_permanent=True)
         for _ in range(3 + self.chance.randrange(4)):
             self.create_person("candidates")
         for _ in range(2):
@@ -83,18 +83,18 @@ class SimulatedAgency:
 
     # -- making -----------------------------------------------------------------------------------
 
-    def create_person(self, resource: str, *, stays: bool = False) -> str:
+    def create_person(self, resource: str, *, is_permanent: bool = False) -> str:
         """Create a random candidate or lead on the platform, and return the id."""
-        body = self.draw_person(resource, stays=stays)
+        body = self.draw_person(resource, is_permanent=is_permanent)
         id: str = self.sandbox.store.create(resource, body).record["id"]
-        self.remember_person(resource, id, body, stays=stays)
+        self.remember_person(resource, id, body, is_permanent=is_permanent)
         return id
 
     def remember_person(
-        self, resource: str, id: str, body: Mapping[str, Any], *, stays: bool = False
+        self, resource: str, id: str, body: Mapping[str, Any], *, is_permanent: bool = False
     ) -> None:
         """Add a created person to `people`, with the texts that identify only this person."""
-        if stays:
+        if is_permanent:
             self.permanent_ids.add(id)
         name = f"{body.get('first_name', '')} {body.get('last_name', '')}".strip()
         own = [body["email"]]
@@ -103,12 +103,12 @@ class SimulatedAgency:
         own += [each for each in (body.get("network_url"),) if each]
         self.people[id] = ErasablePerson(resource, id, body["email"], tuple(own))
 
-    def draw_person(self, resource: str, *, stays: bool = False) -> dict[str, Any]:
+    def draw_person(self, resource: str, *, is_permanent: bool = False) -> dict[str, Any]:
         """Return random fields of a new candidate or lead. Permanent ones get the shared name."""
         pick = self.chance.choice
         self.number += 1
         number = self.number
-        is_shared = stays or self.chance.random() < 0.3
+        is_shared = is_permanent or self.chance.random() < 0.3
         first, last = SHARED_NAME if is_shared else (f"Ann{number}x", f"Lee{number}son")
         found: dict[str, Any] = {
             "first_name": first,

@@ -237,9 +237,8 @@ def run_command(simulator: Simulator, options: argparse.Namespace) -> int:
         names = simulator.parse_scenarios(options.scenario)
         verdicts = [simulator.run(name, options.seed, trace=trace) for name in names]
         for each in verdicts:
-            print_line(
-                f"{each.scenario}, seed {each.seed}, {_format_figures(each.figures)}: {each}"
-            )
+            figures = ", ".join(f"{count} {name}" for name, count in each.figures.items())
+            print_line(f"{each.scenario}, seed {each.seed}, {figures}: {each}")
         return int(any(each.wrong for each in verdicts))
     summaries, _ = run_scenarios(simulator, options)
     return int(any(each.wrong for each in summaries.values()))
@@ -296,10 +295,6 @@ def _print_table(
             print_line(f"\n{name}: {simulator.scenarios[name]}: {dict(each.promises)}")
         for verdict in each.shown:
             print_line(f"  seed {verdict.seed}: {verdict}"[:400])
-
-
-def _format_figures(figures: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in figures.items())
 
 
 def _run_tiny_worlds(simulator: Simulator, options: argparse.Namespace) -> int:

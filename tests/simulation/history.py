@@ -26,6 +26,7 @@ from tests.support.agency import rows
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
 Past = list[tuple[datetime, Mapping[str, Any] | None]]
+"""States of a record on the server, each with its start; None while deleted."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,12 @@ class StoredVersion:
 
 
 Chains = dict[str, list[StoredVersion]]
+"""Versions of each record, by id and in order."""
 
 
 @dataclass
 class _LandedRow:
-    """Current row of a record: its fields, whether a detail was read, and when it was last
-    observed.
-    """
+    """Current row of a record; `is_hydrated` if from a detail, `seen_at` when last observed."""
 
     raw: Mapping[str, Any]
     is_hydrated: bool
@@ -101,19 +101,19 @@ class MemoryHistory:
         """Return the last version and the current row of a record, as the history rules expect
         them.
         """
-        kept, row = self.chains[id][-1], self._landed[id]
+        stored, row = self.chains[id][-1], self._landed[id]
         last = replace(
-            kept.version,
-            ended_at=kept.ending.valid_to if kept.ending else None,
-            list_item=None if kept.version.is_from_detail else kept.shown,
+            stored.version,
+            ended_at=stored.ending.valid_to if stored.ending else None,
+            list_item=None if stored.version.is_from_detail else stored.shown,
         )
         return RecordState(last, row.raw, row.is_hydrated, row.seen_at)
 
     def _extend_observation(self, id: str, at: datetime) -> None:
         """Extend the time up to which the last version of the record was observed."""
-        kept = self.chains[id][-1]
-        version = replace(kept.version, observed_to=max(at, kept.version.observed_to))
-        self.chains[id][-1] = replace(kept, version=version)
+        stored = self.chains[id][-1]
+        version = replace(stored.version, observed_to=max(at, stored.version.observed_to))
+        self.chains[id][-1] = replace(stored, version=version)
 
     def _apply_edits(self, edits: HistoryEdits) -> None:
         """Apply the endings, moved starts, confirmations and new versions of the history rules."""
@@ -121,10 +121,10 @@ class MemoryHistory:
             self.chains[id][-1] = replace(self.chains[id][-1], ending=ending)
         for id, version in edits.moved.items():
             if version.number > 1:
-                kept = self.chains[id][version.number - 2]
-                assert kept.ending is not None
-                ending = replace(kept.ending, valid_to=version.valid_from)
-                self.chains[id][version.number - 2] = replace(kept, ending=ending)
+                stored = self.chains[id][version.number - 2]
+                assert stored.ending is not None
+                ending = replace(stored.ending, valid_to=version.valid_from)
+                self.chains[id][version.number - 2] = replace(stored, ending=ending)
         for id, at in edits.confirmed.items():
             self._extend_observation(id, at)
         for id, (version, record) in edits.completed.items():
@@ -221,17 +221,17 @@ def find_false_versions(server: SimulatedServer, chains: Chains) -> dict[str, se
     found: dict[str, set[str]] = {}
     for id, chain in chains.items():
         past = server.past_details(id)
-        for kept in chain:
-            for wrong in _find_errors(kept, past):
+        for stored in chain:
+            for wrong in _find_errors(stored, past):
                 found.setdefault(wrong, set()).add(id)
     return found
 
 
-def _find_errors(kept: StoredVersion, past: Past) -> Iterator[str]:
+def _find_errors(stored: StoredVersion, past: Past) -> Iterator[str]:
     """Yield what is wrong with a version, according to the record's true history."""
-    version = kept.version
+    version = stored.version
     assert version.began_after is not None
-    spans = list(_find_spans(kept.shown, past))
+    spans = list(_find_spans(stored.shown, past))
     first = [each for each in spans if _overlaps_second(each, version.observed_from)]
     if not first:
         yield "not so at _observed_from"
@@ -242,20 +242,20 @@ def _find_errors(kept: StoredVersion, past: Past) -> Iterator[str]:
     last = [each for each in spans if _overlaps_second(each, version.observed_to)]
     if not last:
         yield "not so at _observed_to"
-    elif kept.ending is not None:
-        yield from _find_end_errors(kept, kept.ending, [until for _, until in last], past)
+    elif stored.ending is not None:
+        yield from _find_end_errors(stored, stored.ending, [until for _, until in last], past)
 
 
 def _find_end_errors(
-    kept: StoredVersion, ending: VersionEnd, ends: list[datetime], past: Past
+    stored: StoredVersion, ending: VersionEnd, ends: list[datetime], past: Past
 ) -> Iterator[str]:
     """Yield what is wrong with a version's end. `ends` are the times at which the shown state
     ended.
     """
-    after = kept.version.observed_to
+    after = stored.version.observed_to
     if not after <= ending.valid_to < ending.before:
         yield "_valid_to outside of its interval"
-    if not kept.version.is_from_detail:
+    if not stored.version.is_from_detail:
         # What it showed may be true still: something else of the record has changed.
         ends = [at for at, _ in past]
     if not any(after <= end <= ending.before for end in ends):

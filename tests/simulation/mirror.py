@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any
 
-from connector.catalog.field import read_datetime
+from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Page, Resource
 from connector.errors import ConnectorError
 from connector.errors_api import NoAnswer
@@ -43,7 +43,7 @@ class PullKilled(Exception):
 @lru_cache(maxsize=65536)
 def parse_timestamp(text: str | None) -> datetime | None:
     """Parse a timestamp of a response; None if it is null."""
-    return None if text is None else read_datetime(text)
+    return None if text is None else parse_datetime(text)
 
 
 @dataclass(slots=True)
@@ -348,7 +348,7 @@ def _trace_line(value: object) -> str:
     match value:
         case Page():
             ids = " ".join(str(item.raw["id"]) for item in value.items)
-            return f"page {value.page}, {value.total} in all, {value.dated_at:%H:%M:%S}: {ids}"
+            return f"page {value.page}, {value.total} in all, {value.timestamp:%H:%M:%S}: {ids}"
         case FoundDetail(record, served_at):
             return f"found {record.raw['updated_at']} at {served_at:%H:%M:%S}"
         case dict():

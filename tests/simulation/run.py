@@ -49,9 +49,9 @@ def run(
     seed: int,
     *,
     scenario: PullScenario | None = None,
-    through: Literal["twin", "store"] = "twin",
+    server_kind: Literal["twin", "store"] = "twin",
     trace: Trace | None = None,
-    lands: bool = False,
+    with_warehouse: bool = False,
 ) -> Verdict:
     """Run a scenario with a seed, and return the verdict.
 
@@ -59,17 +59,17 @@ def run(
         name: Name of the scenario, or `ACCOUNT`.
         seed: Seed of every random decision.
         scenario: Scenario to run instead of the one with that name.
-        through: Server to read from: in plain Python (twin) or the sandbox's store.
+        server_kind: Server to read from: in plain Python (twin) or the sandbox's store.
         trace: Receives a line for each step.
-        lands: Keep the history in a real warehouse, too.
+        with_warehouse: Keep the history in a real warehouse, too.
     """
     if name == ACCOUNT:
         wrong, requests = simulate_account(seed, trace)
         figures = Counter(requests=requests)
         return Verdict(MODULE, name, seed, [wrong] if wrong else [], figures)
-    world = PullWorld(seed, scenario or get_scenario(name), through=through)
+    world = PullWorld(seed, scenario or get_scenario(name), server_kind=server_kind)
     mirror = Mirror(world, check_commit=check_commit)
-    with open_warehouse_history(world.server) if lands else nullcontext() as landed:
+    with open_warehouse_history(world.server) if with_warehouse else nullcontext() as landed:
         if landed is not None:
             mirror.histories.append(landed)
         return _play(mirror, Verdict(MODULE, name, seed), trace)

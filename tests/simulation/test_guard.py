@@ -1,4 +1,4 @@
-"""Each reason for which deletions are kept back, and what lands all the same."""
+"""Each reason to hold back deletions, and which records are loaded anyway."""
 
 from __future__ import annotations
 

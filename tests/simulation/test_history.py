@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -27,7 +27,7 @@ clock that steps.
 
 @pytest.mark.parametrize("name", first_fast(LANDED, 3))
 def test_the_history_of_a_warehouse_follows_the_rules(name: str) -> None:
-    verdicts = [run(name + SMALL, seed, lands=True) for seed in seeds(8 if IS_ALL else 1)]
+    verdicts = [run(name + SMALL, seed, with_warehouse=True) for seed in seeds(8 if IS_ALL else 1)]
 
     assert [] == [str(each) for each in verdicts if each.wrong]
 
@@ -79,8 +79,5 @@ def test_a_fault_in_the_history_rules_is_detected(
 ) -> None:
     ablation(monkeypatch)
 
-    assert any(_has_history_error(run(name + SMALL, seed).wrong) for seed in range(20))
-
-
-def _has_history_error(wrong: Iterable[str]) -> bool:
-    return any(each.startswith("history") for each in wrong)
+    found = (wrong for seed in range(20) for wrong in run(name + SMALL, seed).wrong)
+    assert any(each.startswith("history") for each in found)

@@ -14,11 +14,11 @@ SEEDS = 2
 
 
 def _run_traced(
-    name: str, seed: int, through: Literal["twin", "store"]
+    name: str, seed: int, server_kind: Literal["twin", "store"]
 ) -> tuple[list[str], Verdict]:
     """Run the small scenario over that server, and return the trace and the verdict."""
     lines: list[str] = []
-    return lines, run(name + SMALL, seed, through=through, trace=lines.append)
+    return lines, run(name + SMALL, seed, server_kind=server_kind, trace=lines.append)
 
 
 @pytest.mark.parametrize(

@@ -65,12 +65,9 @@ def list_shapes(records: Sequence[int]) -> list[PullShape]:
         ("stable", "random"),
     )
     made = [PullShape(*each) for each in every]  # type: ignore[arg-type]  # the values are as declared
-    return [each for each in made if _differs_from_others(each)]
-
-
-def _differs_from_others(shape: PullShape) -> bool:
-    is_tied = "tied" in (shape.created, shape.updated)
-    return is_tied if shape.ties == "random" else True
+    return [
+        each for each in made if each.ties == "stable" or "tied" in (each.created, each.updated)
+    ]
 
 
 class TinyWorld(PullWorld):

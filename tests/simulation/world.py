@@ -34,7 +34,7 @@ class PullWorld(WorldClock):
     """
 
     def __init__(
-        self, seed: int, scenario: PullScenario, *, through: Literal["twin", "store"] = "twin"
+        self, seed: int, scenario: PullScenario, *, server_kind: Literal["twin", "store"] = "twin"
     ) -> None:
         super().__init__(scenario.own_clock_ahead)
         self.chance = random.Random(seed)
@@ -45,7 +45,7 @@ class PullWorld(WorldClock):
         self._mutation_at: datetime | None = None
         served = random.Random(seed + 1)
         self.server: TwinServer | StoreServer
-        if through == "store":
+        if server_kind == "store":
             self.server = StoreServer(scenario, self.server_now, served)
         else:
             self.server = TwinServer(scenario, lambda: self.now, served)

@@ -41,6 +41,7 @@ TABLES = ("landing.jobs", "history.jobs")
 
 @pytest.fixture
 def work_file(warehouse: Warehouse) -> Path:
+    """Path of a prepared work file."""
     return warehouse.work
 
 
@@ -225,7 +226,7 @@ def start_waiting_process(work_file: Path, wait_seconds: float = 30) -> subproce
 
 
 def open_in_other_process(work_file: Path) -> None:
-    """Raise `WarehouseBusy` if another process cannot open the file immediately."""
+    """Let another process open the file, and raise `WarehouseBusy` if it cannot at once."""
     said, _ = start_waiting_process(work_file, 0).communicate(timeout=60)
     if b"busy" in said:
         raise WarehouseBusy("held")

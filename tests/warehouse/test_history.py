@@ -26,20 +26,20 @@ from tests.warehouse.versions import (
 def commit_and_check(
     warehouse: Warehouse, *found: FoundDetail, at: float = 0, **rest: Any
 ) -> LandedCounts:
-    """Commit these details and the rest, and assert the properties of the history."""
+    """Commit these details and fields of `Commit`, and assert that the history is consistent."""
     fates = warehouse.commit(CANDIDATES, Commit(records=found, **rest), "run-1", timestamp_at(at))
     assert [] == find_violations(warehouse)
     return fates
 
 
-def list_spans(warehouse: Warehouse, id: str = "1") -> list[tuple[Any, ...]]:
-    """Return of each version: start bound, valid from, observed from and to, valid to."""
+def list_validity(warehouse: Warehouse, id: str = "1") -> list[tuple[Any, ...]]:
+    """Return the earliest begin, begin, first and last observation, and end of each version."""
     names = ("_began_after", "_valid_from", "_observed_from", "_observed_to", "_valid_to")
     return [tuple(row[name] for name in names) for row in read_versions(warehouse, id)]
 
 
-def list_ends(warehouse: Warehouse) -> list[tuple[Any, ...]]:
-    """Return of each version the interval in which it ended."""
+def list_end_intervals(warehouse: Warehouse) -> list[tuple[Any, ...]]:
+    """Return the earliest and the latest time at which each version can have ended."""
     return [(row["_ended_after"], row["_ended_before"]) for row in read_versions(warehouse)]
 
 
@@ -66,7 +66,7 @@ def test_a_version_begins_at_the_date_of_the_api_between_two_pulls(warehouse: Wa
             timestamp_at(300),
         ),
         (timestamp_at(200), timestamp_at(300), timestamp_at(300), timestamp_at(300), None),
-    ] == list_spans(warehouse)
+    ] == list_validity(warehouse)
     changed = [row["_changed"] for row in read_versions(warehouse)]
     assert [None, ["updated_at", "city"], ["city"], ["updated_at", "city"]] == changed
 
@@ -77,12 +77,12 @@ def test_an_unchanged_detail_adds_no_version(warehouse: Warehouse) -> None:
     commit_and_check(warehouse, items=(make_item("1", 70),))
 
     assert LandedCounts(unchanged=1) == fates
-    assert [(CREATED, timestamp_at(-500), timestamp_at(0), timestamp_at(50), None)] == list_spans(
-        warehouse
-    )
+    assert [
+        (CREATED, timestamp_at(-500), timestamp_at(0), timestamp_at(50), None)
+    ] == list_validity(warehouse)
     # Only now is a change of a field that no list shows, and that the list could not deny.
     commit_and_check(warehouse, make_detail("1", 90, 60, skills="SQL, Python", city="Bath"))
-    assert (timestamp_at(50), timestamp_at(60)) == list_spans(warehouse)[1][:2]
+    assert (timestamp_at(50), timestamp_at(60)) == list_validity(warehouse)[1][:2]
 
 
 def test_a_first_load_makes_one_version(warehouse: Warehouse) -> None:
@@ -97,9 +97,9 @@ def test_a_first_load_makes_one_version(warehouse: Warehouse) -> None:
     assert [(None, timestamp_at(0))] == [
         (row["_hydrated_at"], row["_valid_from"]) for row in listed
     ]
-    assert [(CREATED, timestamp_at(-500), timestamp_at(60), timestamp_at(60), None)] == list_spans(
-        warehouse
-    )
+    assert [
+        (CREATED, timestamp_at(-500), timestamp_at(60), timestamp_at(60), None)
+    ] == list_validity(warehouse)
     assert [("Bath", timestamp_at(60), None)] == [
         (row["city"], row["_hydrated_at"], row["_changed"]) for row in whole
     ]
@@ -120,14 +120,14 @@ def test_a_change_observed_only_in_a_list_is_a_separate_version(warehouse: Wareh
     assert ["status"] == seen["_changed"]
     # The list at 50 still showed the old status, so it changed after that; but the version before
     # was not seen whole after 0.
-    assert (timestamp_at(0), timestamp_at(101)) == list_ends(warehouse)[0]
+    assert (timestamp_at(0), timestamp_at(101)) == list_end_intervals(warehouse)[0]
     assert (
         timestamp_at(50),
         timestamp_at(100),
         timestamp_at(100),
         timestamp_at(100),
         None,
-    ) == list_spans(warehouse)[1]
+    ) == list_validity(warehouse)[1]
 
     commit_and_check(
         warehouse, items=(make_item("1", 120, first_name="Ada", status="interviewing"),)
@@ -142,7 +142,7 @@ def test_a_change_observed_only_in_a_list_is_a_separate_version(warehouse: Wareh
         timestamp_at(150),
         timestamp_at(150),
         None,
-    ) == list_spans(warehouse)[1]
+    ) == list_validity(warehouse)[1]
     whole = read_versions(warehouse)[1]
     assert ("York", timestamp_at(150)) == (whole["city"], whole["_hydrated_at"])
     assert ["status", "updated_at", "city"] == whole["_changed"]
@@ -214,7 +214,7 @@ def test_a_deletion_ends_a_version_and_a_return_begins_the_next(warehouse: Wareh
 
     assert (timestamp_at(100), "deletion") == (ended["_valid_to"], ended["_ended_by"])
     # The list at 40 showed the record, and not that its town was the same still.
-    assert [(timestamp_at(0), timestamp_at(101))] == list_ends(warehouse)
+    assert [(timestamp_at(0), timestamp_at(101))] == list_end_intervals(warehouse)
 
     commit_and_check(warehouse, make_detail("1", 300, -5, city="Bath"))
     commit_and_check(warehouse, gone={"1": DeletionProof(timestamp_at(400))})

@@ -1,6 +1,7 @@
-"""History against models in plain Python: whatever is committed in whatever order, the versions
-are those that were observed; and whatever happens in a world between two looks, the intervals hold
-it.
+"""History compared with models in plain Python.
+
+Whatever is committed in whatever order, the versions are the observed ones. Whatever happens
+between two observations, the intervals of the versions contain it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ CHECKED = settings(
 
 @pytest.fixture(scope="module")
 def prepared_folder() -> Iterator[Path]:
-    """The folder of a prepared warehouse, copied by each test because preparing is slow."""
+    """Folder of an empty warehouse, which tests copy because preparing one is slow."""
     with tempfile.TemporaryDirectory() as folder:
         Warehouse(Path(folder)).prepare()
         yield Path(folder)
@@ -52,7 +53,7 @@ def prepared_folder() -> Iterator[Path]:
 
 @contextmanager
 def open_fresh_warehouse(prepared_folder: Path) -> Iterator[Warehouse]:
-    """Open a separate copy of the warehouse."""
+    """Open a new copy of the empty warehouse."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
         shutil.copytree(prepared_folder, copy)
@@ -62,9 +63,9 @@ def open_fresh_warehouse(prepared_folder: Path) -> Iterator[Warehouse]:
 
 
 @dataclass
-class Kept:
-    """A version, as the model keeps it: what is known of the record with it, and what its row
-    shows of that, where a list alone has shown it.
+class ExpectedVersion:
+    """A version with its known fields in `shown`; `row` has the stored ones if a list hides
+    some.
     """
 
     shown: dict[str, Any]
@@ -77,16 +78,16 @@ class Kept:
 
 @dataclass
 class HistoryModel:
-    """Expected versions of each id, by the rules in the docstring of `history`."""
+    """Expected versions by id, by the rules in the docstring of `connector.warehouse.history`."""
 
-    versions: dict[str, list[Kept]] = field(default_factory=dict)
+    versions: dict[str, list[ExpectedVersion]] = field(default_factory=dict)
     details: dict[str, str] = field(default_factory=dict)
     """Status that the last detail of each id showed."""
 
-    def list(self, id: str, at: float, shown: dict[str, Any]) -> None:
-        """Record that a list shows the record."""
+    def observe_list_item(self, id: str, at: float, shown: dict[str, Any]) -> None:
+        """Update the versions for a list item read at second `at`."""
         if id not in self.versions:
-            self.versions[id] = [Kept(shown, False, None, at)]
+            self.versions[id] = [ExpectedVersion(shown, False, None, at)]
             return
         last = self.versions[id][-1]
         if last.ended_by:
@@ -103,16 +104,16 @@ class HistoryModel:
             if is_hidden:
                 # A status that only an earlier list showed is forgotten.
                 known = {**known, "status": self.details[id]}
-            self.versions[id].append(Kept(known, False, names, at, row=row))
+            self.versions[id].append(ExpectedVersion(known, False, names, at, row=row))
         elif not names and not last.is_whole:
             last.last_at = max(at, last.last_at)
 
-    def read(self, id: str, at: float, updated: float, shown: dict[str, Any]) -> None:
-        """Record that a detail shows the record."""
+    def observe_detail(self, id: str, at: float, updated: float, shown: dict[str, Any]) -> None:
+        """Update the versions for a detail read at second `at` and last changed at `updated`."""
         chain = self.versions.setdefault(id, [])
         whole = {**shown, "updated_at": updated}
         if not chain:
-            chain.append(Kept(whole, True, None, at))
+            chain.append(ExpectedVersion(whole, True, None, at))
         else:
             last = chain[-1]
             names = {n for n in whole if n in last.shown and whole[n] != last.shown[n]}
@@ -120,19 +121,20 @@ class HistoryModel:
                 names |= whole.keys() - last.shown.keys()
             at = max(at, last.last_at)
             if last.ended_by:
-                chain.append(Kept(whole, True, {"_deleted_at", *names}, at))
+                chain.append(ExpectedVersion(whole, True, {"_deleted_at", *names}, at))
             elif last.is_whole and not names:
                 last.last_at = at
-            elif last.is_whole or self._contradicts(last, whole, names):
+            elif last.is_whole or self._begins_version(last, whole, names):
                 last.ended_by = "change"
-                chain.append(Kept(whole, True, names or {"updated_at"}, at))
+                chain.append(ExpectedVersion(whole, True, names or {"updated_at"}, at))
             else:
                 last.shown, last.is_whole, last.last_at, last.row = whole, True, at, None
                 last.changed = None if last.changed is None else last.changed | names
         self.details[id] = shown["status"]
 
     @staticmethod
-    def _contradicts(last: Kept, whole: dict[str, Any], names: set[str]) -> bool:
+    def _begins_version(last: ExpectedVersion, whole: dict[str, Any], names: set[str]) -> bool:
+        """Return True if a detail that differs in `names` cannot belong to the last version."""
         if "first_name" in names or whole["updated_at"] >= last.last_at + 1:
             return True
         from_list = last.changed is None or "status" in last.changed
@@ -140,8 +142,8 @@ class HistoryModel:
             return False
         return bool(whole["status"] != HIDDEN)
 
-    def gone(self, id: str, at: float) -> None:
-        """Record that the API reported the deletion."""
+    def observe_deletion(self, id: str, at: float) -> None:
+        """End the last version by a deletion, found at second `at`."""
         last = self.versions[id][-1] if id in self.versions else None
         if last is not None and not last.ended_by:
             last.ended_by, last.last_at = "deletion", max(at, last.last_at)
@@ -172,15 +174,15 @@ def test_the_stored_versions_equal_those_of_the_model(prepared_folder: Path, ste
             items, records = [], []
             for id, shown in batch.get("listed", {}).items():
                 items.append(make_item(id, at, **shown))
-                model.list(id, at, shown)
+                model.observe_list_item(id, at, shown)
             for id, (shown, city, age) in batch.get("read", {}).items():
                 records.append(make_detail(id, at + 0.1, at - age, **shown, city=city))
-                model.read(id, at + 0.1, at - age, {**shown, "city": city})
+                model.observe_detail(id, at + 0.1, at - age, {**shown, "city": city})
             gone = {
                 id: DeletionProof(timestamp_at(at + 0.2)) for id in sorted(batch.get("gone", ()))
             }
             for id in gone:
-                model.gone(id, at + 0.2)
+                model.observe_deletion(id, at + 0.2)
             what = Commit(items=tuple(items), records=tuple(records), gone=gone)
             warehouse.commit(CANDIDATES, what, "run", timestamp_at(at))
         warehouse.release()
@@ -211,40 +213,42 @@ def test_the_stored_versions_equal_those_of_the_model(prepared_folder: Path, ste
 
 
 @dataclass
-class RecordLife:
-    """A record as it truly is, with the moments at which it changed, went and came back."""
+class TrueRecord:
+    """A record on the server, and the seconds at which it was edited and deleted."""
 
     shown: dict[str, Any]
     updated: float
     edits: list[float] = field(default_factory=list)
-    deaths: list[float] = field(default_factory=list)
-    is_there: bool = True
+    deletions: list[float] = field(default_factory=list)
+    exists: bool = True
 
 
-def change_life(life: RecordLife, chance: random.Random, at: float) -> None:
-    """Change, delete or restore the record, dated as the API dates it."""
-    if chance.random() < (0.15 if life.is_there else 0.6):
-        life.is_there = not life.is_there
-        (life.edits if life.is_there else life.deaths).append(at)
+def change_record(record: TrueRecord, chance: random.Random, at: float) -> None:
+    """Edit, delete or restore the record at random, and date it as the API does."""
+    if chance.random() < (0.15 if record.exists else 0.6):
+        record.exists = not record.exists
+        (record.edits if record.exists else record.deletions).append(at)
     name = chance.choice(["status", "first_name", "city"])
     choices = {"status": ["screening", "placed", HIDDEN], "first_name": "AB", "city": "XY"}
-    life.shown[name] = chance.choice([v for v in choices[name] if v != life.shown[name]])
-    life.updated = at
-    life.edits.append(at)
+    record.shown[name] = chance.choice([v for v in choices[name] if v != record.shown[name]])
+    record.updated = at
+    record.edits.append(at)
 
 
-def pull_record(warehouse: Warehouse, life: RecordLife, chance: random.Random, at: float) -> None:
-    """Commit a list, a detail, or a list and then a detail of the record."""
+def commit_observation(
+    warehouse: Warehouse, record: TrueRecord, chance: random.Random, at: float
+) -> None:
+    """Commit what a random request shows at second `at`: a list item, a detail, or both."""
     items: tuple[Candidate, ...] = ()
     records: tuple[FoundDetail, ...] = ()
     gone: dict[str, DeletionProof] = {}
     how = chance.choice(["list", "detail", "both"])
-    if life.is_there and how != "detail":
-        listed = {name: life.shown[name] for name in ("status", "first_name")}
+    if record.exists and how != "detail":
+        listed = {name: record.shown[name] for name in ("status", "first_name")}
         items = (make_item("a", at, **listed),)
     if how != "list":
-        if life.is_there:
-            records = (make_detail("a", at, life.updated, **life.shown),)
+        if record.exists:
+            records = (make_detail("a", at, record.updated, **record.shown),)
         else:
             gone = {"a": DeletionProof(timestamp_at(at))}
     what = Commit(items=items, records=records, gone=gone)
@@ -256,19 +260,19 @@ def test_each_interval_contains_the_true_time_of_its_change(
     prepared_folder: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
-    life = RecordLife({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])
+    record = TrueRecord({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])
     with open_fresh_warehouse(prepared_folder) as warehouse:
         for step in range(60):
             at = 10.0 * step
             if chance.random() < 0.5:
-                change_life(life, chance, at)
+                change_record(record, chance, at)
             else:
-                pull_record(warehouse, life, chance, at)
+                commit_observation(warehouse, record, chance, at)
         warehouse.release()
         assert [] == find_violations(warehouse)
         found = rows(warehouse.work, "FROM history.candidates ORDER BY _version")
-    edits = [timestamp_at(each) for each in life.edits]
-    deaths = [timestamp_at(each) for each in life.deaths]
+    edits = [timestamp_at(each) for each in record.edits]
+    deaths = [timestamp_at(each) for each in record.deletions]
     for before, row in pairwise(found):
         began = [e for e in edits if row["_began_after"] < e < row["_began_before"]]
         assert began, f"version {row['_version']} began without a change"

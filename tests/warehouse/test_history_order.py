@@ -21,8 +21,9 @@ from tests.warehouse.versions import (
 )
 
 
-def commit_candidates(warehouse: Warehouse, **what: object) -> None:
-    warehouse.commit(CANDIDATES, Commit(**what), "run", timestamp_at(99))  # type: ignore[arg-type]
+def commit_candidates(warehouse: Warehouse, **changes: object) -> None:
+    """Commit these fields of `Commit` for candidates."""
+    warehouse.commit(CANDIDATES, Commit(**changes), "run", timestamp_at(99))  # type: ignore[arg-type]
 
 
 def test_a_detail_with_an_earlier_date_does_not_end_a_version_too_early(

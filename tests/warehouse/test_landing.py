@@ -37,13 +37,13 @@ NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 
 def make_candidate(id: str, **fields: Any) -> FoundDetail:
-    """Return a candidate as a detail shows it."""
+    """Return a candidate's detail read at `NOW`."""
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
     return FoundDetail(Candidate({"id": id, **stamps, **fields}), NOW)
 
 
 def commit_records(warehouse: Warehouse, *found: FoundDetail, **rest: Any) -> LandedCounts:
-    """Commit these records."""
+    """Commit these details and other fields of `Commit`."""
     return warehouse.commit(CANDIDATES, Commit(records=found, **rest), "run-1", NOW)
 
 

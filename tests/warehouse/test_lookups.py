@@ -23,6 +23,6 @@ def test_a_lookup_never_finds_the_record_of_another_value(tmp_path: Path) -> Non
         )
     with WarehouseLookups(warehouse, str.casefold) as lookups:
         asked = [(f"{n}@people.example",) for n in range(RECORDS)]
-        found = lookups.ids("candidates", ("email",), asked)
+        found = lookups.find_ids("candidates", ("email",), asked)
 
     assert [(str(n),) for n in range(RECORDS)] == list(found)

@@ -25,7 +25,7 @@ HISTORY = "SELECT * EXCLUDE (_observed_to) FROM history.candidates ORDER BY id, 
 
 
 class AccountWithHistory(SandboxAccount):
-    """An account whose history has a change and a deletion."""
+    """Account whose history has a changed and a deleted candidate after two pulls."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         super().__init__(sandbox, folder)
@@ -34,7 +34,7 @@ class AccountWithHistory(SandboxAccount):
         assert 0 == self.call_pull().status
         self.change_two_candidates()
         assert 0 == self.call_pull().status
-        self.history = self.rows(HISTORY)
+        self.history = self.query(HISTORY)
         assert len(self.ids) + 1 == len(self.history)
         self.before = len(sandbox.log)
 
@@ -42,14 +42,15 @@ class AccountWithHistory(SandboxAccount):
         """Run `connector pull`."""
         return self.call("pull", *RESOURCES)
 
-    def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Query the published file."""
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        """Return the rows of a query on the published file."""
         with open_read_only(self.warehouse.published) as connection:
             return list(connection.execute(sql).to_arrow_table().to_pylist())
 
 
 @pytest.fixture
 def account(tmp_path: Path) -> Iterator[AccountWithHistory]:
+    """Account with history and its running server."""
     with Sandbox(counts=COUNTS) as sandbox:
         yield AccountWithHistory(sandbox, tmp_path)
 
@@ -70,14 +71,14 @@ def test_a_lost_work_file_is_restored_from_the_published_one(account: AccountWit
     assert 0 == pulled.status, pulled
     assert "the work file was missing. Records and history were restored from" in pulled.err
     assert [] == differences(account.sandbox, account.warehouse.published)
-    kept = {(row["id"], row["_version"]): row for row in account.rows(HISTORY)}
+    kept = {(row["id"], row["_version"]): row for row in account.query(HISTORY)}
     changed = {account.ids[2], account.ids[3]}
     for row in account.history:
         if row["id"] not in changed:
             assert row == kept[row["id"], row["_version"]]
     assert len(account.history) + 1 == len(kept)
     assert len(account.sandbox.log) - before < len(account.ids), "it was not loaded anew"
-    kinds = account.rows("SELECT kind FROM sync.events WHERE resource IS NULL")
+    kinds = account.query("SELECT kind FROM sync.events WHERE resource IS NULL")
     assert [{"kind": "work_taken_back"}] == kinds
     assert (
         "the work file was missing. Records and history were restored from"
@@ -88,9 +89,9 @@ def test_a_lost_work_file_is_restored_from_the_published_one(account: AccountWit
 def test_the_restored_work_file_equals_the_lost_one(account: AccountWithHistory) -> None:
     tables = {
         f"{each['schema_name']}.{each['table_name']}"
-        for each in account.rows("SELECT schema_name, table_name FROM duckdb_tables()")
+        for each in account.query("SELECT schema_name, table_name FROM duckdb_tables()")
     } - {"sync.events"}
-    before = {name: account.rows(f"FROM {name} ORDER BY ALL") for name in sorted(tables)}
+    before = {name: account.query(f"FROM {name} ORDER BY ALL") for name in sorted(tables)}
     account.warehouse.work.unlink()
 
     account.warehouse.prepare()
@@ -176,12 +177,12 @@ def test_a_full_disk_during_a_restore_leaves_no_partial_work_file(
 
     assert 0 == account.call_pull().status
     assert [] == differences(account.sandbox, account.warehouse.published)
-    assert has_published == (len(account.rows(HISTORY)) > len(account.ids))
+    assert has_published == (len(account.query(HISTORY)) > len(account.ids))
 
 
 @contextmanager
 def limit_file_size(size: int) -> Iterator[None]:
-    """Limit the size of files that this process writes."""
+    """Limit the size in bytes of files that this process writes during the `with` block."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

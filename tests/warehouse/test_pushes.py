@@ -59,7 +59,7 @@ def test_the_published_push_tables_equal_the_journal(tmp_path: Path) -> None:
         pusher = Pusher(sandbox, tmp_path, time)
         report = push_mixed_file(pusher)
         file = published(tmp_path)
-        assert_same(file, report, pusher)
+        assert_tables_equal_journal(file, report, pusher)
 
         before = read_push_tables(file)
         assert None is copy_and_publish(pusher.settings)
@@ -69,13 +69,13 @@ def test_the_published_push_tables_equal_the_journal(tmp_path: Path) -> None:
         held = next(row for row in report.rows if row.outcome == "held")
         settled = pusher.resolve(report.batch, held.number, "drop")
         assert None is copy_and_publish(pusher.settings)
-        assert_same(file, settled, pusher)
+        assert_tables_equal_journal(file, settled, pusher)
         (dropped,) = rows(file, f"FROM push.rows WHERE number = {held.number}")
         assert ("not_sent", True) == (dropped["outcome"], dropped["change"] > held.change)
 
 
-def assert_same(file: Path, report: BatchReport, pusher: Pusher) -> None:
-    """Assert that the published tables contain exactly the report and the journal."""
+def assert_tables_equal_journal(file: Path, report: BatchReport, pusher: Pusher) -> None:
+    """Assert that the published push tables equal the report and the journal of its batch."""
     counted = Counter(each["outcome"] for each in rows(file, "FROM push.rows"))
     assert dict(report.counts) == dict(counted)
     listed = rows(file, "FROM push.rows ORDER BY number")

@@ -54,7 +54,7 @@ def warehouse(sandbox: Sandbox, tmp_path: Path) -> Warehouse:
 
 
 def list_columns(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
-    """Return every column of the file with its type and comment."""
+    """Return schema, table, name, type and comment of every column of the file."""
     return connection.execute(
         "SELECT schema_name, table_name, column_name, data_type, comment FROM duckdb_columns() "
         "WHERE NOT internal ORDER BY ALL"
@@ -162,7 +162,7 @@ def test_complete_tables_are_not_written_again(tmp_path: Path) -> None:
 
 
 def open_newer_work_file(folder: Path) -> ConnectorError:
-    """Return the error for a work file of a newer version."""
+    """Return the error of opening a work file of a newer version in this folder."""
     warehouse = Warehouse(folder)
     warehouse.prepare()
     with duckdb.connect(str(warehouse.work)) as connection:
@@ -176,7 +176,7 @@ def open_newer_work_file(folder: Path) -> ConnectorError:
 
 
 def open_newer_ledger(folder: Path) -> ConnectorError:
-    """Return the error for a ledger of a newer version."""
+    """Return the error of opening a ledger of a newer version in this folder."""
     with Ledger(folder) as ledger:
         ledger.read_uses()
         with closing(sqlite3.connect(ledger.path)) as connection:

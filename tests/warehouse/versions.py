@@ -1,4 +1,4 @@
-"""What the tests of the history share: answers about candidates, and the versions that are kept."""
+"""Details and list items of candidates, and the versions that the warehouse keeps of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LISTED = ("id", "created_at", "first_name", "status")
 
 
 def timestamp_at(seconds: float) -> datetime:
-    """Return the timestamp so many seconds after the start."""
+    """Return the timestamp so many seconds after `START`."""
     return START + timedelta(seconds=seconds)
 
 
@@ -48,7 +48,7 @@ def read_landed(warehouse: Warehouse, id: str = "1") -> dict[str, Any]:
 
 
 def find_violations(warehouse: Warehouse, table: str = "candidates") -> list[str]:
-    """Return every violation of the properties of the history."""
+    """Return all violations of the history's rules in a table, as texts."""
     found = rows(warehouse.work, f"FROM history.{table} ORDER BY id, _version")
     rows_landed = {row["id"]: row for row in rows(warehouse.work, f"FROM landing.{table}")}
     by_id: dict[str, list[dict[str, Any]]] = {}
@@ -63,15 +63,16 @@ def find_violations(warehouse: Warehouse, table: str = "candidates") -> list[str
     return violations
 
 
-def find_chain_violations(chain: list[dict[str, Any]]) -> list[str]:
+def find_chain_violations(versions: list[dict[str, Any]]) -> list[str]:
+    """Return violations in the sequence of one record's versions."""
     violations = []
-    if [row["_version"] for row in chain] != list(range(1, len(chain) + 1)):
+    if [row["_version"] for row in versions] != list(range(1, len(versions) + 1)):
         violations.append("the numbers have a gap")
-    if chain[0]["_changed"] is not None or any(not row["_changed"] for row in chain[1:]):
+    if versions[0]["_changed"] is not None or any(not row["_changed"] for row in versions[1:]):
         violations.append("all but the first version name what changed")
-    for row in chain:
+    for row in versions:
         violations += find_interval_violations(row)
-    for row, after in pairwise(chain):
+    for row, after in pairwise(versions):
         is_deletion = row["_ended_by"] == "deletion"
         if is_deletion != (after["_changed"][0] == "_deleted_at"):
             violations.append("a return is not named")
@@ -83,6 +84,7 @@ def find_chain_violations(chain: list[dict[str, Any]]) -> list[str]:
 
 
 def find_interval_violations(row: dict[str, Any]) -> list[str]:
+    """Return violations in the timestamps of one version."""
     violations = []
     began = [row["_began_after"], row["_valid_from"], row["_began_before"]]
     ended = [row["_ended_after"], row["_valid_to"], row["_ended_before"]]
@@ -102,6 +104,7 @@ def find_interval_violations(row: dict[str, Any]) -> list[str]:
 
 
 def find_landing_violations(row: dict[str, Any], last: dict[str, Any]) -> list[str]:
+    """Return differences between a landing row and the record's last version."""
     if (row["_deleted_at"] is None) != (last["_valid_to"] is None):
         return ["exactly the live records have an open version"]
     if row["_hydrated_at"] is not None and last["_hydrated_at"] is None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from connector.catalog import CATALOG
-from connector.catalog.field import read_datetime
+from connector.catalog.field import parse_datetime
 from connector.client.request import (
     build_convert_request,
     build_create_request,
@@ -40,7 +40,7 @@ def make_response(
     record: dict[str, Any], *, date: str | None = NOW, seconds: float = 0.5
 ) -> Response:
     """Return a response with that record, dated `date`."""
-    headers = {} if date is None else {"date": format_datetime(read_datetime(date), usegmt=True)}
+    headers = {} if date is None else {"date": format_datetime(parse_datetime(date), usegmt=True)}
     return Response(200, headers, json.dumps({"data": record}).encode(), seconds)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from connector.catalog.field_comparison import missing_fields
+from connector.catalog.field_comparison import unapplied_fields
 from connector.catalog.resource import Resource
 from connector.client import response_parsing
 from connector.errors import ConnectorError
@@ -95,7 +95,7 @@ def only_the_identity_is_compared(patch: pytest.MonkeyPatch) -> None:
     """A record with the same identity is accepted without comparing the other fields."""
 
     def is_match(sought: create_lookup.SoughtRecord, detail: Mapping[str, Any]) -> bool:
-        return not missing_fields(sought.resource, sought.identity or sought.body, detail)
+        return not unapplied_fields(sought.resource, sought.identity or sought.body, detail)
 
     patch.setattr(create_lookup, "_is_match", is_match)
 

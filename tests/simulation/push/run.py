@@ -16,7 +16,7 @@ from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import Task
 from connector.sandbox.random_values import LEAD_STATUSES
 from tests.simulation.harness import BrokenPromise, Trace, Verdict, collect_failures
-from tests.simulation.push.chance import Chance, RandomChance
+from tests.simulation.push.chance import Chance
 from tests.simulation.push.checkers import PushChecks
 from tests.simulation.push.pusher import MemoryLedger, ProcessKilled, PushProcess, reverse_rows
 from tests.simulation.push.scenario import SCENARIOS, PushScenario
@@ -42,7 +42,7 @@ def run(
     name.
     """
     verdict = Verdict(MODULE, name, seed)
-    world = PushWorld(seed, scenario or SCENARIOS[name], RandomChance(f"{name} {seed}"))
+    world = PushWorld(seed, scenario or SCENARIOS[name], Chance(f"{name} {seed}"))
     world.trace = trace
     # Files of a few rows then have several batches of rows, as large files have.
     with patch.object(journal_module, "ROWS_AT_ONCE", 2):

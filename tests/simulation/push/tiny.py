@@ -8,6 +8,7 @@ from typing import Any
 from connector.ledger.push_plan import DoubtPolicy, PushPlan
 from connector.ledger.push_states import Operation, Task
 from tests.simulation.harness import Chooser, Trace, Verdict
+from tests.simulation.push.chance import Chance
 from tests.simulation.push.run import MODULE, play_plan
 from tests.simulation.push.scenario import PushScenario, WriteFault
 from tests.simulation.push.world import PushWorld
@@ -38,7 +39,7 @@ class PushShape:
         return cls(tuple(rows.split("+")), named, int(kills), int(faults))
 
 
-class TapeChance:
+class TapeChance(Chance):
     """Decisions of a tape. Every possible event may happen while kills or faults of its kind are
     left.
     """

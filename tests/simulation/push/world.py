@@ -16,12 +16,13 @@ from functools import cache
 from typing import Any
 
 from connector.catalog import declaration
-from connector.catalog.field import read_datetime
+from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Page, Resource
 from connector.client.answer_fit import misfit_of_id
 from connector.client.request import Request
 from connector.client.response import Response
 from connector.errors_api import InDoubt, Unreachable
+from connector.ledger.journal_records import RowKey
 from connector.sandbox.api_answer import Rejection
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.store import Store
@@ -39,14 +40,12 @@ DEADLINE_SECONDS = 60.0
 CONTENT_TYPE = "ct-1"
 CONTENT_SLUG = "news"
 
-Key = tuple[str, int]
-
 
 @dataclass
 class Write:
     """A write that reached the server. `record_id` is None until it has an effect."""
 
-    key: Key
+    key: RowKey
     attempt: int
     operation: str
     path: str
@@ -85,7 +84,7 @@ class PushWorld(WorldClock):
         self.log: list[Write] = []
         self.reads = 0
         # The row that created each record, for the checks; None is another user.
-        self.made_by: dict[str, Key | None] = {}
+        self.made_by: dict[str, RowKey | None] = {}
         self.edited: dict[str, list[tuple[str, datetime]]] = {}
         self.bodies: list[Mapping[str, Any]] = []
         self.trace: Callable[[str], None] | None = None
@@ -140,7 +139,7 @@ class PushWorld(WorldClock):
             self.is_faulty
             and self._others_left
             and self._others_at is None
-            and self._has_other_users
+            and self.scenario.others_per_minute
         ):
             pause = self.chance.pause(120 / self.scenario.others_per_minute)
             self._others_at = self.now + timedelta(seconds=pause)
@@ -148,11 +147,6 @@ class PushWorld(WorldClock):
             self._others_at = None
         moments = [each.due for each in self._late]
         return min([*moments, *([self._others_at] if self._others_at else [])], default=None)
-
-    @property
-    def _has_other_users(self) -> bool:
-        """True if other users act in this scenario."""
-        return self.scenario.others_per_minute > 0
 
     def apply_late_writes(self) -> None:
         """Stop all faults, and let time pass until every late write is applied."""
@@ -209,7 +203,7 @@ class PushWorld(WorldClock):
 
     # -- requests ---------------------------------------------------------------------------------
 
-    def send(self, key: Key, attempt: int, request: Request) -> Response:
+    def send(self, key: RowKey, attempt: int, request: Request) -> Response:
         """Receive a write and return the response.
 
         Raises:
@@ -320,7 +314,7 @@ class PushWorld(WorldClock):
         items = [
             item
             for item in self._list_all()
-            if not self._is_hidden(item["id"], read_datetime(item["created_at"]))
+            if not self._is_hidden(item["id"], parse_datetime(item["created_at"]))
         ]
         if not self.scenario.is_sorted:
             items.sort(key=lambda item: item["id"])

@@ -1,4 +1,4 @@
-"""The corpus: nasty files, and what a person reads in each of their cells. Nobody is real."""
+"""Sample files with unusual cells, and the record to send for each row. All people are invented."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from tests.spreadsheet.corpus.files import (
     SKIP,
-    File,
     Record,
     Rows,
+    SampleFile,
+    encode_csv,
     make_ods,
     make_old_workbook,
-    make_text,
     make_workbook,
 )
 
@@ -22,56 +22,59 @@ _AT_WORK = {"current_company": "Wren", "current_job_title": "Nurse"}
 HEAD = ("First name", "Last name", "Email", "Employment type")
 
 
-def make_person(n: int) -> tuple[str, str, str, str]:
-    """Return the four cells required for a candidate."""
+def person_cells(n: int) -> tuple[str, str, str, str]:
+    """Return name, surname, email and employment type of candidate `n`."""
     first, last = NAMES[n % len(NAMES)]
     return first, last, f"{first}.{last}{n}@people.example".lower(), "permanent"
 
 
-def make_record(n: int, **more: Any) -> Record:
-    """Return the fields of those cells, and more."""
+def person_record(n: int, **more: Any) -> Record:
+    """Return the fields of candidate `n`, and more fields."""
     names = ("first_name", "last_name", "email", "employment_type")
-    return {**dict(zip(names, make_person(n), strict=True)), **more}
+    return {**dict(zip(names, person_cells(n), strict=True)), **more}
 
 
-def make_people(count: int) -> Rows:
-    return [make_person(n) for n in range(count)]
+def people_rows(count: int) -> Rows:
+    """Return the rows of so many candidates, without headings."""
+    return [person_cells(n) for n in range(count)]
 
 
-def make_column(name: str, heading: str, key: str, *pairs: tuple[Any, Any], **more: Any) -> File:
-    """Return a file with one additional column of cells and their values.
+def column_file(
+    name: str, heading: str, key: str, *pairs: tuple[Any, Any], **more: Any
+) -> SampleFile:
+    """Return a file of candidates with one additional column, given as pairs of cell and value.
 
-    None rejects the row; a mapping sets several fields. `encoding`, `delimiter` and `formats` are
-    options of the file.
+    For the value None the row must be rejected; a mapping sets several fields. `form` is the number
+    format of a workbook's column; `encoding` and `delimiter` are those of a CSV file.
     """
     rows: list[Sequence[Any]] = [(*HEAD, heading)]
     sent: list[Record | None] = []
     for n, (cell, value) in enumerate(pairs):
-        rows.append((*make_person(n), cell))
+        rows.append((*person_cells(n), cell))
         if value is None:
             sent.append(None)
         else:
-            sent.append(make_record(n, **(value if isinstance(value, dict) else {key: value})))
+            sent.append(person_record(n, **(value if isinstance(value, dict) else {key: value})))
     form = more.pop("form", None)
     if form is not None or more.pop("is_book", False):
-        return File(
+        return SampleFile(
             f"{name}.xlsx", make_workbook(rows, {"E": form} if form else None), sent, **more
         )
-    made = make_text(rows, more.pop("encoding", "utf-8"), more.pop("delimiter", ","))
-    return File(f"{name}.csv", made, sent, **more)
+    made = encode_csv(rows, more.pop("encoding", "utf-8"), more.pop("delimiter", ","))
+    return SampleFile(f"{name}.csv", made, sent, **more)
 
 
-def make_same_column(name: str, heading: str, key: str, *cells: str, **more: Any) -> File:
+def unchanged_column(name: str, heading: str, key: str, *cells: str, **more: Any) -> SampleFile:
     """Return a file with a column whose cells are sent unchanged."""
-    return make_column(name, heading, key, *((each, each) for each in cells), **more)
+    return column_file(name, heading, key, *((each, each) for each in cells), **more)
 
 
-def make_empty_column(name: str, heading: str, key: str, *cells: str) -> File:
-    """Return a file with a column of words that mean an empty value."""
-    return make_column(name, heading, key, *((each, {key: SKIP}) for each in cells))
+def empty_column(name: str, heading: str, key: str, *cells: str) -> SampleFile:
+    """Return a file with a column whose cells mean that no value is sent."""
+    return column_file(name, heading, key, *((each, {key: SKIP}) for each in cells))
 
 
-def _numbers() -> Iterator[File]:
+def _number_files() -> Iterator[SampleFile]:
     firms = [("Name", "Email", "Fee %")]
     wanted = [
         {"name": "Wren", "email": "wren@firms.example", "fee_percentage": 17.5},
@@ -79,62 +82,64 @@ def _numbers() -> Iterator[File]:
     ]
     two = [("Wren", "wren@firms.example"), ("Lark", "lark@firms.example")]
     shares = [(*two[0], 0.175), (*two[1], 0.2)]
-    yield File("percent.xlsx", make_workbook([*firms, *shares], {"C": "0.0%"}), wanted, "companies")
-    yield File(
+    yield SampleFile(
+        "percent.xlsx", make_workbook([*firms, *shares], {"C": "0.0%"}), wanted, "companies"
+    )
+    yield SampleFile(
         "percent whole.xlsx", make_workbook([*firms, *shares], {"C": "0%"}), wanted, "companies"
     )
     written = [(*two[0], "17,5 %"), (*two[1], "20%")]
-    yield File("percent.csv", make_text([*firms, *written]), wanted, "companies")
+    yield SampleFile("percent.csv", encode_csv([*firms, *written]), wanted, "companies")
     cells = [(*two[0], ("percentage", 0.175)), (*two[1], ("percentage", 0.2))]
-    yield File("percent.ods", make_ods([*firms, *cells]), wanted, "companies")
+    yield SampleFile("percent.ods", make_ods([*firms, *cells]), wanted, "companies")
     old = [
         {**wanted[0], "name": "Wren GmbH", "email": "office@wren.example"},
         {**wanted[1], "name": "Lark BV", "email": "office@lark.example"},
     ]
     for n, each in enumerate(old, 1):
         each["contract_start_date"] = f"2026-03-0{n}"
-    yield File("old.xls", make_old_workbook(), old, "companies")
+    yield SampleFile("old.xls", make_old_workbook(), old, "companies")
     pay, key = "Desired salary", "expected_salary"
     euro = {key: 45000, "salary_currency": "EUR"}
     pound = {key: 45000, "salary_currency": "GBP"}
-    yield make_column("euro", pay, key, (45000, euro), form="#,##0 [$€-407]")
-    yield make_column("pound", pay, key, (45000, pound), form='"£"#,##0')
+    yield column_file("euro", pay, key, (45000, euro), form="#,##0 [$€-407]")
+    yield column_file("pound", pay, key, (45000, pound), form='"£"#,##0')
     large = [(each, None) for each in (1.7976931348623151e308, 1e307, -1e18, 10**18)]
     for name, form in (("plain", None), ("percent", "0%"), ("money", '"£"#,##0'), ("k", '0,"k"')):
-        yield make_column(f"too large {name}", pay, key, *large, form=form or "General")
-    yield make_column("too large", pay, key, ("9" * 19, None), ("9" * 60 + ".5", None))
+        yield column_file(f"too large {name}", pay, key, *large, form=form or "General")
+    yield column_file("too large", pay, key, ("9" * 19, None), ("9" * 60 + ".5", None))
     huge = [(kind, number) for kind in ("float", "percentage") for number in ("1e308", "1e999")]
-    filled: Rows = [(*HEAD, pay), *((*make_person(n), each) for n, each in enumerate(huge))]
-    yield File("too large.ods", make_ods(filled), [None] * len(huge))
-    yield make_column("rounded", pay, key, (45000.7, None), (45000, 45000), form="#,##0")
-    yield make_column("in thousands", pay, key, (45000, 45000), form='#,##0,"k"')
-    yield make_column("unseen", pay, key, (45000, {key: SKIP}), form=";;;")
-    yield make_column("mask", "Mobile", "mobile", (7700900123, "07700 900123"), form="00000 000000")
-    yield make_column("percent pay", pay, key, (0.45, None), form="0%")
-    yield make_column(
+    filled: Rows = [(*HEAD, pay), *((*person_cells(n), each) for n, each in enumerate(huge))]
+    yield SampleFile("too large.ods", make_ods(filled), [None] * len(huge))
+    yield column_file("rounded", pay, key, (45000.7, None), (45000, 45000), form="#,##0")
+    yield column_file("in thousands", pay, key, (45000, 45000), form='#,##0,"k"')
+    yield column_file("unseen", pay, key, (45000, {key: SKIP}), form=";;;")
+    yield column_file("mask", "Mobile", "mobile", (7700900123, "07700 900123"), form="00000 000000")
+    yield column_file("percent pay", pay, key, (0.45, None), form="0%")
+    yield column_file(
         "pounds", pay, key, ("£45,000", pound), ("£ 45000", pound), ("GBP 45,000.00", pound)
     )
-    yield make_column("euros", pay, key, ("45.000 €", euro), ("45.000,00 EUR", euro))
-    yield make_column(
+    yield column_file("euros", pay, key, ("45.000 €", euro), ("45.000,00 EUR", euro))
+    yield column_file(
         "comma", pay, key, ("45000,50", 45000.5), ("45.000", 45000), ("1.250,5", 1250.5)
     )
-    yield make_column(
+    yield column_file(
         "dot", pay, key, ("45000.50", 45000.5), ("45,000", 45000), ("1,250.5", 1250.5)
     )
-    yield make_column("thin", pay, key, ("45000.50", 45000.5), ("45.000", None), ("45,000", 45000))
+    yield column_file("thin", pay, key, ("45000.50", 45000.5), ("45.000", None), ("45,000", 45000))
     either = (("45,000", 45000), ("52,500", 52500))
-    yield make_column("either", pay, key, *either, answer={"decimal": "dot"})
-    yield make_column("blanks", pay, key, ("1 250 000", 1250000), ("45'000", 45000), ("45k", 45000))
-    yield make_column(
+    yield column_file("either", pay, key, *either, answer={"decimal": "dot"})
+    yield column_file("blanks", pay, key, ("1 250 000", 1250000), ("45'000", 45000), ("45k", 45000))
+    yield column_file(
         "ranges", pay, key, ("45-50k", None), ("c. 45", None), ("45k+", None), ("45000 pa", 45000)
     )
-    yield make_column(
+    yield column_file(
         "post", "Post code", "postal_code", (123, "00123"), (1067, "01067"), form="00000"
     )
-    yield make_column("science", "Mobile", "mobile", ("4.479E+11", None), ("4,47701E+11", None))
+    yield column_file("science", "Mobile", "mobile", ("4.479E+11", None), ("4,47701E+11", None))
 
 
-def _contacts() -> Iterator[File]:
+def _email_and_link_files() -> Iterator[SampleFile]:
     emails = (
         "mailto:ann@people.example",
         "Ann Lee <ann@people.example>",
@@ -146,8 +151,10 @@ def _contacts() -> Iterator[File]:
         "ann@people.example<mailto:ann@people.example>",
     )
     for n, cell in enumerate(emails):
-        rows = [HEAD, (*make_person(0)[:2], cell, "permanent")]
-        yield File(f"email {n}.csv", make_text(rows), [make_record(0, email="ann@people.example")])
+        rows = [HEAD, (*person_cells(0)[:2], cell, "permanent")]
+        yield SampleFile(
+            f"email {n}.csv", encode_csv(rows), [person_record(0, email="ann@people.example")]
+        )
     bad = (
         "ann(at)people.example",
         "ann@people",
@@ -157,11 +164,11 @@ def _contacts() -> Iterator[File]:
         "n/a",
         "ann@people,example",
     )
-    rows = [HEAD, *((*make_person(n)[:2], cell, "permanent") for n, cell in enumerate(bad))]
-    yield File("emails bad.csv", make_text(rows), [None] * len(bad))
+    rows = [HEAD, *((*person_cells(n)[:2], cell, "permanent") for n, cell in enumerate(bad))]
+    yield SampleFile("emails bad.csv", encode_csv(rows), [None] * len(bad))
 
 
-def _phones() -> Iterator[File]:
+def _phone_files() -> Iterator[SampleFile]:
     wrong = (
         "call agent",
         "7700900123.0",
@@ -176,9 +183,9 @@ def _phones() -> Iterator[File]:
         "077009001230770090012412",
         "+44 7700 900123\n+44 7700 900124",
     )
-    yield make_column("phones bad", "Mobile", "mobile", *((each, None) for each in wrong))
+    yield column_file("phones bad", "Mobile", "mobile", *((each, None) for each in wrong))
     region = {"given": {"region": "GB"}}
-    yield make_column("phones bad gb", "Tel", "phone", *((each, None) for each in wrong), **region)
+    yield column_file("phones bad gb", "Tel", "phone", *((each, None) for each in wrong), **region)
     good = (
         "+44 7700 900123",
         "07700 900123",
@@ -188,26 +195,26 @@ def _phones() -> Iterator[File]:
         "020 7946 0123 ext. 12",
         "+49 30 23125-000",
     )
-    yield make_same_column("phones", "Mobile", "mobile", *good)
+    yield unchanged_column("phones", "Mobile", "mobile", *good)
     in_e164 = (
         *("+447700900123", "+447700900123", "+442079460123", "+442079460123", "+442079460123"),
         # E.164 has no extension, which would be lost.
         *("020 7946 0123 ext. 12", "+493023125000"),
     )
-    yield make_column("phones gb", "Telephone", "phone", *zip(good, in_e164, strict=True), **region)
+    yield column_file("phones gb", "Telephone", "phone", *zip(good, in_e164, strict=True), **region)
     tidy = (
         ("tel:+447700900123", "+447700900123"),
         ("'07700900123", "07700900123"),
         ('="07700900123"', "07700900123"),
         ("+44\u00a07700\u00a0900123", "+44 7700 900123"),
     )
-    yield make_column("phones tidy", "Mobile", "mobile", *tidy)
-    yield make_column(
+    yield column_file("phones tidy", "Mobile", "mobile", *tidy)
+    yield column_file(
         "phones typed", "Mobile", "mobile", (7700900123, None), (447700900123.0, None), is_book=True
     )
 
 
-def _nothing() -> Iterator[File]:
+def _empty_value_files() -> Iterator[SampleFile]:
     work, key = "Current employer", "current_company"
     words = {
         "en": (
@@ -232,29 +239,27 @@ def _nothing() -> Iterator[File]:
         "it": ("nessuno", "sconosciuto", "non disponibile", "n.d."),
     }
     for language, cells in words.items():
-        yield make_empty_column(f"nothing {language}", work, key, *cells)
-    yield make_empty_column(
+        yield empty_column(f"nothing {language}", work, key, *cells)
+    yield empty_column(
         "nothing pay", "Desired salary", "expected_salary", "n/a", "-", "tbc", "k.A."
     )
-    yield make_empty_column(
-        "nothing born", "Date of birth", "date_of_birth", "n/a", "?", "unbekannt"
-    )
-    yield make_empty_column("nothing phone", "Mobile", "mobile", "TBC", "none", "-", "keine")
-    yield make_same_column(
+    yield empty_column("nothing born", "Date of birth", "date_of_birth", "n/a", "?", "unbekannt")
+    yield empty_column("nothing phone", "Mobile", "mobile", "TBC", "none", "-", "keine")
+    yield unchanged_column(
         "names", "Current employer", key, "None of Us Ltd", "N/A Systems", "Nil by Mouth", "A-Z"
     )
 
 
-def _dates() -> Iterator[File]:
+def _date_files() -> Iterator[SampleFile]:
     born, key = "Date of birth", "date_of_birth"
-    yield make_column("dmy", born, key, ("25/12/1985", "1985-12-25"), ("03/04/1985", "1985-04-03"))
-    yield make_column("mdy", born, key, ("12/25/1985", "1985-12-25"), ("03/04/1985", "1985-03-04"))
-    yield make_column("dots", born, key, ("25.12.1985", "1985-12-25"), ("3.4.1985", "1985-04-03"))
+    yield column_file("dmy", born, key, ("25/12/1985", "1985-12-25"), ("03/04/1985", "1985-04-03"))
+    yield column_file("mdy", born, key, ("12/25/1985", "1985-12-25"), ("03/04/1985", "1985-03-04"))
+    yield column_file("dots", born, key, ("25.12.1985", "1985-12-25"), ("3.4.1985", "1985-04-03"))
     unsure = (("03/04/1985", "1985-04-03"), ("05/06/1990", "1990-06-05"))
-    yield make_column("unsure", born, key, *unsure, answer={"date_format": "dmy"})
+    yield column_file("unsure", born, key, *unsure, answer={"date_format": "dmy"})
     short = (("25/12/85", "1985-12-25"), ("03/04/90", "1990-04-03"))
-    yield make_column("short", born, key, *short, answer={"century": "1930"})
-    yield make_column("ymd", born, key, ("1985/12/25", "1985-12-25"), ("1985/04/03", "1985-04-03"))
+    yield column_file("short", born, key, *short, answer={"century": "1930"})
+    yield column_file("ymd", born, key, ("1985/12/25", "1985-12-25"), ("1985/04/03", "1985-04-03"))
     words = (
         "1st March 1986",
         "1. März 1986",
@@ -270,130 +275,132 @@ def _dates() -> Iterator[File]:
         "1 Mär. 1986",
         "1986-03-01T00:00:00",
     )
-    yield make_column("words", born, key, *((each, "1986-03-01") for each in words))
+    yield column_file("words", born, key, *((each, "1986-03-01") for each in words))
     parts = ("March 1986", "12.1985", "1985", "spring 1985", "31/02/1985", "32 March 1985")
-    yield make_column("parts", born, key, *((each, None) for each in parts))
-    yield make_column("typed", born, key, (date(1985, 12, 25), "1985-12-25"), form="dd.mm.yy")
+    yield column_file("parts", born, key, *((each, None) for each in parts))
+    yield column_file("typed", born, key, (date(1985, 12, 25), "1985-12-25"), form="dd.mm.yy")
     for form in ("mmm-yy", "yyyy", "d-mmm", "h:mm"):
-        yield make_column(f"typed {form[0]}", born, key, (date(1985, 12, 25), None), form=form)
-    yield make_column("future", born, key, ("2125-01-01", None), ("1985-01-01", "1985-01-01"))
+        yield column_file(f"typed {form[0]}", born, key, (date(1985, 12, 25), None), form=form)
+    yield column_file("future", born, key, ("2125-01-01", None), ("1985-01-01", "1985-01-01"))
     mixed = (("25/12/1985", "1985-12-25"), ("12/25/1985", "1985-12-25"), ("03/04/1985", None))
-    yield make_column("mixed", born, key, *mixed)
+    yield column_file("mixed", born, key, *mixed)
     ends = [
         ("Name", "Email", "Contract start", "Contract end"),
         ("Wren", "wren@firms.example", "2026-05-01", "2026-04-01"),
     ]
-    yield File("ends.csv", make_text(ends), [None], "companies")
+    yield SampleFile("ends.csv", encode_csv(ends), [None], "companies")
 
 
-def _text() -> Iterator[File]:
+def _encoding_files() -> Iterator[SampleFile]:
     town = "Town"
-    yield make_same_column(
+    yield unchanged_column(
         "letters", town, "city", "Zürich", "Malmö", "São Paulo", encoding="utf-16"
     )
-    yield make_same_column(
+    yield unchanged_column(
         "one reading", town, "city", "Zürich", "Köln", "Düsseldorf", encoding="cp1252"
     )
     west = {"encoding": "cp1252", "answer": {"encoding": "cp1252"}}
-    yield make_same_column("western", town, "city", "Malmø", "Nîmes", "São Paulo", **west)
+    yield unchanged_column("western", town, "city", "Malmø", "Nîmes", "São Paulo", **west)
     east = {"encoding": "cp1250", "answer": {"encoding": "cp1250"}}
-    yield make_same_column("eastern", town, "city", "Plzeň", "Łódź", "Kraków", **east)
+    yield unchanged_column("eastern", town, "city", "Plzeň", "Łódź", "Kraków", **east)
     apple = {"encoding": "mac-roman", "answer": {"encoding": "mac-roman"}}
-    yield make_same_column("apple", town, "city", "Zürich", "Köln", **apple)
-    yield make_same_column("dos", town, "city", "Zürich", "Köln", encoding="cp850")
+    yield unchanged_column("apple", town, "city", "Zürich", "Köln", **apple)
+    yield unchanged_column("dos", town, "city", "Zürich", "Köln", encoding="cp850")
     broken = [each.encode().decode("cp1252") for each in ("Zürich", "Köln", "São Paulo")]
     repaired = ("Zürich", "Köln", "São Paulo")
-    yield make_column("mojibake", town, "city", *zip(broken, repaired, strict=True))
-    yield make_column(
+    yield column_file("mojibake", town, "city", *zip(broken, repaired, strict=True))
+    yield column_file(
         "invisible", town, "city", ("Le\u200beds", "Leeds"), ("New\u00a0York", "New York")
     )
-    yield make_column("turned", "Notes", "notes", ("paid \u202e0001", None))
-    yield make_column("cut code", "Post code", "postal_code", ("x" * 255, None))
-    yield make_column("cut", "Notes", "notes", ("x" * 255, None), ("Speaks Welsh and…", None))
-    yield make_same_column("semicolon", town, "city", "Leeds, UK", "York", delimiter=";")
-    yield make_same_column("pipe", town, "city", "Leeds; UK", "York, UK", delimiter="|")
-    yield make_same_column("lines", "Notes", "notes", "Two\nlines", 'He said "yes"', "=1+1")
+    yield column_file("turned", "Notes", "notes", ("paid \u202e0001", None))
+    yield column_file("cut code", "Post code", "postal_code", ("x" * 255, None))
+    yield column_file("cut", "Notes", "notes", ("x" * 255, None), ("Speaks Welsh and…", None))
+    yield unchanged_column("semicolon", town, "city", "Leeds, UK", "York", delimiter=";")
+    yield unchanged_column("pipe", town, "city", "Leeds; UK", "York, UK", delimiter="|")
+    yield unchanged_column("lines", "Notes", "notes", "Two\nlines", 'He said "yes"', "=1+1")
 
 
-def _tables() -> Iterator[File]:
-    two, sent = make_people(2), [make_record(0), make_record(1)]
-    yield File("title.xlsx", make_workbook([("Spring fair 2026",), (), HEAD, *two]), sent)
-    yield File("title.csv", make_text([("Spring fair 2026", "", "", ""), HEAD, *two]), sent)
+def _table_layout_files() -> Iterator[SampleFile]:
+    two, sent = people_rows(2), [person_record(0), person_record(1)]
+    yield SampleFile("title.xlsx", make_workbook([("Spring fair 2026",), (), HEAD, *two]), sent)
+    yield SampleFile("title.csv", encode_csv([("Spring fair 2026", "", "", ""), HEAD, *two]), sent)
     notes = 'Notes:\n"When exporting your data, some addresses may be missing."\n\n'
-    yield File("preamble.csv", make_text([HEAD, *two], before=notes), sent)
-    yield File("sep.csv", make_text([HEAD, *two], delimiter=";", before="sep=;\n"), sent)
+    yield SampleFile("preamble.csv", encode_csv([HEAD, *two], before=notes), sent)
+    yield SampleFile("sep.csv", encode_csv([HEAD, *two], delimiter=";", before="sep=;\n"), sent)
     groups = [
         ("Person", "", "Contact", "Work"),
         ("First name", "Last name", "Email", "Employment type"),
     ]
-    yield File("groups.xlsx", make_workbook([*groups, *two], merged=["A1:B1"]), sent)
+    yield SampleFile("groups.xlsx", make_workbook([*groups, *two], merged=["A1:B1"]), sent)
     top = [
         ("First name", "Last name", "Email", "Employment type", "Salary", ""),
         ("", "", "", "", "Current", "Expected"),
     ]
-    paid = [make_record(n, current_salary=40000, expected_salary=45000) for n in range(2)]
-    rows = [*top, *((*make_person(n), 40000, 45000) for n in range(2))]
-    yield File("two headings.xlsx", make_workbook(rows, merged=["E1:F1"]), paid)
+    paid = [person_record(n, current_salary=40000, expected_salary=45000) for n in range(2)]
+    rows = [*top, *((*person_cells(n), 40000, 45000) for n in range(2))]
+    yield SampleFile("two headings.xlsx", make_workbook(rows, merged=["E1:F1"]), paid)
     total = [HEAD, *two, ("Total", 2, "", "")]
-    yield File("total.xlsx", make_workbook(total), sent)
-    yield File(
+    yield SampleFile("total.xlsx", make_workbook(total), sent)
+    yield SampleFile(
         "total.csv",
-        make_text([(*HEAD, "Desired salary"), (*two[0], 40000), ("Summe", "", "", "", 40000)]),
-        [make_record(0, expected_salary=40000)],
+        encode_csv([(*HEAD, "Desired salary"), (*two[0], 40000), ("Summe", "", "", "", 40000)]),
+        [person_record(0, expected_salary=40000)],
     )
     sums: Rows = [(*HEAD, "Desired salary"), (*two[0], 40000), ("Total", "", "", "", 40000)]
-    euro = make_record(0, expected_salary=40000, salary_currency="EUR")
-    yield File("total paid.xlsx", make_workbook(sums, {"E": "#,##0 [$€-407]"}), [euro])
-    yield File("pages.csv", make_text([HEAD, two[0], HEAD, two[1]]), sent)
+    euro = person_record(0, expected_salary=40000, salary_currency="EUR")
+    yield SampleFile("total paid.xlsx", make_workbook(sums, {"E": "#,##0 [$€-407]"}), [euro])
+    yield SampleFile("pages.csv", encode_csv([HEAD, two[0], HEAD, two[1]]), sent)
     second = [HEAD, *two, (), ("Company", "Town"), ("Wren", "Leeds")]
-    yield File("two tables.xlsx", make_workbook(second), sent)
-    yield File(
+    yield SampleFile("two tables.xlsx", make_workbook(second), sent)
+    yield SampleFile(
         "cover.xlsx", make_workbook([HEAD, *two], cover=[("Partner list",), ("made in May",)]), sent
     )
 
 
-def _kinds_of_files() -> Iterator[File]:
-    two, sent = make_people(2), [make_record(0), make_record(1)]
-    yield File("hidden.xlsx", make_workbook([HEAD, *two], hidden=[3]), [make_record(0), None])
+def _format_files() -> Iterator[SampleFile]:
+    two, sent = people_rows(2), [person_record(0), person_record(1)]
+    yield SampleFile(
+        "hidden.xlsx", make_workbook([HEAD, *two], hidden=[3]), [person_record(0), None]
+    )
     unseen = make_workbook([HEAD, *two], hidden_columns=["C"])
-    yield File("hidden column.xlsx", unseen, [None, None])
-    yield File("people.ods", make_ods([HEAD, *two]), sent)
-    yield File("really a book.csv", make_workbook([HEAD, *two]), sent)
-    yield File("really text.xlsx", make_text([HEAD, *two]), sent)
-    yield File("really tabs.xls", make_text([HEAD, *two], "utf-16", "\t"), sent)
+    yield SampleFile("hidden column.xlsx", unseen, [None, None])
+    yield SampleFile("people.ods", make_ods([HEAD, *two]), sent)
+    yield SampleFile("really a book.csv", make_workbook([HEAD, *two]), sent)
+    yield SampleFile("really text.xlsx", encode_csv([HEAD, *two]), sent)
+    yield SampleFile("really tabs.xls", encode_csv([HEAD, *two], "utf-16", "\t"), sent)
     page = "<html><table>" + "".join(
         f"<tr>{''.join(f'<td>{each}</td>' for each in row)}</tr>" for row in (HEAD, *two)
     )
-    yield File("web page.xls", page.encode(), [])
+    yield SampleFile("web page.xls", page.encode(), [])
 
 
-def _columns() -> Iterator[File]:
-    two, sent = make_people(2), [make_record(0), make_record(1)]
-    gap = [(*HEAD, "", "Town"), *((*make_person(n), "x", "York") for n in range(2))]
-    yield File(
-        "gap.csv", make_text(gap), [make_record(n, city="York") for n in range(2)], lost=True
+def _column_files() -> Iterator[SampleFile]:
+    two, sent = people_rows(2), [person_record(0), person_record(1)]
+    gap = [(*HEAD, "", "Town"), *((*person_cells(n), "x", "York") for n in range(2))]
+    yield SampleFile(
+        "gap.csv", encode_csv(gap), [person_record(n, city="York") for n in range(2)], lost=True
     )
-    spare = [(*HEAD, "", ""), *((*make_person(n), "", "") for n in range(2))]
-    yield File("spare.csv", make_text(spare), sent)
-    twins = [(*HEAD, "Email"), *((*make_person(n), "other@people.example") for n in range(2))]
-    yield File("twins.csv", make_text(twins), sent, lost=True)
+    spare = [(*HEAD, "", ""), *((*person_cells(n), "", "") for n in range(2))]
+    yield SampleFile("spare.csv", encode_csv(spare), sent)
+    twins = [(*HEAD, "Email"), *((*person_cells(n), "other@people.example") for n in range(2))]
+    yield SampleFile("twins.csv", encode_csv(twins), sent, lost=True)
     alike = [
         (*HEAD, "Mobile", "Cell phone"),
-        *((*make_person(n), "+44 7700 900123", "+44 7700 900124") for n in range(2)),
+        *((*person_cells(n), "+44 7700 900123", "+44 7700 900124") for n in range(2)),
     ]
-    yield File(
+    yield SampleFile(
         "alike.csv",
-        make_text(alike),
-        [make_record(n, mobile="+44 7700 900123") for n in range(2)],
+        encode_csv(alike),
+        [person_record(n, mobile="+44 7700 900123") for n in range(2)],
         lost=True,
     )
-    yield File(
+    yield SampleFile(
         "lost.csv",
-        make_text([(*HEAD, "Favourite colour"), (*two[0], "blue")]),
-        [make_record(0)],
+        encode_csv([(*HEAD, "Favourite colour"), (*two[0], "blue")]),
+        [person_record(0)],
         lost=True,
     )
-    yield File("missing.csv", make_text([row[:3] for row in (HEAD, *two)]), [None, None])
+    yield SampleFile("missing.csv", encode_csv([row[:3] for row in (HEAD, *two)]), [None, None])
 
 
 _HEADINGS = """
@@ -407,24 +414,24 @@ _KINDS = "perm|Perm|permanente|Festanstellung|full-time permanent|CDI|tiempo|wha
 _TRUTHS = "yes|ja|Oui|sí|nein|non|nee|no|x?"
 
 
-def _languages() -> Iterator[File]:
-    first, last, email, _ = make_person(0)
-    wanted = make_record(0, phone="+44 20 7946 0123", city="Leeds", date_of_birth="1986-03-01")
+def _language_files() -> Iterator[SampleFile]:
+    first, last, email, _ = person_cells(0)
+    wanted = person_record(0, phone="+44 20 7946 0123", city="Leeds", date_of_birth="1986-03-01")
     for line in _HEADINGS.split("\n")[1:-1]:
         language, kind, *names = line.split("|")
         cells = (first, last, email, kind, "+44 20 7946 0123", "Leeds", "1986-03-01")
-        yield File(f"{language}.csv", make_text([names, cells], delimiter=";"), [wanted])
+        yield SampleFile(f"{language}.csv", encode_csv([names, cells], delimiter=";"), [wanted])
     kinds = _KINDS.split("|")
-    rows = [HEAD, *((*make_person(n)[:3], each) for n, each in enumerate(kinds))]
-    yield File("kinds.csv", make_text(rows), [*map(make_record, range(6)), None, None])
+    rows = [HEAD, *((*person_cells(n)[:3], each) for n, each in enumerate(kinds))]
+    yield SampleFile("kinds.csv", encode_csv(rows), [*map(person_record, range(6)), None, None])
     truths: list[Any] = [True] * 4 + [False] * 4 + [None]
     pairs = zip(_TRUTHS.split("|"), truths, strict=True)
-    yield make_column("truths", "Relocate", "willing_to_relocate", *pairs)
+    yield column_file("truths", "Relocate", "willing_to_relocate", *pairs)
     whole = ("Ann Lee", "Berg, Zoe", "Tom van der Marsh", "Ida")
-    split = [make_record(0), make_record(1), make_record(2, last_name="van der Marsh"), None]
+    split = [person_record(0), person_record(1), person_record(2, last_name="van der Marsh"), None]
     for heading in ("Name", "Full name", "Candidate", "Vollständiger Name"):
-        named = [(each, *make_person(n)[2:]) for n, each in enumerate(whole)]
-        yield File(f"whole {heading}.csv", make_text([(heading, *HEAD[2:]), *named]), split)
+        named = [(each, *person_cells(n)[2:]) for n, each in enumerate(whole)]
+        yield SampleFile(f"whole {heading}.csv", encode_csv([(heading, *HEAD[2:]), *named]), split)
 
 
 # The first line is the headings, the second the cells of the person 0.
@@ -454,19 +461,19 @@ _EXPORTS = {
 }
 
 
-def _exports() -> Iterator[File]:
+def _export_files() -> Iterator[SampleFile]:
     before = 'Notes:\r\n"When exporting connections, some addresses are missing."\r\n\r\n'
     for name, (headings, cells, more) in _EXPORTS.items():
-        rows = [each.format(make_person(0)[2]).split("|") for each in (headings, cells)]
+        rows = [each.format(person_cells(0)[2]).split("|") for each in (headings, cells)]
         notes = before if name == "connections" else ""
-        yield File(
-            f"{name}.csv", make_text(rows, before=notes), [make_record(0, **more)], lost=True
+        yield SampleFile(
+            f"{name}.csv", encode_csv(rows, before=notes), [person_record(0, **more)], lost=True
         )
     jobs = [
         ("Title", "Location", "Employment type", "Salary from", "Salary to"),
         ("Nurse", "Leeds", "permanent", "50000", "40000"),
     ]
-    yield File("range.csv", make_text(jobs), [None], "jobs")
+    yield SampleFile("range.csv", encode_csv(jobs), [None], "jobs")
 
 
 # Number formats, with what a number of each shows.
@@ -492,39 +499,39 @@ _FORMS: tuple[tuple[str, str, Any, Any], ...] = (
 )
 
 
-def _shown() -> Iterator[File]:
+def _number_format_files() -> Iterator[SampleFile]:
     for n, (form, key, cell, value) in enumerate(_FORMS):
         wanted = {key: cell, **value} if isinstance(value, dict) else value
-        yield make_column(f"shown {n}", key, key, (cell, wanted), form=form)
+        yield column_file(f"shown {n}", key, key, (cell, wanted), form=form)
     periods = ("350 per day", "350/day", "350 p.d.", "350 pro Tag")
-    yield make_column(
+    yield column_file(
         "per day", "Desired day rate", "expected_day_rate", *((p, 350) for p in periods)
     )
     others = ("350 per day", "25 per hour", "4000 monthly", "£350/day", "4000 mtl")
-    yield make_column("of a day", "Desired salary", "expected_salary", *((p, None) for p in others))
+    yield column_file("of a day", "Desired salary", "expected_salary", *((p, None) for p in others))
     yearly = ("45000 p.a.", "45k a year", "45000/Jahr", "45000,- €")
     euro = {"expected_salary": 45000, "salary_currency": "EUR"}
     means = (45000, 45000, 45000, euro)
     pairs = zip(yearly, means, strict=True)
-    yield make_column("a year", "Desired salary", "expected_salary", *pairs)
+    yield column_file("a year", "Desired salary", "expected_salary", *pairs)
     days = (("30 days", 30), ("30 Tage", 30), ("4 weeks", 28), ("1 month", None), ("30", 30))
-    yield make_column("days", "Notice period (days)", "notice_period_days", *days)
+    yield column_file("days", "Notice period (days)", "notice_period_days", *days)
     odd = (("45", None), ("45000", 45000), ("0", 0))
-    yield make_column("odd salary", "Desired salary", "expected_salary", *odd)
-    yield make_column(
+    yield column_file("odd salary", "Desired salary", "expected_salary", *odd)
+    yield column_file(
         "odd rate", "Desired day rate", "expected_day_rate", ("45000", None), ("450", 450)
     )
-    yield File(
+    yield SampleFile(
         "titles.csv",
-        make_text([(*HEAD, "Title"), (*make_person(0), "Mr")]),
-        [make_record(0)],
+        encode_csv([(*HEAD, "Title"), (*person_cells(0), "Mr")]),
+        [person_record(0)],
         lost=True,
     )
     fees = [("Name", "Email", "Fee %"), ("Wren", "wren@firms.example", "1750")]
-    yield File("fee large.csv", make_text(fees), [None], "companies")
+    yield SampleFile("fee large.csv", encode_csv(fees), [None], "companies")
 
 
-def _persons() -> Iterator[File]:
+def _person_name_files() -> Iterator[SampleFile]:
     pairs: tuple[tuple[str, tuple[str, str] | None], ...] = (
         ("Dr. Ann Lee", ("Ann", "Lee")),
         ("LEE Ann", ("Ann", "LEE")),
@@ -535,12 +542,12 @@ def _persons() -> Iterator[File]:
         ("Ann Lee - Nurse", None),
         ("Ann Lee Jr.", None),
     )
-    rows = [(whole, *make_person(n)[2:]) for n, (whole, _) in enumerate(pairs)]
+    rows = [(whole, *person_cells(n)[2:]) for n, (whole, _) in enumerate(pairs)]
     sent = [
-        None if parts is None else make_record(n, first_name=parts[0], last_name=parts[1])
+        None if parts is None else person_record(n, first_name=parts[0], last_name=parts[1])
         for n, (_, parts) in enumerate(pairs)
     ]
-    yield File("whole odd.csv", make_text([("Name", *HEAD[2:]), *rows]), sent)
+    yield SampleFile("whole odd.csv", encode_csv([("Name", *HEAD[2:]), *rows]), sent)
     mails: tuple[tuple[str, str | None], ...] = (
         ("Sean O'Brien <sean.o'brien@people.example>", "sean.o'brien@people.example"),
         ("'ann@people.example", "ann@people.example"),
@@ -551,34 +558,34 @@ def _persons() -> Iterator[File]:
         ("mailto:ann@people.example?subject=hi", None),
         ("\u0430nn@people.example", None),
     )
-    by_mail = [(*make_person(n)[:2], cell, "permanent") for n, (cell, _) in enumerate(mails)]
-    sent = [None if m is None else make_record(n, email=m) for n, (_, m) in enumerate(mails)]
-    yield File("emails odd.csv", make_text([HEAD, *by_mail]), sent)
+    by_mail = [(*person_cells(n)[:2], cell, "permanent") for n, (cell, _) in enumerate(mails)]
+    sent = [None if m is None else person_record(n, email=m) for n, (_, m) in enumerate(mails)]
+    yield SampleFile("emails odd.csv", encode_csv([HEAD, *by_mail]), sent)
     phones = (
         ("+44 7700 900123 (mobile)", "+44 7700 900123"),
         ("M: 07700 900123", "07700 900123"),
         ("(+44) 7700 900123", "(+44) 7700 900123"),
         ("0000000000", None),
     )
-    yield make_column("phones odd", "Mobile", "mobile", *phones)
+    yield column_file("phones odd", "Mobile", "mobile", *phones)
     ditto = ('"', "''", "\u2033", "ditto")
-    yield make_column("ditto", "Town", "city", *((each, None) for each in ditto))
+    yield column_file("ditto", "Town", "city", *((each, None) for each in ditto))
     signs = (("£", "GBP"), ("€", "EUR"), ("Euro", "EUR"), ("$", None))
-    yield make_column("signs", "Currency of salary", "salary_currency", *signs)
+    yield column_file("signs", "Currency of salary", "salary_currency", *signs)
     wide = "https://www.people.example/ann"
     pages = (("www.people.example/ann", wide), ("photo.jpg", None))
-    yield make_column("addresses", "Portfolio", "portfolio_url", *pages)
+    yield column_file("addresses", "Portfolio", "portfolio_url", *pages)
 
 
-def _letters() -> Iterator[File]:
+def _damaged_letter_files() -> Iterator[SampleFile]:
     town = "Town"
     for codec in ("cp1250", "cp437", "cp1251", "mac-roman"):
         broken = "Zürich".encode().decode(codec)
-        yield make_column(f"mojibake {codec}", town, "city", (broken, "Zürich"))
+        yield column_file(f"mojibake {codec}", town, "city", (broken, "Zürich"))
     codes = (("Fish &amp; chips", "Fish & chips"), ("M&uuml;ller", "Müller"), ("AT&T", "AT&T"))
-    yield make_column("codes", "Notes", "notes", *codes)
+    yield column_file("codes", "Notes", "notes", *codes)
     lost = ("Z?rich", "Z\ufffdrich", "£ódŸ", "L\u0435eds")
-    yield make_column("lost letters", town, "city", *((each, None) for each in lost))
+    yield column_file("lost letters", town, "city", *((each, None) for each in lost))
     for codec, *cells in (
         ("shift_jis", "東京", "大阪"),
         ("gb18030", "北京", "上海"),
@@ -589,58 +596,58 @@ def _letters() -> Iterator[File]:
         ("cp1252", "L'Île-d'Yeu", "Orléans"),
     ):
         more: Any = {"encoding": codec, "answer": {"encoding": codec}}
-        yield make_same_column(f"read {codec}", town, "city", *cells, **more)
+        yield unchanged_column(f"read {codec}", town, "city", *cells, **more)
 
 
-def _odd_tables() -> Iterator[File]:
-    two, sent = make_people(2), [make_record(0), make_record(1)]
-    born = [(*HEAD, "Date of birth"), *((*make_person(n), "25/12/1985") for n in range(2))]
-    rows = [*born, (*make_person(2), "03/04/1985"), (), ("Company", "Town"), ("Wren", "Leeds")]
-    dates = [make_record(n, date_of_birth="1985-12-25") for n in range(2)]
-    dates.append(make_record(2, date_of_birth="1985-04-03"))
-    yield File("two tables.csv", make_text(rows), dates)
+def _unusual_table_files() -> Iterator[SampleFile]:
+    two, sent = people_rows(2), [person_record(0), person_record(1)]
+    born = [(*HEAD, "Date of birth"), *((*person_cells(n), "25/12/1985") for n in range(2))]
+    rows = [*born, (*person_cells(2), "03/04/1985"), (), ("Company", "Town"), ("Wren", "Leeds")]
+    dates = [person_record(n, date_of_birth="1985-12-25") for n in range(2)]
+    dates.append(person_record(2, date_of_birth="1985-04-03"))
+    yield SampleFile("two tables.csv", encode_csv(rows), dates)
     spaced = [", ".join(f'"{cell}"' for cell in row) for row in (HEAD, *two)]
-    yield File("spaced.csv", "\n".join(spaced).encode(), sent)
-    ragged = [(*HEAD, "Town"), *two, (*make_person(2), "York")]
-    yield File("ragged.csv", make_text(ragged), [None, None, make_record(2, city="York")])
+    yield SampleFile("spaced.csv", "\n".join(spaced).encode(), sent)
+    ragged = [(*HEAD, "Town"), *two, (*person_cells(2), "York")]
+    yield SampleFile("ragged.csv", encode_csv(ragged), [None, None, person_record(2, city="York")])
     footer = [HEAD, *two, (), ("Page 1 of 1",), ("Made in May",)]
-    yield File("footer.csv", make_text(footer), [*sent, None, None])
+    yield SampleFile("footer.csv", encode_csv(footer), [*sent, None, None])
     marked = ("First name *", "Last name (required)", "Email*", "Employment type (required)")
-    yield File("marked.csv", make_text([marked, *two]), sent)
-    yield File("no headings.csv", make_text(two), [None])
-    company = [(*HEAD, "Current employer"), (*make_person(0), "Wren"), make_person(1)]
+    yield SampleFile("marked.csv", encode_csv([marked, *two]), sent)
+    yield SampleFile("no headings.csv", encode_csv(two), [None])
+    company = [(*HEAD, "Current employer"), (*person_cells(0), "Wren"), person_cells(1)]
     merged = make_workbook(company, merged=["E2:E3"])
-    yield File("merged.xlsx", merged, [make_record(0, current_company="Wren"), None])
+    yield SampleFile("merged.xlsx", merged, [person_record(0, current_company="Wren"), None])
     means = [HEAD, *two, ("Average", "", "", ""), ("Total", "", "", "2")]
-    yield File("mean.csv", make_text(means), sent)
+    yield SampleFile("mean.csv", encode_csv(means), sent)
     named = [
         ("Name", "Email", "Phone"),
         ("Total", "te@firms.example", "+33 1 47 44 45 46"),
         ("Total", "", "+33 1 47 44 45 46"),
     ]
     total = {"name": "Total", "email": "te@firms.example", "phone": "+33 1 47 44 45 46"}
-    yield File("named total.csv", make_text(named), [total, None], "companies")
+    yield SampleFile("named total.csv", encode_csv(named), [total, None], "companies")
     firm = [("Firma", "E-Mail"), ("Wren", "wren@firms.example")]
     wren = {"name": "Wren", "email": "wren@firms.example"}
-    yield File("firma.csv", make_text(firm), [wren], "companies")
+    yield SampleFile("firma.csv", encode_csv(firm), [wren], "companies")
 
 
-def corpus() -> list[File]:
+def list_sample_files() -> list[SampleFile]:
     parts = (
-        _numbers,
-        _contacts,
-        _phones,
-        _nothing,
-        _dates,
-        _text,
-        _tables,
-        _kinds_of_files,
-        _columns,
-        _languages,
-        _exports,
-        _shown,
-        _persons,
-        _letters,
-        _odd_tables,
+        _number_files,
+        _email_and_link_files,
+        _phone_files,
+        _empty_value_files,
+        _date_files,
+        _encoding_files,
+        _table_layout_files,
+        _format_files,
+        _column_files,
+        _language_files,
+        _export_files,
+        _number_format_files,
+        _person_name_files,
+        _damaged_letter_files,
+        _unusual_table_files,
     )
     return [each for part in parts for each in part()]

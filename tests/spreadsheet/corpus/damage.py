@@ -1,4 +1,4 @@
-"""Csv files with one damaged quote, delimiter or line end, and what a preview makes of each."""
+"""CSV files with one damaged quote, delimiter or line end, and what a preview makes of each."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from connector.errors import SpreadsheetError
 from connector.pushes.file_warnings import LostColumns, ask_about_warnings
-from connector.spreadsheet.check import check
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.row_reader import ColumnMeanings
 from connector.spreadsheet.table import open_table
-from tests.spreadsheet.meaning.sheet import DeclaredLanding, make_target
+from tests.spreadsheet.meaning.sheet import InMemoryLanding, make_target
 
 TEXT = """First Name,Last Name,Email,Employment Type,City,Salary Currency,Current Company
 Ann,Poe,ann@x.example,permanent,"York, UK",GBP,Wren
@@ -28,14 +28,10 @@ STRUCTURAL = frozenset('",\n')
 
 @dataclass(frozen=True)
 class Damage:
-    """One damaged copy of the table.
+    """A damaged copy of `TEXT`: what was done to the character at `position`.
 
-    Attributes:
-        kind: What was done at the place.
-        position: Index of the damaged character in the text.
-        text: The damaged text.
-        rows: Numbers of the rows that may be refused. Row 1 is the headings: if they are damaged,
-            every row may be refused, or the file.
+    `rows` are the numbers of rows that may be refused. Row 1 is the headings: if they are damaged,
+    the whole file may be refused.
     """
 
     kind: str
@@ -52,25 +48,27 @@ class Damage:
         return f"{self.kind} at {self.position}"
 
 
-def insert_sign(sign: str) -> Callable[[str, int], str]:
+def insert_text(sign: str) -> Callable[[str, int], str]:
+    """Return a function that inserts `sign` into a text before an index."""
     return lambda text, at: text[:at] + sign + text[at:]
 
 
-def replace_sign(sign: str) -> Callable[[str, int], str]:
+def replace_character(sign: str) -> Callable[[str, int], str]:
+    """Return a function that replaces the character of a text at an index by `sign`."""
     return lambda text, at: text[:at] + sign + text[at + 1 :]
 
 
 KINDS: Mapping[str, Callable[[str, int], str]] = {
-    "a quote inserted": insert_sign('"'),
-    "two quotes inserted": insert_sign('""'),
-    "a delimiter inserted": insert_sign(","),
-    "a line feed inserted": insert_sign("\n"),
-    "a carriage return inserted": insert_sign("\r"),
-    "a line end inserted": insert_sign("\r\n"),
-    "replaced by a quote": replace_sign('"'),
-    "replaced by a delimiter": replace_sign(","),
-    "replaced by a line feed": replace_sign("\n"),
-    "removed": replace_sign(""),
+    "a quote inserted": insert_text('"'),
+    "two quotes inserted": insert_text('""'),
+    "a delimiter inserted": insert_text(","),
+    "a line feed inserted": insert_text("\n"),
+    "a carriage return inserted": insert_text("\r"),
+    "a line end inserted": insert_text("\r\n"),
+    "replaced by a quote": replace_character('"'),
+    "replaced by a delimiter": replace_character(","),
+    "replaced by a line feed": replace_character("\n"),
+    "removed": replace_character(""),
 }
 """Ten kinds of damage, each at one position."""
 
@@ -81,7 +79,7 @@ def iterate_damages() -> Iterator[Damage]:
     Additional or missing delimiters within quotes and lost letters are excluded, because no reader
     can detect them.
     """
-    quoted = find_quoted(TEXT)
+    quoted = mark_quoted(TEXT)
     for kind, damage in KINDS.items():
         for at, character in enumerate(TEXT):
             text = damage(TEXT, at)
@@ -92,17 +90,18 @@ def iterate_damages() -> Iterator[Damage]:
             )
             is_lost = kind == "removed" and character not in STRUCTURAL
             # Beside a line end or a quote, a line feed in the place of a letter is a blank.
-            is_lost |= kind == "replaced by a line feed" and _is_at_an_edge(at, quoted)
+            is_lost |= kind == "replaced by a line feed" and _is_next_to_edge(at, quoted)
             if text != TEXT and not is_of_text and not is_lost:
                 yield Damage(kind, at, text, find_affected_rows(kind, at))
 
 
-def _is_at_an_edge(at: int, quoted: list[bool]) -> bool:
+def _is_next_to_edge(at: int, quoted: list[bool]) -> bool:
+    """Return True for a letter next to a line end, or next to a quote that encloses it."""
     edges = '\n"' if quoted[at] else "\n"
     return TEXT[at] not in STRUCTURAL and bool({*TEXT[at - 1], *TEXT[at + 1]} & {*edges})
 
 
-def find_quoted(text: str) -> list[bool]:
+def mark_quoted(text: str) -> list[bool]:
     """Return for each character whether it is within quotes or a quote itself."""
     is_open, found = False, []
     for character in text:
@@ -126,23 +125,20 @@ def find_affected_rows(kind: str, at: int) -> range:
 
 @dataclass(frozen=True)
 class PreviewResult:
-    """What a preview makes of a file.
+    """Result of a preview: rows by how they would be sent, and codes of questions and errors.
 
-    Attributes:
-        sent: Fields of the rows that would be sent without a problem or a warning.
-        noted: Emails of the rows that would be sent with a warning.
-        questions: Codes of questions that keep the whole file from being sent.
-        error: Code of the error that keeps the file from being read.
+    `sent` are fields of rows without a warning, `warned` the emails of rows with one. Questions or
+    an error keep the whole file from being sent.
     """
 
     sent: tuple[Mapping[str, Any], ...] = ()
-    noted: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     error: str | None = None
 
 
 def preview_text(path: Path, text: str) -> PreviewResult:
-    """Write the file and preview it as a push does, without a warehouse."""
+    """Write a CSV file and preview it as a push does, without a warehouse."""
     path.write_bytes(text.encode())
     try:
         table = open_table(path)
@@ -150,7 +146,9 @@ def preview_text(path: Path, text: str) -> PreviewResult:
         columns = map_headings(table.headings, target)
         lost = LostColumns(table, columns)
         meanings = ColumnMeanings(table.rows, columns.columns)
-        rows = list(check(lost.yield_rows(), columns, target, DeclaredLanding(), meanings=meanings))
+        rows = list(
+            check_rows(lost.yield_rows(), columns, target, InMemoryLanding(), meanings=meanings)
+        )
     except SpreadsheetError as error:
         return PreviewResult(error=error.code)
     tasks = [(each, each.task.fields) for each in rows if each.task and each.outcome is None]
@@ -163,7 +161,7 @@ def preview_text(path: Path, text: str) -> PreviewResult:
 
 
 def find_faults(damage: Damage, damaged: PreviewResult, undamaged: PreviewResult) -> Iterator[str]:
-    """Return the faults in the preview of a damaged file."""
+    """Yield values that are sent changed without a warning, and undamaged rows that are refused."""
     is_stopped = damaged.error is not None or damaged.questions
     if not is_stopped:
         for fields in damaged.sent:
@@ -174,7 +172,7 @@ def find_faults(damage: Damage, damaged: PreviewResult, undamaged: PreviewResult
     if is_stopped:
         yield f"the file is refused: {damaged.error or damaged.questions}"
         return
-    known = {str(fields["email"]) for fields in damaged.sent} | {*damaged.noted}
+    known = {str(fields["email"]) for fields in damaged.sent} | {*damaged.warned}
     for number, fields in enumerate(undamaged.sent, 2):
         if number not in damage.rows and str(fields["email"]) not in known:
             yield f"row {number} is refused"

@@ -1,4 +1,4 @@
-"""Files as other people's programs make them, from rows of Python values."""
+"""Files as other programs write them, made from rows of Python values."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ SKIP = object()
 
 
 @dataclass(frozen=True)
-class File:
-    """A file with what a person reads in it.
+class SampleFile:
+    """A file and the records to send for its rows in order; None is a row that must not be sent.
 
-    `sent` are the records of its rows in order; None is a row that must not be sent. `answer` is
-    what a person says once where the file needs it, as options of a push. `lost` says that columns
-    with cells fill nothing, so that nothing is sent before a person has agreed.
+    `given` are push options, and `answer` more of them, with which a user answers the questions
+    about the file. With `lost`, a question about ignored columns is required.
     """
 
     name: str
@@ -42,14 +41,17 @@ class File:
     given: Mapping[str, Any] = field(default_factory=dict)
     lost: bool = False
 
-    def put(self, folder: Path) -> Path:
+    def write(self, folder: Path) -> Path:
+        """Write the file to the folder, and return its path."""
         path = folder / self.name
         path.write_bytes(self.content)
         return path
 
 
-def make_text(rows: Rows, encoding: str = "utf-8", delimiter: str = ",", before: str = "") -> bytes:
-    """Encode rows as delimited text, after the lines `before`."""
+def encode_csv(
+    rows: Rows, encoding: str = "utf-8", delimiter: str = ",", before: str = ""
+) -> bytes:
+    """Return a CSV file of these rows, after the text `before`."""
     made = io.StringIO(newline="")
     made.write(before)
     csv.writer(made, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
@@ -66,7 +68,7 @@ def make_workbook(
     merged: Sequence[str] = (),
     cover: Rows = (),
 ) -> bytes:
-    """Return a workbook; `formats` are number formats by column, `cells` those by cell."""
+    """Return an XLSX file. `formats` are number formats by column letter, `cells` those by cell."""
     made = Workbook()
     sheet = made.active
     assert isinstance(sheet, Worksheet)
@@ -96,9 +98,9 @@ def make_workbook(
 
 
 def make_ods(rows: Rows) -> bytes:
-    """Return an OpenDocument sheet; a tuple in a cell is a value type and its value."""
+    """Return an ODS file with one sheet. A tuple in a cell is a value type and its value."""
     lines = "".join(
-        f"<table:table-row>{''.join(map(_ods_cell, row))}</table:table-row>" for row in rows
+        f"<table:table-row>{''.join(map(_make_ods_cell, row))}</table:table-row>" for row in rows
     )
     spaces = " ".join(
         f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
@@ -118,7 +120,7 @@ def make_ods(rows: Rows) -> bytes:
     return make_zip({"mimetype": kind, "content.xml": content, "META-INF/manifest.xml": manifest})
 
 
-def _ods_cell(value: Any) -> str:
+def _make_ods_cell(value: Any) -> str:
     if isinstance(value, tuple):
         kind, number = value
         return (
@@ -152,5 +154,5 @@ _OLD_BOOK = (
 
 
 def make_old_workbook() -> bytes:
-    """Return an XLS workbook: Name, Email, Fee % (as percent), Contract start; two companies."""
+    """Return an XLS file with two companies: Name, Email, Fee % (as percent), Contract start."""
     return zlib.decompress(base64.b85decode(_OLD_BOOK))

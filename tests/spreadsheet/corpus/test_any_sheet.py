@@ -1,7 +1,7 @@
-"""Any sheet: nothing is sent that a person would not read in it, unless they are asked first.
+"""No sheet sends a value without a question or warning that a user would not read in its cell.
 
-A cell is drawn from what a person reads in it: a value, and one of the many ways in which people
-and programs write or show it. So what may be sent is known without reading the cell again.
+Each cell is drawn with the values that a user can read in it, so the test knows what may be sent
+without reading the cell again.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from connector.catalog import CATALOG
 from connector.catalog.field import Kind
 from connector.errors import ConnectorError
 from connector.spreadsheet.target_columns import TargetColumn, target_columns
-from tests.spreadsheet.corpus.cases import HEAD, make_person
-from tests.spreadsheet.corpus.files import File, make_ods, make_text, make_workbook
+from tests.spreadsheet.corpus.cases import HEAD, person_cells
+from tests.spreadsheet.corpus.files import SampleFile, encode_csv, make_ods, make_workbook
 from tests.spreadsheet.corpus.judge import preview_file
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A cell: its text in a csv, its value and number format in a workbook, and what may be sent
-    of it without a word (nothing, where a person cannot read one value in it): of the value, and of
-    its text where that says something else.
+class DrawnCell:
+    """A cell as text (CSV, ODS) and as value with a number format (XLSX), and its allowed meanings.
+
+    `means` are the values that may be sent without a warning; `text_means`, if given, those of the
+    text.
     """
 
     text: str
@@ -37,14 +38,14 @@ class Cell:
     form: str = "General"
     text_means: tuple[Any, ...] | None = None
 
-    def may_be(self, kind: str) -> tuple[Any, ...]:
-        """Return the values that may be sent from a file of that kind."""
+    def allowed_values(self, kind: str) -> tuple[Any, ...]:
+        """Return the values that may be sent without a warning from a file with this extension."""
         return self.means if kind == "xlsx" or self.text_means is None else self.text_means
 
 
-def make_text_cell(text: str, *means: Any) -> Cell:
-    """Return a cell that is text in every file format."""
-    return Cell(text, text, means)
+def make_text_cell(text: str, *means: Any) -> DrawnCell:
+    """Return a cell that is text in every file format, with its allowed values."""
+    return DrawnCell(text, text, means)
 
 
 MONTHS = ("Januar", "février", "March", "abril", "mei", "giugno", "July", "August", "septembre")
@@ -55,16 +56,16 @@ ODD = [
         make_text_cell("call agent", "call agent"),
         make_text_cell("\u202e0001"),
     ),
-    Cell("=1+1", "=1+1", (), "General", ("=1+1",)),
+    DrawnCell("=1+1", "=1+1", (), "General", ("=1+1",)),
 ]
 
 
 @some.composite
-def draw_date(draw: some.DrawFn) -> Cell:
+def draw_date(draw: some.DrawFn) -> DrawnCell:
     """Draw a date as users write it, or as a workbook shows it."""
     day = draw(some.dates(date(1950, 1, 1), date(2005, 12, 31)))
     iso = day.isoformat()
-    ways: list[Callable[[], Cell]] = [
+    ways: list[Callable[[], DrawnCell]] = [
         lambda: make_text_cell(iso, iso),
         # Which of two dates it is the column's other cells may settle, and then all agree.
         lambda: make_text_cell(f"{day:%d/%m/%Y}", iso, *swap_day_and_month(day)),
@@ -77,24 +78,26 @@ def draw_date(draw: some.DrawFn) -> Cell:
             else make_text_cell(iso, iso)
         ),
         lambda: make_text_cell(f"{day:%B %Y}"),
-        lambda: Cell(iso, day, (iso,), "yyyy-mm-dd"),
-        lambda: Cell(f"{day:%d.%m.%y}", day, (iso,), "dd.mm.yy"),
-        lambda: Cell(f"{day:%b-%y}", day, (), "mmm-yy"),
-        lambda: Cell(f"{day:%Y}", day, (), "yyyy"),
-        lambda: Cell(f"{day:%d-%b}", day, (), "d-mmm"),
-        lambda: Cell(f"{day:%H:%M}", datetime(day.year, day.month, day.day, 9, 30), (), "h:mm"),
-        lambda: Cell(iso, datetime(day.year, day.month, day.day), (iso,), "dd/mm/yyyy"),
+        lambda: DrawnCell(iso, day, (iso,), "yyyy-mm-dd"),
+        lambda: DrawnCell(f"{day:%d.%m.%y}", day, (iso,), "dd.mm.yy"),
+        lambda: DrawnCell(f"{day:%b-%y}", day, (), "mmm-yy"),
+        lambda: DrawnCell(f"{day:%Y}", day, (), "yyyy"),
+        lambda: DrawnCell(f"{day:%d-%b}", day, (), "d-mmm"),
+        lambda: DrawnCell(
+            f"{day:%H:%M}", datetime(day.year, day.month, day.day, 9, 30), (), "h:mm"
+        ),
+        lambda: DrawnCell(iso, datetime(day.year, day.month, day.day), (iso,), "dd/mm/yyyy"),
     ]
     return draw(some.sampled_from(ways))()
 
 
 def swap_day_and_month(day: date) -> tuple[str, ...]:
-    """Return the other date that the same digits can mean."""
+    """Return the date with day and month swapped, if it exists, as ISO text in a tuple."""
     return (f"{day.year}-{day.day:02}-{day.month:02}",) if day.day <= 12 else ()
 
 
 @some.composite
-def draw_number(draw: some.DrawFn) -> Cell:
+def draw_number(draw: some.DrawFn) -> DrawnCell:
     """Draw a number as users write it, or as a workbook shows it."""
     cents = draw(some.integers(0, 30_000_000))
     whole, value = cents // 100, cents / 100
@@ -114,20 +117,20 @@ def draw_number(draw: some.DrawFn) -> Cell:
         make_text_cell(f"{whole}k", whole * 1000),
         make_text_cell(f"{whole}-{whole + 5}k"),
         make_text_cell(f"ca. {whole}"),
-        Cell(str(whole), whole, (whole,)),
-        Cell(f"{value}", value, (value,), "0.00"),
-        Cell(parted, whole, (whole,), "#,##0", either),
-        Cell(parted, whole + 0.25, (), "#,##0", either),
-        Cell(f"{whole}.1", whole + 0.125, (), "0.0", (whole + 0.1,)),
-        Cell(f"{whole}k", whole * 1000, (whole * 1000,), '0,"k"'),
-        Cell(f"{whole}%", whole / 100, (), "0%"),
-        Cell("", whole, (), ";;;"),
+        DrawnCell(str(whole), whole, (whole,)),
+        DrawnCell(f"{value}", value, (value,), "0.00"),
+        DrawnCell(parted, whole, (whole,), "#,##0", either),
+        DrawnCell(parted, whole + 0.25, (), "#,##0", either),
+        DrawnCell(f"{whole}.1", whole + 0.125, (), "0.0", (whole + 0.1,)),
+        DrawnCell(f"{whole}k", whole * 1000, (whole * 1000,), '0,"k"'),
+        DrawnCell(f"{whole}%", whole / 100, (), "0%"),
+        DrawnCell("", whole, (), ";;;"),
     ]
     return draw(some.sampled_from(ways))
 
 
 @some.composite
-def draw_phone(draw: some.DrawFn) -> Cell:
+def draw_phone(draw: some.DrawFn) -> DrawnCell:
     """Draw a telephone number, or another text of such a column."""
     digits = draw(some.integers(10**8, 10**9 - 1))
     spaced = f"+44 7{str(digits)[:3]} {str(digits)[3:]}"
@@ -140,8 +143,8 @@ def draw_phone(draw: some.DrawFn) -> Cell:
         make_text_cell(f"{7 * 10**9 + digits:,}"),
         make_text_cell(f"07{digits} / 07{digits + 1}"),
         make_text_cell("4.479E+11"),
-        Cell(f"7{digits}", 7 * 10**9 + digits, (), "General", (f"7{digits}",)),
-        Cell(f"07{digits}", 7 * 10**9 + digits, (f"07{digits}",), "00000000000"),
+        DrawnCell(f"7{digits}", 7 * 10**9 + digits, (), "General", (f"7{digits}",)),
+        DrawnCell(f"07{digits}", 7 * 10**9 + digits, (f"07{digits}",), "00000000000"),
     ]
     return draw(some.sampled_from(ways))
 
@@ -162,15 +165,15 @@ TEXTS = some.sampled_from(
         make_text_cell("Two\nlines", "Two\nlines"),
         make_text_cell(' He said "yes" ', 'He said "yes"'),
         # A csv in cp1252 holds the bytes of the right word in UTF-8.
-        Cell("ZÃ¼rich", "ZÃ¼rich", (), "General", ("Zürich",)),
+        DrawnCell("ZÃ¼rich", "ZÃ¼rich", (), "General", ("Zürich",)),
         make_text_cell("Le\u200beds"),
         make_text_cell("x" * 255),
-        Cell("123", 123, ("123",)),
-        Cell("00123", 123, ("00123",), "00000"),
-        Cell("17.5%", 0.175, ("17.5%",), "0.0%"),
-        Cell("2026-03-01", date(2026, 3, 1), (), "yyyy-mm-dd", ("2026-03-01",)),
-        Cell("Mar-26", date(2026, 3, 1), ("Mar-26",), "mmm-yy"),
-        Cell("TRUE", True, (), "General", ("TRUE",)),
+        DrawnCell("123", 123, ("123",)),
+        DrawnCell("00123", 123, ("00123",), "00000"),
+        DrawnCell("17.5%", 0.175, ("17.5%",), "0.0%"),
+        DrawnCell("2026-03-01", date(2026, 3, 1), (), "yyyy-mm-dd", ("2026-03-01",)),
+        DrawnCell("Mar-26", date(2026, 3, 1), ("Mar-26",), "mmm-yy"),
+        DrawnCell("TRUE", True, (), "General", ("TRUE",)),
     ]
 )
 TRUTHS = some.sampled_from(
@@ -178,9 +181,9 @@ TRUTHS = some.sampled_from(
         *(make_text_cell(each, True) for each in ("yes", "Ja", "oui", "sí", "TRUE", "1", "y")),
         *(make_text_cell(each, False) for each in ("no", "Nein", "non", "nee", "false", "0")),
         make_text_cell("maybe"),
-        Cell("TRUE", True, (True,)),
-        Cell("0", 0, (False,)),
-        Cell("2", 2, ()),
+        DrawnCell("TRUE", True, (True,)),
+        DrawnCell("0", 0, (False,)),
+        DrawnCell("2", 2, ()),
     ]
 )
 EMAILS = some.sampled_from(
@@ -220,10 +223,10 @@ COLUMNS = [
 ]
 
 
-def draw_cells(column: TargetColumn) -> some.SearchStrategy[Cell]:
-    """Draw cells of a column, a few of them unusable."""
+def draw_cells(column: TargetColumn) -> some.SearchStrategy[DrawnCell]:
+    """Return a strategy for cells of a column, about a quarter of them empty or unusable."""
     kind, form = column.field.kind, column.field.format
-    own: some.SearchStrategy[Cell]
+    own: some.SearchStrategy[DrawnCell]
     if column.field.values:
         text_, value = CHOICES[column.name]
         own = some.sampled_from([make_text_cell(text_, value), make_text_cell("something else")])
@@ -241,8 +244,8 @@ def draw_cells(column: TargetColumn) -> some.SearchStrategy[Cell]:
 
 
 @some.composite
-def draw_sheet(draw: some.DrawFn) -> tuple[list[TargetColumn], list[list[Cell]]]:
-    """Draw some columns and a few rows."""
+def draw_sheet(draw: some.DrawFn) -> tuple[list[TargetColumn], list[list[DrawnCell]]]:
+    """Draw one to five columns, and one to four rows of their cells."""
     columns = draw(some.lists(some.sampled_from(COLUMNS), min_size=1, max_size=5, unique=True))
     rows = some.tuples(*map(draw_cells, columns)).map(list)
     return columns, draw(some.lists(rows, min_size=1, max_size=4))
@@ -256,7 +259,7 @@ LAYOUTS = ("plain", "title", "groups", "total", "repeated")
 def arrange_rows(
     layout: str, head: Sequence[str], rows: list[tuple[Any, ...]]
 ) -> list[Sequence[Any]]:
-    """Return the table with a title, groups, totals, or repeated headings."""
+    """Return head and rows in a layout: plain, title, groups, total, or repeated headings."""
     match layout:
         case "title":
             return [("Spring fair 2026",), (), head, *rows]
@@ -270,25 +273,25 @@ def arrange_rows(
 
 
 def make_file(
-    kind: str, layout: str, encoding: str, columns: list[TargetColumn], rows: list[list[Cell]]
-) -> File | None:
-    """Return the sheet as a file; None if the encoding lacks a letter."""
+    kind: str, layout: str, encoding: str, columns: list[TargetColumn], rows: list[list[DrawnCell]]
+) -> SampleFile | None:
+    """Return the sheet as a CSV, XLSX or ODS file. None if the encoding lacks a letter."""
     head = (*HEAD, *(each.name for each in columns))
     if kind == "xlsx":
-        values = [(*make_person(n), *(each.value for each in row)) for n, row in enumerate(rows)]
+        values = [(*person_cells(n), *(each.value for each in row)) for n, row in enumerate(rows)]
         table = arrange_rows(layout, head, values)
         forms = {
             (table.index(values[n]) + 1, len(HEAD) + i + 1): each.form
             for n, row in enumerate(rows)
             for i, each in enumerate(row)
         }
-        return File("sheet.xlsx", make_workbook(table, cells=forms), [])
-    texts = [(*make_person(n), *(each.text for each in row)) for n, row in enumerate(rows)]
+        return SampleFile("sheet.xlsx", make_workbook(table, cells=forms), [])
+    texts = [(*person_cells(n), *(each.text for each in row)) for n, row in enumerate(rows)]
     table = arrange_rows(layout, head, texts)
     if kind == "ods":
-        return File("sheet.ods", make_ods(table), [])
+        return SampleFile("sheet.ods", make_ods(table), [])
     try:
-        return File("sheet.csv", make_text(table, encoding), [])
+        return SampleFile("sheet.csv", encode_csv(table, encoding), [])
     except UnicodeEncodeError:
         return None
 
@@ -303,7 +306,7 @@ def make_file(
 )
 def test_every_value_sent_without_a_warning_is_what_a_user_reads(
     tmp_path_factory: pytest.TempPathFactory,
-    sheet: tuple[list[TargetColumn], list[list[Cell]]],
+    sheet: tuple[list[TargetColumn], list[list[DrawnCell]]],
     kind: str,
     layout: str,
     encoding: str,
@@ -329,4 +332,4 @@ def test_every_value_sent_without_a_warning_is_what_a_user_reads(
         for column, cell in zip(columns, row, strict=True):
             value = sent.get(column.key)
             if value is not None:
-                assert value in cell.may_be(kind), (column.key, value, cell)
+                assert value in cell.allowed_values(kind), (column.key, value, cell)

@@ -9,21 +9,23 @@ import pytest
 
 from connector.errors import ConnectorError
 from connector.spreadsheet.table import open_table
-from tests.spreadsheet.corpus.cases import HEAD, corpus, make_people, make_person
-from tests.spreadsheet.corpus.files import File, make_text, make_workbook
+from tests.spreadsheet.corpus.cases import HEAD, list_sample_files, people_rows, person_cells
+from tests.spreadsheet.corpus.files import SampleFile, encode_csv, make_workbook
 from tests.spreadsheet.corpus.judge import judge_file
 from tests.spreadsheet.files.made import list_cells
 from tests.tiers import first_fast
 
-FILES = corpus()
+FILES = list_sample_files()
 
 
 @pytest.mark.parametrize("file", first_fast(FILES, 40), ids=[each.name for each in FILES])
-def test_each_cell_of_the_corpus_is_sent_as_a_user_reads_it(tmp_path: Path, file: File) -> None:
+def test_each_cell_of_the_corpus_is_sent_as_a_user_reads_it(
+    tmp_path: Path, file: SampleFile
+) -> None:
     found = judge_file(file, tmp_path)
 
     assert [] == found.wrong
-    assert [] == found.open
+    assert [] == found.unresolved
     assert found.right == found.readable
 
 
@@ -32,9 +34,9 @@ def test_the_corpus_has_at_least_60_different_files() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=[each.name for each in FILES])
-def test_reading_a_table_again_gives_the_same_rows(tmp_path: Path, file: File) -> None:
+def test_reading_a_table_again_gives_the_same_rows(tmp_path: Path, file: SampleFile) -> None:
     try:
-        table = open_table(file.put(tmp_path))
+        table = open_table(file.write(tmp_path))
     except ConnectorError:
         return
     rows = list(table.rows())
@@ -48,12 +50,12 @@ def test_title_lines_are_skipped_unless_the_user_sets_the_header_row(tmp_path: P
     for count in range(6):
         title = [(f"Note {n}",) for n in range(count)]
         for name, content in (
-            ("a.csv", make_text([*title, HEAD, *make_people(2)])),
-            ("a.xlsx", make_workbook([*title, HEAD, *make_people(2)])),
+            ("a.csv", encode_csv([*title, HEAD, *people_rows(2)])),
+            ("a.xlsx", make_workbook([*title, HEAD, *people_rows(2)])),
         ):
             (tmp_path / name).write_bytes(content)
             table = open_table(tmp_path / name)
-            assert (HEAD, count) == (table.headings, table.place.index)
-            assert [make_person(0), make_person(1)] == list_cells(table)
+            assert (HEAD, count) == (table.headings, table.heading_rows.index)
+            assert [person_cells(0), person_cells(1)] == list_cells(table)
             chosen = open_table(tmp_path / name, header_row=count + 2)
-            assert (make_person(0), [make_person(1)]) == (chosen.headings, list_cells(chosen))
+            assert (person_cells(0), [person_cells(1)]) == (chosen.headings, list_cells(chosen))

@@ -1,4 +1,6 @@
-"""A damaged quote, delimiter or line end costs its own rows, and changes no value in silence."""
+"""A damaged quote, delimiter or line end rejects only its own rows and silently changes no
+value.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ EVERY = 13
 
 
 def find_all_faults(folder: Path, some: Sequence[Damage]) -> list[str]:
-    """Return the faults of every damaged file with their damage."""
+    """Preview all damaged files, and return their faults as texts."""
     path = folder / "people.csv"
     undamaged = preview_text(path, TEXT)
     assert 4 == len(undamaged.sent)

@@ -1,4 +1,4 @@
-"""Tables with made-up results, and reports as a spreadsheet program sees them."""
+"""Tables with invented results, and reports as spreadsheet programs read them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOSTILE = (*_RUNNING, *_OURS, *_TAKEN, *_LOST)
 
 
 def make_results(table: Spreadsheet) -> Iterator[RowResult]:
-    """Return a result for each row that is not blank; rows with problems are invalid."""
+    """Yield a result for each row that is not blank: invalid if it has problems, else created."""
     for row in table.rows():
         if not row.is_left_out:
             outcome: RowOutcome = "invalid" if row.problems else "created"
@@ -53,7 +53,7 @@ def make_csv(rows: list[list[str]]) -> bytes:
 def report_and_reopen(
     folder: Path, rows: list[list[str]], suffix: str
 ) -> tuple[Spreadsheet, Spreadsheet]:
-    """Return a table of these rows, headings first, and its report opened as a table."""
+    """Return a table of these rows, headings first, and its report, opened as a table."""
     table = open_table(write_file(folder, make_csv(rows)), delimiter="comma")
     path = folder / f"report{suffix}"
     write_report(path, table, make_results(table))
@@ -61,7 +61,7 @@ def report_and_reopen(
 
 
 def list_sheet_cells(path: Path) -> list[tuple[str, str, str, bool]]:
-    """Return place, type, text of each cell, and if it is quoted with an apostrophe.
+    """Return reference, type, text and quote prefix of each cell in the second sheet of a workbook.
 
     A cell with a formula has the type `f`.
     """

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from connector.ledger.push_plan import Problem, RowResult
 from connector.spreadsheet.report import write_report
 from connector.spreadsheet.table import open_table
-from connector.spreadsheet.texts import escape_cell, escape_text_cell, unescape_cell
+from connector.spreadsheet.texts import escape_cell, escape_workbook_cell, unescape_cell
 from tests.spreadsheet.files.made import list_cells, write_file
 from tests.spreadsheet.files.reported import (
     HOSTILE,
@@ -62,7 +62,7 @@ def test_workbook_reports_have_text_and_no_formula(tmp_path: Path) -> None:
 @given(TRICKY)
 def test_escaping_and_unescaping_a_cell_are_inverse(text: str) -> None:
     assert text == unescape_cell(escape_cell(text))
-    assert text == unescape_cell(escape_text_cell(text))
+    assert text == unescape_cell(escape_workbook_cell(text))
     assert not RUNS.match(escape_cell(text))
 
 

@@ -1,4 +1,6 @@
-"""Cells and parts that a reader's library stumbles over: each costs its own cell, or says where."""
+"""Cells and parts that the reader's library cannot handle affect only their cell, or are
+reported.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ from connector.spreadsheet.workbook import SheetFile
 from tests.spreadsheet.corpus.files import make_ods, make_workbook
 from tests.spreadsheet.files.made import (
     list_cells,
-    make_parts,
-    make_sheet,
+    make_sheet_part,
     make_text_row,
+    make_workbook_parts,
     make_zip,
     write_file,
 )
 from tests.spreadsheet.files.old_books import make_xls
-from tests.spreadsheet.meaning.sheet import check_table, list_problems, make_target
+from tests.spreadsheet.meaning.sheet import check_table, list_problems, list_warnings, make_target
 from tests.support.errors import has_code
 
 HEAD = ("First name", "Last name", "Email", "Employment type", "Available from", "Expected salary")
@@ -38,25 +40,22 @@ BOB = ("Bob", "Ray", "bob@people.example", "permanent")
 
 
 def check_file(folder: Path, content: bytes, name: str = "rows.xlsx") -> list[CheckedRow]:
-    """Return every row of the file after the check."""
+    """Open this file as candidates to create, and return its checked rows."""
     return check_table(open_table(write_file(folder, content, name)), make_target())
 
 
 def list_fields(row: CheckedRow) -> dict[str, Any]:
-    """Return the fields that a row would send."""
+    """Return the fields that the row sends. The row must be valid."""
     assert row.task is not None
     return dict(row.task.fields)
 
 
-def list_warnings(row: CheckedRow) -> list[str]:
-    """Return the codes of a row's warnings."""
-    return [each.code for each in row.warnings]
-
-
-def make_styles(*forms: str) -> str:
-    """Return the part with cell styles: style 0 is General, then one for each format."""
-    codes = "".join(f'<numFmt numFmtId="{n}" formatCode="{f}"/>' for n, f in enumerate(forms, 164))
-    styles = "".join(f'<xf numFmtId="{n}"/>' for n in (0, *range(164, 164 + len(forms))))
+def make_styles(*formats: str) -> str:
+    """Return the part with cell styles: style 0 is General, the next have these number formats."""
+    codes = "".join(
+        f'<numFmt numFmtId="{n}" formatCode="{f}"/>' for n, f in enumerate(formats, 164)
+    )
+    styles = "".join(f'<xf numFmtId="{n}"/>' for n in (0, *range(164, 164 + len(formats))))
     return f"<styleSheet><numFmts>{codes}</numFmts><cellXfs>{styles}</cellXfs></styleSheet>"
 
 
@@ -70,7 +69,7 @@ def test_a_cell_without_a_value_next_to_a_formula_is_empty(
     tmp_path: Path, ghost: str, formula: str
 ) -> None:
     row = f'<row r="2"><c r="A2" t="str"><v>x</v></c><c r="B2">{formula}</c>{ghost}</row>'
-    made = make_parts({"People": make_sheet(make_text_row(1, "a", "b"), row)})
+    made = make_workbook_parts({"People": make_sheet_part(make_text_row(1, "a", "b"), row)})
     made["xl/styles.xml"] = make_styles("0.00%")
     table = open_table(write_file(tmp_path, make_zip(made), "rows.xlsx"))
 
@@ -80,14 +79,18 @@ def test_a_cell_without_a_value_next_to_a_formula_is_empty(
 
 
 def test_workbook_members_with_backslashes_in_their_names_are_read(tmp_path: Path) -> None:
-    made = make_parts({"People": make_sheet(make_text_row(1, "a"), make_text_row(2, "x"))})
+    made = make_workbook_parts(
+        {"People": make_sheet_part(make_text_row(1, "a"), make_text_row(2, "x"))}
+    )
     content = make_zip({name.replace("/", "\\"): part for name, part in made.items()})
 
     assert [("x",)] == list_cells(open_table(write_file(tmp_path, content, "rows.xlsx")))
 
 
 def test_an_unexpected_library_error_names_the_file(tmp_path: Path) -> None:
-    made = make_parts({"People": make_sheet(make_text_row(1, "a"), make_text_row(2, "x"))})
+    made = make_workbook_parts(
+        {"People": make_sheet_part(make_text_row(1, "a"), make_text_row(2, "x"))}
+    )
     content = make_zip(
         {name.upper() if "workbook" in name else name: p for name, p in made.items()}
     )
@@ -99,7 +102,9 @@ def test_an_unexpected_library_error_names_the_file(tmp_path: Path) -> None:
 def test_an_unexpected_library_error_names_the_sheet_and_the_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = make_parts({"People": make_sheet(*(make_text_row(n, "x") for n in range(1, 5)))})
+    made = make_workbook_parts(
+        {"People": make_sheet_part(*(make_text_row(n, "x") for n in range(1, 5)))}
+    )
     table = open_table(write_file(tmp_path, make_zip(made), "rows.xlsx"))
 
     def fail_at_third_row(sheet: SheetFile) -> Iterator[tuple[int, list[Cell], dict[int, Any]]]:
@@ -116,7 +121,7 @@ def test_formatted_cells_without_values_add_no_rows_or_columns(tmp_path: Path) -
     rows = [make_text_row(1, "a", "b"), make_text_row(2, "x", "y")]
     rows += [f'<row r="{n}"><c r="A{n}" s="1"/><c r="E{n}" s="1"/></row>' for n in range(3, 2000)]
     rows.append('<row r="1048576"><c r="XFD1048576" s="1"/></row>')
-    made = make_parts({"People": make_sheet(*rows, claim="A1:XFD1048576")})
+    made = make_workbook_parts({"People": make_sheet_part(*rows, used_range="A1:XFD1048576")})
     made["xl/styles.xml"] = make_styles("0.00%")
     table = open_table(write_file(tmp_path, make_zip(made), "rows.xlsx"))
 

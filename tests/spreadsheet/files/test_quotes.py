@@ -14,12 +14,14 @@ HEAD = "First Name,Last Name,Email,Employment Type,City,Current Company,Notes"
 
 
 def make_row(name: str, city: str = "York", company: str = "Acme", notes: str = "") -> str:
-    """Return a row of text about a candidate."""
+    """Return a CSV line of a candidate with the columns of `HEAD`."""
     return f"{name},Poe,{name.lower()}@people.example,permanent,{city},{company},{notes}"
 
 
-def list_refused(folder: Path, *lines: str, head: str = HEAD) -> tuple[list[int], list[str]]:
-    """Return the numbers of rows with a problem, and the first cells of the others."""
+def split_rows_by_problem(
+    folder: Path, *lines: str, head: str = HEAD
+) -> tuple[list[int], list[str]]:
+    """Return the numbers of rows with a problem, and the first cells of rows without one."""
     content = "\r\n".join([head, *lines, ""]).encode()
     rows = list(open_table(write_file(folder, content)).rows())
     whole = [str(each.cells[0]) for each in rows if not each.problems]
@@ -51,7 +53,7 @@ ANN, BOB, CID, DEE = (make_row(each) for each in ("Ann", "Bob", "Cid", "Dee"))
 def test_a_wrong_quote_rejects_only_the_rows_it_affects(
     tmp_path: Path, lines: Sequence[str], numbers: list[int]
 ) -> None:
-    found, whole = list_refused(tmp_path, *lines)
+    found, whole = split_rows_by_problem(tmp_path, *lines)
 
     assert numbers == found
     names = [each.partition(",")[0] for each in "\r\n".join(lines).split("\r\n")]
@@ -79,14 +81,14 @@ def test_each_row_joined_by_a_wrong_quote_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_a_cell_with_balanced_quotes_is_text(tmp_path: Path, cell: str) -> None:
-    found, whole = list_refused(tmp_path, ANN, make_row("Bob", city=cell), CID)
+    found, whole = split_rows_by_problem(tmp_path, ANN, make_row("Bob", city=cell), CID)
 
     assert ([], ["Ann", "Bob", "Cid"]) == (found, whole)
 
 
 def test_lines_within_a_quoted_cell_are_not_rows(tmp_path: Path) -> None:
     note = '"Dear all,\na, b, c, d, e, f, g\nwrites Ann, ann@people.example, x, y, z, w, v\nbye"'
-    found, whole = list_refused(
+    found, whole = split_rows_by_problem(
         tmp_path, ANN, make_row("Bob", notes=note), CID.replace("Cid", '"Cid\nA."'), DEE
     )
 
@@ -96,7 +98,7 @@ def test_lines_within_a_quoted_cell_are_not_rows(tmp_path: Path) -> None:
 def test_one_wrong_quote_among_many_rows_rejects_one_row(tmp_path: Path) -> None:
     lines = [make_row(f"Ann{number}", notes='"a\r\nb, c"') for number in range(100)]
     lines[50] = make_row("Ann50", city='"York, UK"Acme')
-    found, whole = list_refused(tmp_path, *lines)
+    found, whole = split_rows_by_problem(tmp_path, *lines)
 
     assert ([52], 99) == (found, len(whole))
 

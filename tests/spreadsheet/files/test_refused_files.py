@@ -11,7 +11,7 @@ import pytest
 from connector.errors import DamagedSpreadsheet, SpreadsheetError
 from connector.spreadsheet import delimited as encoding
 from connector.spreadsheet.table import open_table
-from tests.spreadsheet.files.made import read_text, write_file
+from tests.spreadsheet.files.made import open_text, write_file
 from tests.support.errors import has_code
 
 
@@ -39,7 +39,7 @@ def test_equal_or_empty_headings_become_unique_names(
 
 
 def test_headings_keep_their_spaces_and_invisible_characters(tmp_path: Path) -> None:
-    table, _ = read_text(tmp_path, " name ,\u200bcity\n1,2\n".encode())
+    table, _ = open_text(tmp_path, " name ,\u200bcity\n1,2\n".encode())
 
     assert (" name ", "\u200bcity") == table.headings
 

@@ -34,7 +34,7 @@ WIDE = Problem("row_width", "The row is too wide.", fix="Fix it.")
 
 
 def write_people(folder: Path) -> Spreadsheet:
-    """Return a table of three rows and a blank one, with semicolons and letters beyond ASCII."""
+    """Return a table of three rows and a blank one, read from a CSV file with semicolons."""
     return open_table(
         write_file(folder, "name;email\nJörg;j@x.de\nZoë;x\n;\nAnn;a@x.de\n".encode())
     )

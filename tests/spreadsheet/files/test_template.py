@@ -39,7 +39,7 @@ def test_a_template_opens_as_a_table(tmp_path: Path, name: str) -> None:
 
 
 def write_and_load(folder: Path) -> Worksheet:
-    """Return the sheet of a workbook template."""
+    """Write a workbook template, and return its sheet as openpyxl loads it."""
     write_template(folder / "rows.xlsx", COLUMNS)
     sheet = load_workbook(folder / "rows.xlsx").active
     assert isinstance(sheet, Worksheet)

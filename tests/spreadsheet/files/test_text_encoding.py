@@ -23,7 +23,7 @@ from connector.errors import (
 )
 from connector.spreadsheet.delimited import DELIMITERS
 from connector.spreadsheet.table import CELL_CHARACTERS_MAX, open_table
-from tests.spreadsheet.files.made import list_cells, read_text, write_file
+from tests.spreadsheet.files.made import list_cells, open_text, write_file
 from tests.support.errors import has_code
 
 TEXT = "name,city\nJörg,Köln\nZoë,Łódź\n"
@@ -46,7 +46,7 @@ CELLS = [("Jörg", "Köln"), ("Zoë", "Łódź")]
 def test_certain_encodings_are_detected(
     tmp_path: Path, content: bytes, name: str, is_guessed: bool
 ) -> None:
-    table, cells = read_text(tmp_path, content)
+    table, cells = open_text(tmp_path, content)
 
     assert CELLS == cells
     assert ("name", "city") == table.headings
@@ -56,7 +56,7 @@ def test_certain_encodings_are_detected(
 
 def test_a_single_fitting_legacy_encoding_is_used_and_two_raise_a_question(tmp_path: Path) -> None:
     content = "name,city\nJörg,Köln\nZoë,Zürich\n".encode("cp1252")
-    table, cells = read_text(tmp_path, content)
+    table, cells = open_text(tmp_path, content)
     assert [("Jörg", "Köln"), ("Zoë", "Zürich")] == cells
     assert ("cp1252", True, ()) == (table.encoding, table.is_encoding_guessed, table.questions)
     assert "is read as cp1252: Jörg, Köln, Zoë" in table.notices[0]
@@ -65,7 +65,7 @@ def test_a_single_fitting_legacy_encoding_is_used_and_two_raise_a_question(tmp_p
     (question,) = open_table(write_file(tmp_path, content)).questions
     assert question.stops
     assert "Søren (--encoding cp1252); Sřren (--encoding cp1250)" in question.message
-    table, cells = read_text(tmp_path, content, encoding="Windows-1252")
+    table, cells = open_text(tmp_path, content, encoding="Windows-1252")
     assert ([("Søren", "Nîmes")], ()) == (cells, table.questions)
 
 
@@ -76,7 +76,7 @@ def test_an_encoding_without_a_character_for_a_byte_is_not_offered(tmp_path: Pat
             open_table(write_file(tmp_path, each))
         assert refused.value.offered is None
 
-    assert [("Билл", "Любляна")] == read_text(tmp_path, content, encoding="cp866")[1]
+    assert [("Билл", "Любляна")] == open_text(tmp_path, content, encoding="cp866")[1]
 
 
 def test_utf_16_text_without_a_mark_is_detected_and_offered(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_utf_16_text_without_a_mark_is_detected_and_offered(tmp_path: Path) -> N
     assert ("utf-16-be", ("имя", "город", "Билл")) == (
         refused.value.offered, refused.value.samples
     )  # fmt: skip
-    assert rows == read_text(tmp_path, content, encoding="utf-16-be")[1]
+    assert rows == open_text(tmp_path, content, encoding="utf-16-be")[1]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_every_line_ending_separates_rows_but_not_within_quotes(
     if not is_ended:
         ends[-1] = ""
     content = "".join(line + end for line, end in zip(lines, ends, strict=True))
-    table, cells = read_text(tmp_path, content.encode())
+    table, cells = open_text(tmp_path, content.encode())
 
     assert [("1", "x\ny"), ("2", "x\r\ny"), ("", ""), ("3", "x\ry"), ("4", "")] == cells
     assert [2, 3, 4, 5, 6] == [row.number for row in table.rows()]
@@ -145,7 +145,7 @@ def test_each_delimiter_is_detected_although_cells_contain_the_others(
 ) -> None:
     others = "".join(each for each in DELIMITERS.values() if each != delimiter)
     content = f"a{delimiter}b{delimiter}c\n" + f"{others}{delimiter}{others * 3}{delimiter}z\n" * 2
-    table, cells = read_text(tmp_path, content.encode())
+    table, cells = open_text(tmp_path, content.encode())
 
     assert [(others, others * 3, "z")] * 2 == cells
     assert delimiter == table.delimiter
@@ -156,7 +156,7 @@ def test_each_delimiter_is_detected_although_cells_contain_the_others(
 def test_a_file_of_one_column_is_read_with_its_blank_rows(tmp_path: Path, content: str) -> None:
     lines = content.split("\n")[1:-1]
 
-    assert [(line,) for line in lines] == read_text(tmp_path, content.encode())[1]
+    assert [(line,) for line in lines] == open_text(tmp_path, content.encode())[1]
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_reading_uses_the_memory_of_one_row(tmp_path: Path) -> None:
 
 
 def test_nul_bytes_alone_are_not_detected_as_utf_16(tmp_path: Path) -> None:
-    table, cells = read_text(tmp_path, b"a,b\n" + b"\0\0\0x,\0\0\0\n" * 3)
+    table, cells = open_text(tmp_path, b"a,b\n" + b"\0\0\0x,\0\0\0\n" * 3)
 
     assert [("\0\0\0x", "\0\0\0")] * 3 == cells
     assert "utf-8" == table.encoding

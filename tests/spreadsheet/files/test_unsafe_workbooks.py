@@ -1,7 +1,7 @@
 """Workbooks that fill the memory or reach outside are refused early.
 
-How early is told by what was read: a bomb is refused after a few of its bytes were inflated, and
-the reader of values has not seen the file. Memory is measured by what Python allocated meanwhile.
+A bomb is refused after few of its bytes are decompressed, and before the library that reads values
+sees the file. Memory is what Python allocates during the test.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from connector.spreadsheet import workbook
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.files.made import (
     list_cells,
-    make_parts,
-    make_relation,
-    make_relations,
-    make_sheet,
+    make_relationship,
+    make_relationships_part,
+    make_sheet_part,
     make_text_row,
+    make_workbook_parts,
     make_zip,
     write_file,
 )
 from tests.support.errors import has_code
 
 ROWS = (make_text_row(1, "a"), make_text_row(2, "1"))
-GOOD = make_parts({"People": make_sheet(*ROWS)})
+GOOD = make_workbook_parts({"People": make_sheet_part(*ROWS)})
 SHEET = "xl/worksheets/s1.xml"
 MEBIBYTE = 1024 * 1024
 
 
-class InflatedBytes:
-    """Number of bytes that members of workbooks returned."""
+class DecompressedBytes:
+    """Counter of the bytes that were decompressed from zip members."""
 
     bytes = 0
 
 
 @pytest.fixture
-def inflated(monkeypatch: pytest.MonkeyPatch) -> Iterator[InflatedBytes]:
-    """Counts decompressed bytes, forbids reading values, and limits the memory."""
-    counted = InflatedBytes()
+def inflated(monkeypatch: pytest.MonkeyPatch) -> Iterator[DecompressedBytes]:
+    """Count decompressed bytes, fail if values are read, and assert a peak memory below 64 MiB."""
+    counted = DecompressedBytes()
     read = zipfile.ZipExtFile.read
 
     def counting(member: zipfile.ZipExtFile, n: int | None = -1) -> bytes:
@@ -60,7 +60,7 @@ def inflated(monkeypatch: pytest.MonkeyPatch) -> Iterator[InflatedBytes]:
         raise AssertionError("the values of an unsafe workbook were read")
 
     monkeypatch.setattr(zipfile.ZipExtFile, "read", counting)
-    monkeypatch.setattr(workbook, "_read", forbidden)
+    monkeypatch.setattr(workbook, "_load_sheet", forbidden)
     tracemalloc.start()
     yield counted
     peak = tracemalloc.get_traced_memory()[1]
@@ -69,7 +69,7 @@ def inflated(monkeypatch: pytest.MonkeyPatch) -> Iterator[InflatedBytes]:
 
 
 def make_bomb(size: int, declared: int) -> bytes:
-    """Return a workbook whose content compresses a thousandfold and may declare a smaller size."""
+    """Return a workbook with a sheet of `size` spaces that declares another size."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(b" " * size) + packer.flush()
     made = io.BytesIO(make_zip({name: xml for name, xml in GOOD.items() if name != SHEET}))
@@ -83,7 +83,7 @@ def make_bomb(size: int, declared: int) -> bytes:
 
 
 def make_many_members() -> bytes:
-    """Return a workbook with members within bounds that are too large together."""
+    """Return a workbook whose members are small enough each, but too large together."""
     made = io.BytesIO(make_zip(GOOD))
     with zipfile.ZipFile(made, "a", zipfile.ZIP_DEFLATED) as archive:
         for each in range(33):
@@ -93,7 +93,7 @@ def make_many_members() -> bytes:
 
 
 def make_countless_members() -> bytes:
-    """Return a workbook whose list of members alone fills the memory."""
+    """Return a zip file whose directory declares more members than memory can hold."""
     directory = b"\0" * (3 * MEBIBYTE)
     end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 65535, 65535, len(directory), 4, 0)
     return b"PK\x03\x04" + directory + end
@@ -106,15 +106,17 @@ def make_encrypted_zip() -> bytes:
     return bytes(content)
 
 
-def make_sheet_with_rows(*rows: str, claim: str = "") -> bytes:
-    """Return a workbook with these rows below two valid ones."""
-    return make_zip(make_parts({"People": make_sheet(*ROWS, *rows, claim=claim)}))
+def make_sheet_with_rows(*rows: str, used_range: str = "") -> bytes:
+    """Return a workbook with these rows of XML below two valid ones."""
+    return make_zip(
+        make_workbook_parts({"People": make_sheet_part(*ROWS, *rows, used_range=used_range)})
+    )
 
 
 def make_linked_workbook(kind: str, part: str = "xl/externalLinks/_rels/e1.xml.rels") -> bytes:
-    """Return a workbook with a relationship to something outside itself."""
-    target = make_relation("r9", kind, "mailto:ann@example.com", is_outside=True)
-    return make_zip({**GOOD, part: make_relations(target)})
+    """Return a workbook with a part that has a relationship to an external target."""
+    target = make_relationship("r9", kind, "mailto:ann@example.com", is_outside=True)
+    return make_zip({**GOOD, part: make_relationships_part(target)})
 
 
 CORNER = '<row r="1048576"><c r="XFD1048576">{}</c></row>'
@@ -149,7 +151,7 @@ UNSAFE: dict[str, tuple[Callable[[], bytes], str, int | None]] = {
 
 
 def open_refused(folder: Path, content: bytes, code: str = "unsafe_workbook") -> str:
-    """Open a workbook that must be refused, and return the message."""
+    """Open a workbook, assert that it is refused with this code, and return the message."""
     path = write_file(folder, content, "rows.xlsx")
     with pytest.raises(SpreadsheetError, check=has_code(code)) as refused:
         open_table(path)
@@ -160,7 +162,11 @@ def open_refused(folder: Path, content: bytes, code: str = "unsafe_workbook") ->
 
 @pytest.mark.parametrize(("made", "part", "limit"), UNSAFE.values(), ids=UNSAFE)
 def test_unsafe_workbooks_are_refused_early(
-    tmp_path: Path, inflated: InflatedBytes, made: Callable[[], bytes], part: str, limit: int | None
+    tmp_path: Path,
+    inflated: DecompressedBytes,
+    made: Callable[[], bytes],
+    part: str,
+    limit: int | None,
 ) -> None:
     content = made()
     inflated.bytes = 0
@@ -175,7 +181,7 @@ FILE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]>'
 
 @pytest.mark.parametrize("part", [SHEET, "xl/workbook.xml", "_rels/.rels", "docProps/core.xml"])
 def test_a_workbook_with_a_document_type_is_refused(
-    tmp_path: Path, inflated: InflatedBytes, part: str
+    tmp_path: Path, inflated: DecompressedBytes, part: str
 ) -> None:
     for prolog in (ENTITIES, FILE, '<?xml version="1.0"?>\n<!DOCTYPE x>'):
         content = prolog + GOOD.get(part, "<a/>")
@@ -185,7 +191,7 @@ def test_a_workbook_with_a_document_type_is_refused(
 
 
 def test_a_workbook_with_too_many_shared_texts_is_refused(
-    tmp_path: Path, inflated: InflatedBytes, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, inflated: DecompressedBytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(container, "SHARED_TEXTS_MAX", 1000)
     made = make_zip({**GOOD, "xl/sharedStrings.xml": f"<sst>{'<si/>' * 1001}</sst>"})
@@ -207,7 +213,7 @@ def test_a_workbook_with_too_many_shared_texts_is_refused(
     ids=["encrypted", "member", "numbers"],
 )
 def test_encrypted_and_unsupported_workbooks_are_refused_unread(
-    tmp_path: Path, inflated: InflatedBytes, content: bytes, code: str, part: str
+    tmp_path: Path, inflated: DecompressedBytes, content: bytes, code: str, part: str
 ) -> None:
     inflated.bytes = 0
     assert part in open_refused(tmp_path, content, code)

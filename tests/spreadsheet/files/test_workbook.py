@@ -23,9 +23,9 @@ from connector.spreadsheet.source_file import open_source
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.files.made import (
     list_cells,
-    make_parts,
-    make_sheet,
+    make_sheet_part,
     make_text_row,
+    make_workbook_parts,
     make_zip,
     write_workbook_file,
 )
@@ -33,7 +33,7 @@ from tests.support.errors import has_code
 
 
 def save_workbook(folder: Path, *rows: list[object]) -> Path:
-    """Save a workbook with openpyxl, with these rows below the headings a, b, c."""
+    """Save a workbook with the headings a, b, c and these rows with openpyxl."""
     book = Workbook()
     sheet = book.active
     assert isinstance(sheet, Worksheet)
@@ -167,11 +167,17 @@ def test_ambiguous_sheets_are_refused(tmp_path: Path, rows: tuple[str, ...], par
 
 def save_four_sheets(folder: Path) -> Path:
     """Save a workbook of four sheets: two with rows, one without, and a hidden one."""
-    table = make_sheet(make_text_row(1, "a"), make_text_row(2, "1"))
-    other = make_sheet(make_text_row(1, "b"), make_text_row(2, "2"))
-    sheets = {"People": table, "Empty": make_sheet('<row r="1"><c s="1"/></row>'), "Lists": other}
+    table = make_sheet_part(make_text_row(1, "a"), make_text_row(2, "1"))
+    other = make_sheet_part(make_text_row(1, "b"), make_text_row(2, "2"))
+    sheets = {
+        "People": table,
+        "Empty": make_sheet_part('<row r="1"><c s="1"/></row>'),
+        "Lists": other,
+    }
     path = folder / "rows.xlsx"
-    path.write_bytes(make_zip(make_parts({**sheets, "Jobs": other}, {"Lists": "veryHidden"})))
+    path.write_bytes(
+        make_zip(make_workbook_parts({**sheets, "Jobs": other}, {"Lists": "veryHidden"}))
+    )
     return path
 
 
@@ -234,7 +240,11 @@ def test_files_that_are_no_workbook_are_rejected(
 
 def test_a_workbook_with_a_damaged_part_is_rejected(tmp_path: Path) -> None:
     whole = bytearray(
-        make_zip(make_parts({"People": make_sheet(make_text_row(1, "a"), make_text_row(2, "1"))}))
+        make_zip(
+            make_workbook_parts(
+                {"People": make_sheet_part(make_text_row(1, "a"), make_text_row(2, "1"))}
+            )
+        )
     )
     place = whole.index(b"xl/worksheets/s1.xml") + 60
     whole[place] ^= 0xFF
@@ -256,9 +266,9 @@ def test_merged_cells_are_reported_and_read_once(tmp_path: Path) -> None:
     assert [("x", "Leeds"), ("y", ""), ("z", "York")] == list_cells(table)
 
 
-def make_cell(row: int, column: str, rest: str) -> str:
-    """Return a cell at that place as XML."""
-    return f'<c r="{column}{row}"{rest}'
+def make_cell(row: int, column: str, ending: str) -> str:
+    """Return the XML of a cell: its reference, then `ending`."""
+    return f'<c r="{column}{row}"{ending}'
 
 
 FORMS = ["/>", ' s="1" />', "><v>1</v></c>", ' s="2" t="s"><v>0</v></c>', ' t="b"><v>1</v></c>']
@@ -269,11 +279,14 @@ PLACED = st.tuples(st.sampled_from(["A", "B", "C", "AA", "ZZZ"]), st.sampled_fro
 
 
 @settings(max_examples=150, suppress_health_check=[*HealthCheck])
-@given(rows=st.lists(st.lists(PLACED, max_size=4), min_size=1, max_size=4), far=st.booleans())
+@given(rows=st.lists(st.lists(PLACED, max_size=4), min_size=1, max_size=4), is_sparse=st.booleans())
 def test_skipping_and_reading_rows_find_the_same_errors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[list[tuple[str, str]]], far: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: list[list[tuple[str, str]]],
+    is_sparse: bool,
 ) -> None:
-    numbers = [number * (1_000_000 if far else 1) for number in range(1, len(rows) + 1)]
+    numbers = [number * (1_000_000 if is_sparse else 1) for number in range(1, len(rows) + 1)]
     path = write_workbook_file(
         tmp_path,
         *(
@@ -291,5 +304,5 @@ def test_skipping_and_reading_rows_find_the_same_errors(
 
     shortened = read_or_refuse()
     with monkeypatch.context() as patched:
-        patched.setattr(workbook, "_without_plain_rows", lambda pieces, keeps: pieces)
+        patched.setattr(workbook, "_shorten_plain_rows", lambda pieces, keeps: pieces)
         assert read_or_refuse() == shortened

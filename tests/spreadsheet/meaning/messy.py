@@ -1,9 +1,8 @@
-"""A messy file of candidates, as somebody else's spreadsheet is, made from a seed.
+"""A messy file of candidates, generated from a seed.
 
-It has a byte order mark, semicolons, headings of its own, columns that no field takes, blank
-rows, accents, several ways to write a date or a telephone number, and rows that are wrong in ways
-that are known: `planted` says in which row and column and with which code, `corrected` what the
-cell should have been. All people are invented.
+It has a byte order mark, semicolons, unusual headings, unknown columns, blank rows, accents, and
+several ways to write a date or a telephone number. Some rows have known problems. All people are
+invented.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _NOTES = (
 
 @dataclass(frozen=True, order=True)
 class PlantedProblem:
-    """A problem that was put into the file; the headings are `row` 1."""
+    """A problem that the generator put into the file. Row 1 is the headings."""
 
     row: int
     column: str
@@ -47,7 +46,7 @@ class PlantedProblem:
 
 @dataclass(frozen=True)
 class MessyFile:
-    """A messy file: its bytes, its rows as written, and what is wrong with them."""
+    """A messy file: its bytes, its rows, the problems in them, and the correct cells of those."""
 
     content: bytes
     rows: tuple[tuple[str, ...], ...]
@@ -56,16 +55,16 @@ class MessyFile:
 
     @property
     def bad_rows(self) -> frozenset[int]:
-        """Numbers of the rows that are wrong."""
+        """Numbers of the rows with a problem."""
         return frozenset(each.row for each in self.planted)
 
     @property
-    def people(self) -> int:
+    def filled_row_count(self) -> int:
         """Number of rows that are not blank."""
         return sum(any(cell.strip() for cell in row) for row in self.rows)
 
     def corrected_rows(self) -> tuple[tuple[str, ...], ...]:
-        """The rows with every wrong cell put right."""
+        """Return the rows with the correct cells instead of the wrong ones."""
         return tuple(
             tuple(
                 self.corrected.get((number, heading), cell)
@@ -114,67 +113,70 @@ FLAWS: tuple[Flaw, ...] = (
 
 
 def make_messy_file(
-    seed: int, rows: int = 3000, *, bad_share: float = 0.12, landed: Sequence[str] = ()
+    seed: int, rows: int = 3000, *, bad_share: float = 0.12, existing_emails: Sequence[str] = ()
 ) -> MessyFile:
     """Return a file of so many rows; `bad_share` of the non-blank rows are invalid.
 
-    `landed` are emails of existing candidates: a few of them occur in the file.
+    Some of the `existing_emails` occur in invalid rows, as duplicates of records in the warehouse.
     """
     draw = random.Random(seed)
-    making = _MessyFileBuilder(draw, landed)
+    making = _MessyFileBuilder(draw, existing_emails)
     for _ in range(rows):
         if draw.random() < 0.02:
-            making.add_blank()
+            making.add_blank_row()
         elif draw.random() < bad_share:
-            making.add_bad()
+            making.add_invalid_row()
         else:
-            making.add_good()
+            making.add_valid_row()
     making.add_unused_flaws()
-    return making.made()
+    return making.build()
 
 
 class _MessyFileBuilder:
-    def __init__(self, draw: random.Random, landed: Sequence[str]) -> None:
+    """Rows of a messy file so far, and the problems in them."""
+
+    def __init__(self, draw: random.Random, existing_emails: Sequence[str]) -> None:
         self._draw = draw
-        self._landed = list(landed)
+        self._landed = list(existing_emails)
         self._rows: list[dict[str, str]] = []
         self._good_emails: list[str] = []
         self._planted: list[PlantedProblem] = []
         self._corrected: dict[tuple[int, str], str] = {}
         self._serial = 0
-        self._flaws = self._in_turn()
+        self._flaws = self._repeat_flaws()
 
-    def add_blank(self) -> None:
+    def add_blank_row(self) -> None:
         self._rows.append(dict.fromkeys(HEADINGS, self._draw.choice(("", " ", "\t"))))
 
-    def add_good(self) -> None:
-        person = self._person()
+    def add_valid_row(self) -> None:
+        person = self._make_valid_row()
         self._good_emails.append(person["E-mail"].strip())
         self._rows.append(person)
 
-    def add_bad(self) -> None:
+    def add_invalid_row(self) -> None:
+        """Add a row with one or two flaws, or a duplicate of a row or of an existing record."""
         chance = self._draw.random()
         if chance < 0.1 and self._good_emails:
-            self._add_twin(self._draw.choice(self._good_emails), "duplicate_in_file")
+            self._add_duplicate(self._draw.choice(self._good_emails), "duplicate_in_file")
         elif chance < 0.15 and self._landed:
             # Once each: a second time it would be there twice in the file as well.
             email = self._landed.pop(self._draw.randrange(len(self._landed)))
-            self._add_twin(email, "duplicate_in_warehouse")
+            self._add_duplicate(email, "duplicate_in_warehouse")
         else:
             flaws = [next(self._flaws)]
             if chance > 0.7:
                 # Two things wrong with one row, in different columns.
                 flaws += [f for f in self._draw.sample(FLAWS, 1) if f[0] != flaws[0][0]]
-            self._add_flawed(flaws)
+            self._add_row_with_flaws(flaws)
 
     def add_unused_flaws(self) -> None:
-        """Add every flaw at least once, even to short files."""
+        """Add a row for each flaw that the file does not have yet."""
         there = {(each.column, each.code) for each in self._planted}
         for flaw in FLAWS:
             if flaw[:2] not in there:
-                self._add_flawed([flaw])
+                self._add_row_with_flaws([flaw])
 
-    def made(self) -> MessyFile:
+    def build(self) -> MessyFile:
         text = io.StringIO(newline="")
         writer = csv.writer(text, delimiter=";", lineterminator="\r\n")
         writer.writerow(HEADINGS)
@@ -183,31 +185,34 @@ class _MessyFileBuilder:
         content = text.getvalue().encode("utf-8-sig")
         return MessyFile(content, rows, tuple(sorted(self._planted)), self._corrected)
 
-    def _in_turn(self) -> Iterator[Flaw]:
+    def _repeat_flaws(self) -> Iterator[Flaw]:
+        """Yield all flaws in random order, again and again."""
         while True:
             yield from self._draw.sample(FLAWS, len(FLAWS))
 
-    def _add_flawed(self, flaws: Sequence[Flaw]) -> None:
-        person = self._person(complete=True)
+    def _add_row_with_flaws(self, flaws: Sequence[Flaw]) -> None:
+        person = self._make_valid_row(complete=True)
         for column, code, wrong in flaws:
-            self._plant(column, code, person[column])
+            self._expect_problem(column, code, person[column])
             person[column] = wrong
         self._rows.append(person)
 
-    def _add_twin(self, email: str, code: str) -> None:
-        person = self._person()
-        self._plant("E-mail", code, person["E-mail"])
+    def _add_duplicate(self, email: str, code: str) -> None:
+        """Add a row with this email in another case, and the problem code that it causes."""
+        person = self._make_valid_row()
+        self._expect_problem("E-mail", code, person["E-mail"])
         person["E-mail"] = self._draw.choice((str.upper, str.title, str))(email)
         self._rows.append(person)
 
-    def _plant(self, column: str, code: str, right: str) -> None:
+    def _expect_problem(self, column: str, code: str, right: str) -> None:
         # The row is about to be added behind the others, and the headings are row 1.
+        """Record the problem of the next row in a column, and the correct cell."""
         number = len(self._rows) + 2
         self._planted.append(PlantedProblem(number, column, code))
         self._corrected[number, column] = right
 
-    def _person(self, *, complete: bool = False) -> dict[str, str]:
-        """Return a valid row; with `complete`, optional cells are filled, too."""
+    def _make_valid_row(self, *, complete: bool = False) -> dict[str, str]:
+        """Return a new valid row by heading. With `complete`, no optional cell is blank."""
         draw, self._serial = self._draw, self._serial + 1
 
         def maybe(make: Callable[[], str]) -> str:

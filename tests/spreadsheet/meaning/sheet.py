@@ -1,7 +1,4 @@
-"""Tables of Python values, and a declared landing, for these tests.
-
-The declared landing compares each record, and shares no code with the warehouse.
-"""
+"""Tables of Python values, and a landing in memory that shares no code with the warehouse."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any
 
 from connector.catalog.content import ContentTypeField
 from connector.ledger.push_states import LandedRecord, Mode
-from connector.spreadsheet.check import CheckedRow, check
+from connector.spreadsheet.check import CheckedRow, check_rows
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell, SheetRow
@@ -23,13 +20,13 @@ from connector.spreadsheet.target_columns import PushTarget, push_target
 
 @dataclass(frozen=True)
 class ValuesTable:
-    """A table of Python values."""
+    """A table of Python values that the checks accept like a file."""
 
     headings: tuple[str, ...]
     cells: tuple[tuple[Cell, ...], ...]
 
     def rows(self) -> Iterator[SheetRow]:
-        """The rows, numbered as a spreadsheet does."""
+        """Yield the rows, numbered from 2 as in a spreadsheet with headings."""
         for number, cells in enumerate(self.cells, 2):
             yield SheetRow(number, cells)
 
@@ -42,15 +39,16 @@ def make_table(*records: Mapping[str, Cell]) -> ValuesTable:
     )
 
 
-def from_csv(content: bytes, delimiter: str) -> ValuesTable:
+def parse_csv(content: bytes, delimiter: str) -> ValuesTable:
+    """Return the rows of a CSV file in UTF-8 as texts."""
     text = content.decode("utf-8-sig")
     headings, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     return ValuesTable(tuple(headings), tuple(map(tuple, rows)))
 
 
 @dataclass
-class DeclaredLanding:
-    """A declared landing: records by resource, and the fields of one content type.
+class InMemoryLanding:
+    """Loaded records by resource, and the fields of the content type `posts`.
 
     `queries` counts the lookups.
     """
@@ -59,14 +57,16 @@ class DeclaredLanding:
     fields: Sequence[ContentTypeField] | None = None
     queries: int = 0
 
-    def ids(
+    def find_ids(
         self,
         resource: str,
         fields: Sequence[str],
         values: Sequence[tuple[Any, ...]],
         parent: str | None = None,
     ) -> Sequence[tuple[str, ...]]:
-        """The ids of the records that have these values, letter case aside."""
+        """Return for each tuple of values the ids of the live records that have them, in any
+        case.
+        """
         self.queries += 1
         live = [each.record for each in self.records.get(resource, ()) if not each.is_deleted]
         return [
@@ -83,8 +83,8 @@ class DeclaredLanding:
             for wanted in values
         ]
 
-    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
-        """Return the landed records of these ids."""
+    def landed_records(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
+        """Return the loaded rows with these ids, including deleted ones."""
         self.queries += 1
         there = self.records.get(resource, ())
         return {each.record["id"]: each for each in there if each.record["id"] in ids}
@@ -94,19 +94,19 @@ class DeclaredLanding:
         return bool(self.records.get(resource))
 
     def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
-        """The fields of the one content type, whose slug is `posts`."""
+        """Return the fields of the content type `posts`, None for other types."""
         return self.fields if content_type == "posts" else None
 
 
 def make_landing(
     fields: Sequence[ContentTypeField] | None = None, **records: Sequence[Any]
-) -> DeclaredLanding:
-    """Return a landing with these records by resource; a mapping is a whole, live record."""
+) -> InMemoryLanding:
+    """Return a landing with these records by resource. A mapping is a complete, live record."""
     made = {
         resource: [each if isinstance(each, LandedRecord) else LandedRecord(each) for each in given]
         for resource, given in records.items()
     }
-    return DeclaredLanding(made, fields)
+    return InMemoryLanding(made, fields)
 
 
 CANDIDATE: Mapping[str, Cell] = {
@@ -121,22 +121,22 @@ CANDIDATE: Mapping[str, Cell] = {
 def make_target(
     resource: str = "candidates",
     mode: Mode = "create",
-    landing: DeclaredLanding | None = None,
+    landing: InMemoryLanding | None = None,
     **options: Any,
 ) -> PushTarget:
-    """Return a push target for a declared landing."""
-    return push_target(resource, mode, landing or DeclaredLanding(), **options)
+    """Return the target of a push in this mode for an in-memory landing."""
+    return push_target(resource, mode, landing or InMemoryLanding(), **options)
 
 
 def check_table(
-    made: ValuesTable | Spreadsheet,
-    wanted: PushTarget,
-    landing: DeclaredLanding | None = None,
+    table: ValuesTable | Spreadsheet,
+    target: PushTarget,
+    landing: InMemoryLanding | None = None,
     saved: SavedMap | None = None,
 ) -> list[CheckedRow]:
-    """Return every row of the table after the check."""
-    columns = map_headings(made.headings, wanted, saved=saved)
-    return list(check(made.rows(), columns, wanted, landing or DeclaredLanding()))
+    """Map the headings, check the table's rows against the landing, and return them."""
+    columns = map_headings(table.headings, target, saved=saved)
+    return list(check_rows(table.rows(), columns, target, landing or InMemoryLanding()))
 
 
 def list_problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, str]]:
@@ -144,6 +144,11 @@ def list_problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, st
     return [(each.row.number, p.column, p.code) for each in found for p in each.problems]
 
 
+def list_warnings(row: CheckedRow) -> list[str]:
+    """Return the codes of the row's warnings."""
+    return [each.code for each in row.warnings]
+
+
 def list_mappings(columns: ColumnMap) -> dict[str, tuple[str, str]]:
-    """Return each mapped heading with its column and how it was found."""
+    """Return for each mapped heading the column and the kind of match."""
     return {each.heading: (each.target.name, each.match_kind) for each in columns.columns}

@@ -85,7 +85,7 @@ def test_any_cell_is_a_value_or_a_documented_problem(
         is_looked_up = column.reference is not None and column.reference.by is not None
         assert isinstance(value, str if is_looked_up else _TYPES[column.field.kind])
         if not is_looked_up:
-            _, problem = column.field.read(value)
+            _, problem = column.field.parse(value)
             assert problem is None, (column.key, value)
     assert refusals <= set(PROBLEMS)
     assert visible_text(cell).replace("\n", "").isprintable()

@@ -27,19 +27,19 @@ WHOLE = CellOptions(whole_numbers=True)
 
 
 def find_column(name: str, resource: str = "candidates") -> TargetColumn:
-    """Return the column of that name for creates."""
+    """Return the column with this name of a push that creates records."""
     return next(each for each in make_target(resource).columns if each.name == name)
 
 
 def read_cell(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> Any:
-    """Return the value of a cell; `resource.field` for resources other than candidates."""
+    """Return the value read from a cell. `name` is a candidate's field or `resource.field`."""
     resource, _, field = name.rpartition(".")
     value = cell_reader(find_column(field, resource or "candidates"), "create", options).read(cell)
     return value.value if isinstance(value, ValueWithNotes) else value
 
 
 def read_refused(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> CellError:
-    """Return the error for a cell that must be rejected."""
+    """Return the error of reading a cell that must be rejected."""
     with pytest.raises(CellError) as caught:
         read_cell(name, cell, options)
     return caught.value

@@ -49,7 +49,7 @@ SAID = make_landing(
 def check_updates(
     *rows: Mapping[str, Cell], saved: SavedMap | None = None, **options: Any
 ) -> list[CheckedRow]:
-    """Check the rows as updates of the declared landing."""
+    """Check rows as updates of the records in `SAID`."""
     return check_table(make_table(*rows), make_target(mode="update", **options), SAID, saved)
 
 

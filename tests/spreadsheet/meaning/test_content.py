@@ -23,7 +23,7 @@ OPTIONS = ("Red", "Green", "Blue, light")
 def make_content_field(
     key: str, kind: str, *, required: bool = False, name: str | None = None
 ) -> Any:
-    """Return a field of a content type as the API shows it."""
+    """Return a field of a content type, built from the API's JSON."""
     config = json.dumps({"options": OPTIONS}) if kind.endswith("select") else None
     return ContentTypeField(
         {

@@ -13,7 +13,7 @@ from connector.spreadsheet.matching import ClaimedKeys
 from connector.spreadsheet.problems import PROBLEMS, SheetRow
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
-    DeclaredLanding,
+    InMemoryLanding,
     ValuesTable,
     check_table,
     list_problems,
@@ -161,11 +161,11 @@ def test_ids_are_checked_if_the_resource_has_loaded_records() -> None:
     assert [(2, "candidate_id", "reference_unknown")] == list_problems(
         check_table(wrong, make_target("bookings"), RELATED)
     )
-    assert [] == list_problems(check_table(wrong, make_target("bookings"), DeclaredLanding()))
+    assert [] == list_problems(check_table(wrong, make_target("bookings"), InMemoryLanding()))
     by_name = check_table(
         make_table({**BOOKING, "company_name": "Wren & Co"}),
         make_target("bookings"),
-        DeclaredLanding(),
+        InMemoryLanding(),
     )
     assert "The local copy has no companies" in by_name[0].problems[0].message
 
@@ -262,7 +262,7 @@ def test_clearing_a_field_of_a_new_record_sends_nothing() -> None:
 
 
 def test_existing_records_are_searched_in_batches() -> None:
-    landing = DeclaredLanding()
+    landing = InMemoryLanding()
     rows = make_table(*({**CANDIDATE, "email": f"p{n}@people.example"} for n in range(2500)))
 
     assert 2500 == sum(each.outcome is None for each in check_table(rows, make_target(), landing))

@@ -7,22 +7,22 @@ from datetime import date, datetime
 
 import pytest
 
-from connector.spreadsheet.check import check
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.problems import Cell, PartlyVisibleCell
 from connector.spreadsheet.row_reader import ColumnMeanings
-from tests.spreadsheet.meaning.sheet import CANDIDATE, DeclaredLanding, make_table, make_target
+from tests.spreadsheet.meaning.sheet import CANDIDATE, InMemoryLanding, make_table, make_target
 
 
 def list_questions(column: str, cells: Sequence[Cell]) -> list[tuple[str, str | None]]:
-    """Return codes and columns of the questions about a column with these cells."""
+    """Return code and column of each question about a column with these cells."""
     made = make_table(
         *({**CANDIDATE, "email": f"a{n}@people.example", column: c} for n, c in enumerate(cells))
     )
     target = make_target()
     columns = map_headings(made.headings, target)
     meanings = ColumnMeanings(made.rows, columns.columns)
-    rows = list(check(made.rows(), columns, target, DeclaredLanding(), meanings=meanings))
+    rows = list(check_rows(made.rows(), columns, target, InMemoryLanding(), meanings=meanings))
     assert len(cells) == len(rows)
     return [(each.code, each.column) for each in meanings.mixed_dates()]
 

@@ -14,6 +14,7 @@ from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     check_table,
     list_problems,
+    list_warnings,
     make_table,
     make_target,
 )
@@ -22,20 +23,15 @@ BREAKS = ("\n", "\r\n", "\r", "\t", "\v", "\f", "\x1c", "\x85", "\u2028", " \n "
 
 
 def check_cell(column: str, cell: str) -> CheckedRow:
-    """Return the checked row of a candidate with this cell."""
+    """Check a valid candidate with this cell in the column, and return the row."""
     (row,) = check_table(make_table({**CANDIDATE, column: cell}), make_target())
     return row
 
 
 def get_value(row: CheckedRow, column: str) -> Any:
-    """Return the value that the row would send for the field."""
+    """Return the value that the row sends for the column's field. The row must be valid."""
     assert row.task is not None, row.problems
     return row.task.fields[column]
-
-
-def list_warnings(row: CheckedRow) -> list[str]:
-    """Return the codes of the row's warnings."""
-    return [each.code for each in row.warnings]
 
 
 @pytest.mark.parametrize("column", ["first_name", "city", "current_company", "current_job_title"])

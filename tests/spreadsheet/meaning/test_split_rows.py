@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from connector.spreadsheet.check import check
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.table import open_table
-from tests.spreadsheet.meaning.sheet import DeclaredLanding, make_target
+from tests.spreadsheet.meaning.sheet import InMemoryLanding, make_target
 
 HEAD = "first_name,last_name,email,employment_type,city"
 
 
 def check_lines(path: Path, *lines: str) -> list[tuple[int, str | None, list[str]]]:
-    """Return number, outcome, and codes of problems and warnings of each row."""
+    """Check a CSV file of these lines. Return number, outcome and codes of problems of each row."""
     path.write_text("\n".join([HEAD, *lines, ""]), encoding="utf-8")
     table = open_table(path)
     columns = map_headings(table.headings, make_target())
     return [
         (each.row.number, each.outcome, [p.code for p in (*each.problems, *each.warnings)])
-        for each in check(table.rows(), columns, make_target(), DeclaredLanding())
+        for each in check_rows(table.rows(), columns, make_target(), InMemoryLanding())
     ]
 
 

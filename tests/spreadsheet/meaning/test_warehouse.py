@@ -1,4 +1,4 @@
-"""The landing answers the checks: a sandbox is pulled once for all of them."""
+"""Checks query the loaded records of a small agency, which is pulled once for all tests."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from connector.catalog import CATALOG
 from connector.errors import UnknownName, WarehouseError
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
-from connector.spreadsheet.check import check
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.target_columns import comparison_text, natural_key, push_target
 from connector.spreadsheet.template_sheet import template_columns
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 from tests.spreadsheet.meaning.messy import make_messy_file
-from tests.spreadsheet.meaning.sheet import CANDIDATE, from_csv, list_problems, make_table
+from tests.spreadsheet.meaning.sheet import CANDIDATE, list_problems, make_table, parse_csv
 from tests.support.agency import SMALL, pulled
 
 COUNTS = {**SMALL, "candidates": 30}
@@ -30,15 +30,14 @@ Store = dict[str, dict[str, dict[str, Any]]]
 
 @dataclass(frozen=True)
 class PulledAgency:
-    """A small agency that was pulled, and its server, which still runs.
+    """A small agency that was pulled, and its running server.
 
-    `store` has the server's records by resource and id as they were then, and `gone` is a
-    candidate who was deleted before.
+    `store` has the server's records by resource and id at the time of the pull.
     """
 
     folder: Path
     store: Store
-    gone: str
+    deleted_candidate: str
     sandbox: Sandbox
 
 
@@ -57,18 +56,19 @@ def pulled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulledAgen
 
 @pytest.fixture
 def lookups(pulled_once: PulledAgency) -> Iterator[WarehouseLookups]:
-    """Queries of the landing."""
+    """Open lookups of the pulled records."""
     with WarehouseLookups(Warehouse(pulled_once.folder), comparison_text) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def store(pulled_once: PulledAgency) -> Store:
-    """The server's records by resource and id."""
+    """The pulled agency's records by resource and id, as on the server."""
     return pulled_once.store
 
 
-def first_record(store: Store, resource: str) -> dict[str, Any]:
+def get_first_record(store: Store, resource: str) -> dict[str, Any]:
+    """Return any record of the resource."""
     return next(iter(store[resource].values()))
 
 
@@ -78,23 +78,23 @@ def test_every_record_is_found_by_its_natural_key(lookups: WarehouseLookups, sto
         assert any(keyed.values())
         for fields in {tuple(key) for key in keyed.values() if key}:
             ids = [id for id, key in keyed.items() if tuple(key) == fields]
-            found = lookups.ids(resource, fields, [tuple(keyed[id].values()) for id in ids])
+            found = lookups.find_ids(resource, fields, [tuple(keyed[id].values()) for id in ids])
             assert [] == [id for id, each in zip(ids, found, strict=True) if id not in each]
 
 
 def test_texts_match_regardless_of_case_and_outer_spaces(
     lookups: WarehouseLookups, store: Store
 ) -> None:
-    company = first_record(store, "companies")
+    company = get_first_record(store, "companies")
     name = company["name"]
     values = [(f"  {name.upper()} ",), (name[:-1],), ("",), ("'; DROP TABLE landing.companies",)]
 
-    assert [(company["id"],), (), (), ()] == list(lookups.ids("companies", ("name",), values))
+    assert [(company["id"],), (), (), ()] == list(lookups.find_ids("companies", ("name",), values))
 
 
 def test_lookups_return_the_loaded_records(lookups: WarehouseLookups, store: Store) -> None:
     ids = list(store["jobs"])
-    found = lookups.landed("jobs", [*ids, "nothing"])
+    found = lookups.landed_records("jobs", [*ids, "nothing"])
 
     assert set(ids) == found.keys()
     assert all(each.is_whole and not each.is_deleted for each in found.values())
@@ -107,18 +107,18 @@ def test_lookups_return_the_loaded_records(lookups: WarehouseLookups, store: Sto
 def test_deleted_records_are_reported_and_not_found_by_fields(
     lookups: WarehouseLookups, pulled_once: PulledAgency
 ) -> None:
-    gone = pulled_once.gone
+    gone = pulled_once.deleted_candidate
     wanted = push_target("candidates", "update", lookups)
     rows = make_table({"id": gone, "city": "York"}, {"id": "nothing", "city": "York"})
-    found = list(check(rows.rows(), map_headings(rows.headings, wanted), wanted, lookups))
+    found = list(check_rows(rows.rows(), map_headings(rows.headings, wanted), wanted, lookups))
 
-    assert [()] == list(lookups.ids("candidates", ("id",), [(gone,)]))
-    assert lookups.landed("candidates", [gone])[gone].is_deleted
+    assert [()] == list(lookups.find_ids("candidates", ("id",), [(gone,)]))
+    assert lookups.landed_records("candidates", [gone])[gone].is_deleted
     assert [(2, "id", "record_deleted"), (3, "id", "record_unknown")] == list_problems(found)
 
 
 def test_content_types_are_found_by_slug_and_id(lookups: WarehouseLookups, store: Store) -> None:
-    declared = first_record(store, "content_types")
+    declared = get_first_record(store, "content_types")
     keys = [each["field_key"] for each in declared["fields"]]
     for name in (declared["slug"], declared["id"]):
         fields = lookups.content_fields(name)
@@ -126,10 +126,10 @@ def test_content_types_are_found_by_slug_and_id(lookups: WarehouseLookups, store
         assert keys == [each.field_key for each in fields]
     assert lookups.content_fields("none") is None
 
-    item = first_record(store, "content_items")
+    item = get_first_record(store, "content_items")
     slugs = [each["slug"] for each in store["content_types"].values()]
     values = [(item["title"],)]
-    found = [lookups.ids("content_items", ("title",), values, slug)[0] for slug in slugs]
+    found = [lookups.find_ids("content_items", ("title",), values, slug)[0] for slug in slugs]
     assert 1 == sum(item["id"] in ids for ids in found)
 
 
@@ -140,11 +140,11 @@ def test_lookups_of_missing_records_and_types_find_nothing(
     fresh.prepare()
     with WarehouseLookups(fresh, comparison_text) as empty:
         assert not empty.has_records("jobs")
-        assert [()] == list(empty.ids("jobs", ("title",), [("x",)]))
-        assert {} == empty.landed("jobs", ["x"])
+        assert [()] == list(empty.find_ids("jobs", ("title",), [("x",)]))
+        assert {} == empty.landed_records("jobs", ["x"])
     assert lookups.has_records("jobs")
     with pytest.raises(UnknownName):
-        lookups.ids("jobs", ("colour",), [("x",)])
+        lookups.find_ids("jobs", ("colour",), [("x",)])
     (tmp_path / "work.duckdb").write_text("no database", encoding="utf-8")
     with (
         pytest.raises(WarehouseError),
@@ -166,10 +166,10 @@ def test_a_messy_file_is_checked_against_the_loaded_records(
     lookups: WarehouseLookups, store: Store
 ) -> None:
     emails = sorted({record["email"] for record in store["candidates"].values()})
-    file = make_messy_file(11, 400, landed=emails)
-    made = from_csv(file.content, ";")
+    file = make_messy_file(11, 400, existing_emails=emails)
+    made = parse_csv(file.content, ";")
     wanted = push_target("candidates", "create", lookups)
-    found = list(check(made.rows(), map_headings(made.headings, wanted), wanted, lookups))
+    found = list(check_rows(made.rows(), map_headings(made.headings, wanted), wanted, lookups))
 
     reported = {(row, str(column), code) for row, column, code in list_problems(found)}
     assert {(p.row, p.column, p.code) for p in file.planted} == reported
@@ -184,21 +184,23 @@ def test_pushing_an_export_of_the_loaded_records_changes_nothing(
         keys = [each.key for each in wanted.columns if each.name == each.key]
         taken = [key for key in keys if not CATALOG[resource].fields[key].write_only]
         rows = [
-            {key: format_value(record.get(key)) for key in taken}
+            {key: format_cell(record.get(key)) for key in taken}
             for record in store[resource].values()
         ]
         made = make_table(*rows)
         outcomes = [
             each
-            for each in check(made.rows(), map_headings(made.headings, wanted), wanted, lookups)
+            for each in check_rows(
+                made.rows(), map_headings(made.headings, wanted), wanted, lookups
+            )
             if each.outcome != "unchanged"
         ]
         assert {"value_not_accepted"} >= {p.code for each in outcomes for p in each.problems}
         assert [] == [each.changes for each in outcomes if each.task]
 
 
-def format_value(value: Any) -> Any:
-    """Format a JSON value as a spreadsheet contains it."""
+def format_cell(value: Any) -> Any:
+    """Format a JSON value as the cell of an exported spreadsheet."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)
@@ -207,13 +209,15 @@ def format_value(value: Any) -> Any:
 def test_the_example_row_of_each_template_is_valid(lookups: WarehouseLookups, store: Store) -> None:
     for resource in [name for name, each in CATALOG.items() if "create" in each.operations]:
         parent = (
-            first_record(store, "content_types")["slug"] if resource == "content_items" else None
+            get_first_record(store, "content_types")["slug"]
+            if resource == "content_items"
+            else None
         )
         wanted = push_target(resource, "create", lookups, parent=parent)
         columns = template_columns(wanted)
         made = make_table({each.heading: each.example for each in columns})
         mapped = map_headings(made.headings, wanted)
-        found = list(check(made.rows(), mapped, wanted, lookups))
+        found = list(check_rows(made.rows(), mapped, wanted, lookups))
 
         assert {"name"} == {each.match_kind for each in mapped.columns}
         assert (len(columns), ()) == (len(mapped.columns), mapped.missing)
@@ -248,7 +252,7 @@ def test_checked_creates_are_accepted_by_the_api(
     lookups: WarehouseLookups, pulled_once: PulledAgency
 ) -> None:
     lead = {"email": "new@lead.example", "lead_status_id": LEAD_STATUSES[0], "last_name": "Öz"}
-    company = first_record(pulled_once.store, "companies")
+    company = get_first_record(pulled_once.store, "companies")
     job = {"title": "T", "location": "Leeds", "employment_type": "Interim", "description": "D"}
     rows: dict[str, dict[str, Any]] = {
         "candidates": {**CANDIDATE, "date_of_birth": "1985-04-03", "expected_salary": "45000.5"},
@@ -259,7 +263,7 @@ def test_checked_creates_are_accepted_by_the_api(
     for resource, row in rows.items():
         wanted, made = push_target(resource, "create", lookups), make_table(row)
         mapped = map_headings(made.headings, wanted)
-        (found,) = check(made.rows(), mapped, wanted, lookups)
+        (found,) = check_rows(made.rows(), mapped, wanted, lookups)
         assert found.task is not None, found.problems
         store = pulled_once.sandbox.store
         before = set(store.records(resource))

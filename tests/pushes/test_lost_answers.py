@@ -59,7 +59,7 @@ class NoFault:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve the request."""
-        await exchange.send(await exchange.serve())
+        await exchange.send(await exchange.call_application())
 
 
 def create_twin_at(count: int, **fields: str) -> Callable[[Store], None]:

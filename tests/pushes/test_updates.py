@@ -150,7 +150,7 @@ class Alteration:
         """Serve the request with the altered body."""
         document = json.loads(exchange.body)
         exchange.body = json.dumps({**document, self.name: self.value}).encode()
-        await exchange.send(await exchange.serve())
+        await exchange.send(await exchange.call_application())
 
 
 def test_fields_that_the_api_saved_differently_are_reported(tmp_path: Path) -> None:

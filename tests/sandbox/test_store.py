@@ -153,7 +153,7 @@ def test_records_contain_the_fields_of_details_but_no_hidden_ones(clock: Clock) 
     id = store.insert("jobs", {"title": "A", "featured": True, "internal_notes": "psst"})
 
     assert [f.name for f in CATALOG["jobs"].detail_fields] == list(store.records("jobs")[id])
-    hidden = store.hidden("jobs", id)
+    hidden = store.write_only_fields("jobs", id)
     assert (True, "psst", None) == (
         hidden["featured"],
         hidden["internal_notes"],
@@ -179,7 +179,7 @@ def test_records_survive_a_restart(open_world: Open, tmp_path: Path) -> None:
     made = first.call("POST", "/jobs", json=first.minimal_body("jobs")).json()["data"]
     first.call("DELETE", f"/jobs/{first.list_ids('/jobs')[5]}")
     before = {name: first.store.records(name) for name in CATALOG}
-    hidden = first.store.hidden("jobs", made["id"])
+    hidden = first.store.write_only_fields("jobs", made["id"])
     first.sandbox.__exit__(None)
 
     known = set(before["jobs"])
@@ -188,7 +188,7 @@ def test_records_survive_a_restart(open_world: Open, tmp_path: Path) -> None:
         assert known == set(again.store.records("jobs"))
         if known == set(before["jobs"]):
             assert before == {name: again.store.records(name) for name in CATALOG}
-            assert hidden == again.store.hidden("jobs", made["id"])
+            assert hidden == again.store.write_only_fields("jobs", made["id"])
         answer = again.call("POST", "/jobs", json=again.minimal_body("jobs"))
         assert 201 == answer.status_code
         assert answer.json()["data"]["id"] not in known

@@ -69,9 +69,9 @@ GOOD: frozenset[RowOutcome] = frozenset(("created", "updated", "converted", "unc
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRecord:
-    """Statement of a person that the row was applied to this record.
+    """Decision of the user that an unconfirmed row was applied to this record.
 
-    `is_sure`: even if the record differs from the row.
+    `ignores_differences` is True if the record may differ from the row.
     """
 
     record_id: str
@@ -86,7 +86,7 @@ _ROW_FIELDS = tuple(each.name for each in fields(RowRecord) if each.name != "pro
 
 
 class EndedRows:
-    """Rows of a batch with their outcomes, in a spill file, and counts of the outcomes."""
+    """All rows of a batch with their outcomes, on the disk, and the number of rows by outcome."""
 
     def __init__(self, folder: Path, rows: Iterable[RowRecord]) -> None:
         self.rows: SpillFile[RowRecord] = SpillFile(folder, _row_to_json, _row_from_json)
@@ -97,20 +97,23 @@ class EndedRows:
 
     @property
     def is_all_good(self) -> bool:
-        """Whether all rows have an outcome that needs no attention."""
+        """Return True if no row has an outcome that needs attention."""
         return self.counts.keys() <= GOOD
 
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """Result of a run of a batch.
+    """Result of one run of a batch.
 
     Attributes:
-        ended: The rows.
-        unlanded: Number of answers that could not be loaded; the next pull loads their records.
+        ended: Rows of the batch with their outcomes.
+        waited_seconds: Time that requests waited for the rate limit.
+        rate_limited: Number of answers with status 429.
+        answers_not_loaded: Number of answers that could not be loaded; the next pull loads their
+            records.
         error: Error that ended the run early.
-        month: Requests of the month, if they could be read.
-        unpublished: Error that kept the results from being published.
+        month: Requests of the billing cycle; None if they could not be read.
+        unpublished: Error that prevented the publication of the results.
     """
 
     outcome: RunOutcome
@@ -127,7 +130,7 @@ class BatchReport:
 
     @property
     def rows(self) -> Collection[RowRecord]:
-        """Rows of the batch, by number."""
+        """All rows of the batch, by number."""
         return self.ended.rows
 
     @property
@@ -137,7 +140,7 @@ class BatchReport:
 
     @property
     def exit_status(self) -> int:
-        """0 done, 1 failed or unpublished, 3 some rows need attention, 4 stopped; or that of the
+        """0 done, 1 failed or not published, 3 rows need attention, 4 stopped; or that of the
         error.
         """
         if self.outcome == "failed" and self.error is not None:
@@ -146,7 +149,7 @@ class BatchReport:
         return 1 if self.unpublished is not None and status in (0, 3) else status
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report for `--json`, without the rows, which are in a file."""
+        """Return the report for `--json`, without the rows, which are in the report file."""
         shown: dict[str, Any] = {
             "outcome": self.outcome,
             "batch": self.batch,
@@ -165,13 +168,16 @@ class BatchReport:
 
 
 def outcome_of_rows(rows: EndedRows, error: ConnectorError | None) -> RunOutcome:
-    """Return the outcome of a run: by its error, else by whether a row needs attention."""
+    """Return the outcome of a run: stopped or failed by its error, else done or partial by its
+    rows.
+    """
     if error is not None:
         return "stopped" if isinstance(error, Stopped) else "failed"
     return "done" if rows.is_all_good else "partial"
 
 
 def _row_to_json(row: RowRecord) -> str:
+    """Return a row as one line of JSON for the spill file."""
     values = [getattr(row, name) for name in _ROW_FIELDS]
     problems = [astuple(each) for each in row.problems]
     return json.dumps([*values, problems], default=datetime.isoformat)
@@ -197,7 +203,9 @@ def _row_from_json(text: str) -> RowRecord:
 async def transition_for_decision(
     client: Client, row: PendingRow, decision: Decision
 ) -> Transition:
-    """Return the transition for a person's decision. A record that is named is read first.
+    """Return the transition that carries out the user's decision on an unconfirmed row.
+
+    A declared record is read first.
 
     Raises:
         Misused: The row is not unconfirmed, or the record does not exist or is not that of the row.
@@ -229,7 +237,10 @@ async def transition_for_decision(
 async def _transition_for_declared_record(
     client: Client, row: PendingRow, declared: DeclaredRecord
 ) -> Transition:
-    """Return the transition for a person's statement that the record is the row's."""
+    """Read the record that the user declared, and return the transition that makes it the row's.
+
+    Raises `Misused` if the record does not exist, or differs and `ignores_differences` is False.
+    """
     task, id = row.task, declared.record_id
     if task.record_id is not None and task.record_id != id:
         raise Misused(
@@ -281,7 +292,9 @@ async def _transition_for_declared_record(
 
 
 def check_pulled_since_restore(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
-    """Raise `ConnectorError` if the ledger was replaced and the resource not pulled since."""
+    """Raise `ConnectorError` if the ledger was replaced and no pull has verified the resource
+    since.
+    """
     restored = Backups(ledger).latest_restore(is_ledger_older=True)
     if restored is None:
         return
@@ -312,19 +325,19 @@ async def apply(
     sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> BatchReport:
-    """Send the plan's rows, and report how each of them ended.
+    """Send the plan's rows, and return a report with the outcome of each row.
 
-    A file that was pushed with this policy and not finished continues in its batch.
+    If the same file was pushed with the same policy and not finished, its batch continues.
 
     Args:
         settings: Settings of the account.
         plan: Rows of the file.
-        terms: Policy of the push.
-        budget: Maximum number of requests, retries and lookups included.
+        policy: How to treat repeated, conflicting and unconfirmed rows.
+        budget: Maximum number of requests, including retries and lookups.
         ignores_quota: Send requests even if the API reported that the month is used up.
         people: Users of the import page, for the journal.
         watch: Called with the progress.
-        now: Clock.
+        now: Returns the current time.
         sleep: Waits until unconfirmed rows can be looked up again; None to leave them unconfirmed.
         connect: Makes the client.
 
@@ -361,9 +374,9 @@ async def resolve(
     sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> BatchReport:
-    """Carry out a decision on unconfirmed rows, and report on their batch.
+    """Carry out a decision on unconfirmed rows, publish the results, and report on their batch.
 
-    A record that is named is read first. The result is published. Raises what `apply` raises, and:
+    A declared record is read first. Raises what `apply` raises, and:
 
     Raises:
         UnknownName: The batch is not in the journal.
@@ -384,11 +397,12 @@ async def look_up_unconfirmed_rows(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> str | None:
-    """Look up the unconfirmed rows of all batches, and return a sentence about them.
+    """Look up the unconfirmed rows of all batches, and return a sentence for users about the
+    result.
 
     Nothing is written to the API: rows that have to be sent wait for the next push of their file.
-    Returns None if there are no such rows, or while a push is running, which looks them up itself.
-    Raises `SettingsError` and `WarehouseError`.
+    Returns None if there are no such rows, or if a running push looks them up itself. Raises
+    `SettingsError` and `WarehouseError`.
     """
     if not has_rows_to_look_up(settings.folder):
         return None
@@ -415,7 +429,7 @@ async def look_up_unconfirmed_rows(
 
 
 class _BatchRun:
-    """One run at a batch."""
+    """Run that sends or looks up rows of a batch, within an open run context."""
 
     def __init__(self, context: RunContext, sleep: Sleep | None) -> None:
         self._context, self._sleep = context, sleep
@@ -427,7 +441,7 @@ class _BatchRun:
     async def send_plan(
         self, plan: PushPlan, policy: PushPolicy, people: Mapping[BatchAction, str]
     ) -> BatchReport:
-        """Record the plan in the journal, and send its rows."""
+        """Record the plan in the journal, send its rows, and report."""
         ledger, warehouse = self._context.lease.ledger, self._context.warehouse
         await asyncio.to_thread(check_pulled_since_restore, ledger, warehouse, plan.resource)
         deadline = self._context.client.limits.deadline_seconds
@@ -445,7 +459,7 @@ class _BatchRun:
     async def carry_out_decision(
         self, batch: str, numbers: Sequence[int], decision: Decision
     ) -> BatchReport:
-        """Record the decision on each row, and carry it out."""
+        """Record the user's decision on each row, send or look up the rows, and report."""
         self._session.is_eager = decision == "look"
         await asyncio.to_thread(self._journal.mark_interrupted_rows)
         batch = (await asyncio.to_thread(self._journal.batch, batch)).batch
@@ -458,7 +472,7 @@ class _BatchRun:
         return await self._run_rows_and_report(batch, rows, pending)
 
     async def _record_decision(self, key: RowKey, decision: Decision) -> PendingRow | None:
-        """Record the decision on a row, and return the row if something is left to do."""
+        """Record the decision on a row, and return the row; None if the decision has ended it."""
         record = await asyncio.to_thread(self._journal.row_record, key)
         if record is not None and record.state == "follows" and record.same_row is not None:
             key = record.same_row
@@ -477,7 +491,10 @@ class _BatchRun:
         return row if row is not None and row.status.state in UNFINISHED else None
 
     async def look_up_rows(self) -> tuple[list[RowRecord], ConnectorError | None]:
-        """Look up all unconfirmed rows that need no person's decision. Sends no write."""
+        """Look up all unconfirmed rows that need no decision. Sends no write.
+
+        Returns the rows with their outcomes afterwards, and the error that ended the run early.
+        """
         self._session.is_read_only = self._session.is_eager = True
         await asyncio.to_thread(self._journal.mark_interrupted_rows)
         found = [
@@ -497,13 +514,14 @@ class _BatchRun:
     async def _run_rows_and_report(
         self, batch: str, rows: Iterable[PendingRow], pending: PendingCount
     ) -> BatchReport:
-        """Send the rows, and report."""
+        """Send or look up the rows, record the end of the run, and report."""
         await self._run_rows(batch, rows, pending)
         return await self._record_run_end(batch, self._session.error)
 
     async def _run_rows(
         self, batch: str, rows: Iterable[PendingRow], pending: PendingCount
     ) -> None:
+        """Send or look up the rows, several at the same time, and load all answers."""
         self._session.on_batch_start(await asyncio.to_thread(self._read_batch, batch), pending.rows)
         open_about = await asyncio.to_thread(self._journal.open_rows_by_subject)
         order = RowQueue(rows, open_about, pending.open)
@@ -513,12 +531,13 @@ class _BatchRun:
             await self._session.loader.load_rest()
 
     def _read_batch(self, batch: str) -> BatchRecord:
+        """Return the batch from the journal, which is read once."""
         if batch not in self._batches:
             self._batches[batch] = self._journal.batch(batch)
         return self._batches[batch]
 
     def _make_row_runner(self, row: PendingRow) -> RunRow:
-        """Return the executor of the row's steps."""
+        """Return the function that carries out the steps of a row."""
         begun = self._read_batch(row.key[0])
         marker = marker_of(begun.terms, begun.digest, row.key[1])
         resource = declaration(row.task.resource)
@@ -526,6 +545,7 @@ class _BatchRun:
         return RowExecutor(row, steps, self._session).run
 
     async def _record_run_end(self, batch: str, error: ConnectorError | None) -> BatchReport:
+        """Record in the journal how the run ended, and return the report."""
         folder, rows = self._context.warehouse.folder, self._journal.rows(batch)
         ended = await asyncio.to_thread(EndedRows, folder, rows)
         tally, seconds = self._context.tally, time.monotonic() - self._started
@@ -558,8 +578,8 @@ class _BatchRun:
         )
 
     def _recently_created_ids(self, plan: PushPlan) -> frozenset[str]:
-        """Return the ids of recent records in the warehouse, none of which this plan can have
-        created.
+        """Return the ids of recently created records in the warehouse, which this plan did not
+        create.
         """
         creates = {task.parent: task for task in plan.tasks if task.operation == "create"}
         lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + self._context.lateness_seconds)

@@ -59,12 +59,13 @@ class PushFile:
     """File to push, and how to read it.
 
     Attributes:
-        match: Fields by which a row finds its record.
-        saved: Column mapping.
-        ignored: Columns to leave out.
-        clear: Text that empties a field.
-        parent: Content type of content items.
-        sheet: As for `open_table`; `encoding`, `delimiter` and `header_row` likewise.
+        match: Fields that identify the record of a row.
+        saved: Column mapping; None to map the columns by their headings.
+        ignored: Headings of columns that are not imported.
+        clear: Text in a cell that empties its field.
+        parent: Slug of the content type, for content items.
+        sheet: Name of the sheet; None if only one has rows. For `encoding`, `delimiter` and
+            `header_row`, None means that they are detected.
         accepts_warnings: Whether rows with warnings may be sent.
         remembers: Whether to use the last mapping for the same headings if none is given.
     """
@@ -86,7 +87,7 @@ class PushFile:
 
 
 def with_column(problem: Problem, columns: ColumnMap) -> Problem:
-    """Return a problem of the journal for the report, with the column of its field."""
+    """Return a problem from the journal for the report, with its column and the API's value."""
     column = problem.column or (columns.heading_of(problem.field) if problem.field else None)
     is_shown = problem.found is not None and problem.code not in _FOUND_HERE
     found = f" The API has: {problem.found}." if is_shown else ""
@@ -110,7 +111,7 @@ _ROW = "row {number} of {file}"
 
 @dataclass(frozen=True, slots=True)
 class PreviewedFile:
-    """Creates of a file that is pushed earlier; `parent` is the content type as given."""
+    """Creates of a file that is pushed before others; `parent` is the content type's slug."""
 
     resource: str
     parent: str | None
@@ -118,14 +119,14 @@ class PreviewedFile:
     tasks: Collection[Task]
 
     def placeholder_id(self, number: int) -> str:
-        """Return the placeholder for the id of the record that a row creates. No real id has a
+        """Return the placeholder for the id of the record that a row will create. Real ids have no
         blank.
         """
         return _ROW.format(number=number, file=self.file)
 
 
 class PlannedLookups:
-    """Lookups in the warehouse, with the records that earlier files would create."""
+    """Lookups in the warehouse that also find the records that earlier files would create."""
 
     def __init__(self, landing: Lookups, earlier: Sequence[PreviewedFile]) -> None:
         self._landing, self._earlier = landing, earlier
@@ -138,7 +139,10 @@ class PlannedLookups:
         values: Sequence[tuple[Any, ...]],
         parent: str | None = None,
     ) -> Sequence[tuple[str, ...]]:
-        """Return loaded ids, and placeholders for records that earlier files would create."""
+        """Return for each tuple of `values` the ids of the records that have them in `fields`.
+
+        A record that an earlier file would create has a placeholder id.
+        """
         found = list(self._landing.find_ids(resource, fields, values, parent))
         for place, each in enumerate(self._earlier):
             if each.resource != resource or each.parent != parent or "id" in fields:
@@ -149,7 +153,7 @@ class PlannedLookups:
         return found
 
     def landed_records(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
-        """Return the loaded records with these ids, and records that earlier files would create."""
+        """Return the records with these ids or placeholder ids, by id."""
         planned = {id for id in ids if is_placeholder_id(id)}
         found = dict(
             self._landing.landed_records(resource, [id for id in ids if id not in planned])
@@ -163,15 +167,16 @@ class PlannedLookups:
         return found
 
     def has_records(self, resource: str) -> bool:
-        """Whether any record of the resource was ever loaded, or would be created."""
+        """Return True if any record of the resource was ever loaded, or would be created."""
         is_planned = any(each.resource == resource and each.tasks for each in self._earlier)
         return is_planned or self._landing.has_records(resource)
 
     def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
-        """Return the content fields in the warehouse. No file creates any."""
+        """Return the fields of a content type from the warehouse; None if it is not loaded."""
         return self._landing.content_fields(content_type)
 
     def _row_index(self, position: int, fields: tuple[str, ...]) -> _RowIndex:
+        """Return the index of an earlier file by some fields, which is built once."""
         known = self._indexes.get((position, fields))
         if known is None:
             known = self._indexes[position, fields] = _RowIndex(
@@ -181,7 +186,7 @@ class PlannedLookups:
 
 
 class _RowIndex:
-    """Rows of a file by the values of some fields. Keeps a digest of each."""
+    """Row numbers of a file by the values of some fields. Keeps a digest of the values."""
 
     def __init__(self, fields: tuple[str, ...], tasks: Collection[Task]) -> None:
         self._first = ClaimedKeys()
@@ -195,13 +200,13 @@ class _RowIndex:
                 self._others.setdefault(first, []).append(task.number)
 
     def rows(self, values: Sequence[Any]) -> tuple[int, ...]:
-        """Return the numbers of the rows with these values."""
+        """Return the numbers of the rows that have these values."""
         first = self._first.first_row(comparison_key(values))
         return () if first is None else (first, *self._others.get(first, ()))
 
 
 def is_placeholder_id(id: str) -> bool:
-    """Whether the id is a placeholder for a record that does not exist yet."""
+    """Return True if the id is a placeholder for a record that does not exist yet."""
     return " " in id
 
 
@@ -229,15 +234,15 @@ CREATES_REMEMBERED = 10
 
 
 class PreviewRows:
-    """Previewed rows of a file, in their order, on the disk; they are counted as they are added.
+    """Results of the previewed rows of a file, on the disk and in their order, with counts.
 
     Attributes:
         reported: Rows with problems, warnings or changes, for the report.
-        tasks: Rows that would be sent, if `keeps_tasks`.
-        changes: Old and new values of the first updates, by row number and field.
-        changing: Number of updates.
+        tasks: Rows that would be sent; empty unless `keeps_tasks`.
+        changes: Current and new values of the first updates, by row number and field.
+        update_count: Number of updates that change a value.
         creates: Values of the first creates, by row number and field.
-        pushed: Number of rows that an earlier push has applied.
+        pushed_count: Number of rows that an earlier push has applied.
     """
 
     def __init__(self, folder: Path, *, keeps_tasks: bool) -> None:
@@ -255,9 +260,10 @@ class PreviewRows:
     def add_row(
         self, checked: CheckedRow, pushed_record_id: str | None = None, *, is_pushed: bool
     ) -> None:
-        """Add a row as it was checked.
+        """Add the result of a checked row.
 
-        A row that an earlier push has applied is unchanged, with the record `pushed_as`.
+        If `is_pushed`, an earlier push has applied the row: it is unchanged, and its record is
+        `pushed_record_id`.
         """
         number = checked.row.number
         if is_pushed:
@@ -292,6 +298,7 @@ class PreviewRows:
                 self.changes[number] = checked.changes
 
     def _add_result(self, row: SheetRow, result: RowResult) -> None:
+        """Store a result, count it, and keep its row for the report if it needs to be shown."""
         self.summary.add(result)
         self.results.add(result)
         if result.problems or result.warnings or result.changes:
@@ -300,12 +307,13 @@ class PreviewRows:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Preview of a push of a file.
+    """Result of a push of a file if it were sent now.
 
     Attributes:
-        pulled_at: Time up to which the warehouse is verified; None if it never was.
-        notices: Sentences on how the file was read.
-        questions: Questions that a person has to answer.
+        pulled_at: Time up to which the warehouse is verified, in ISO 8601; None if it never was.
+        month: Requests of the billing cycle.
+        notices: Sentences for users on how the file was read.
+        questions: Questions about the file for the user.
     """
 
     push_file: PushFile
@@ -320,7 +328,7 @@ class Preview:
 
     @property
     def blocking_questions(self) -> tuple[FileQuestion, ...]:
-        """Questions that have to be answered before anything is sent."""
+        """Questions that the user has to answer before anything is sent."""
         return tuple(each for each in self.questions if each.stops)
 
     @property
@@ -340,39 +348,41 @@ class Preview:
 
     @property
     def requests(self) -> int:
-        """Requests that the push needs if all of them are answered."""
+        """Number of requests that the push needs if no request is repeated."""
         return self.rows.requests
 
     @property
     def minutes(self) -> float | None:
-        """Minutes for the requests at the last known rate limit; None if it is unknown."""
+        """Minutes for the requests at the last known rate limit; None if the limit is unknown."""
         return self.requests / self.limit_per_minute if self.limit_per_minute else None
 
     @property
     def month_share(self) -> float | None:
-        """The requests as a share of the monthly quota, if it is known."""
+        """Requests of the push divided by the monthly quota; None if the quota is unknown."""
         limit = self.month.limit if self.month is not None else None
         return self.requests / limit if limit else None
 
     @property
     def uncreatable(self) -> int:
-        """Number of rows that would create records, in a file without a required column."""
+        """Number of rows that cannot create a record, because the file has no column for a required
+        field.
+        """
         return self.summary.codes[COLUMN_MISSING]
 
     @property
     def is_clean(self) -> bool:
-        """Whether neither a row nor the file needs a correction."""
+        """Return True if neither a row nor the file needs a correction."""
         counts = self.summary.counts
         return not (counts["invalid"] or counts["duplicate"] or self.blocking_questions)
 
     @property
     def is_pushed(self) -> bool:
-        """Whether an earlier push has applied every row. False if no row was checked."""
+        """Return True if an earlier push has applied every row. False if no row was checked."""
         return self.rows.pushed_count == self.summary.rows > 0
 
     @property
     def resources(self) -> frozenset[str]:
-        """Resources that the rows are compared with: their own, and those they refer to."""
+        """Resources that the rows are compared with: their own, and those that they refer to."""
         targets = [each.target for each in self.columns.columns]
         referred = {each.reference.resource for each in targets if each.reference is not None}
         return frozenset(referred | {self.push_file.resource})
@@ -384,7 +394,7 @@ class Preview:
         return PreviewedFile(asked.resource, asked.parent, asked.path.name, creates)
 
     def plan(self) -> PushPlan:
-        """Return all rows for the journal."""
+        """Return all rows as a plan for the journal. The tasks must have been kept."""
         assert len(self.rows.tasks) == self.rows_to_send, "the tasks were not kept"
         asked = self.push_file
         return PushPlan(
@@ -395,7 +405,7 @@ class Preview:
 
 
 def count_requests(task: Task) -> int:
-    """Return the number of requests of a row. An update after a create reads the record first."""
+    """Return the number of requests that a row needs, including reads of its record."""
     return REQUESTS[task.operation] + (REQUESTS["update"] if task.afterwards else 0)
 
 
@@ -411,6 +421,7 @@ def _flatten_body(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _result_if_unsent(result: RowResult) -> RowResult | None:
+    """Return the result if its row is not sent; None for a row to send."""
     return None if result.outcome in OPERATIONS else result
 
 
@@ -434,20 +445,20 @@ def preview(
     table: Spreadsheet | None = None,
     only_rows: Iterable[SheetRow] | None = None,
 ) -> Preview:
-    """Read the file, and return what a push of it would do. Sends nothing.
+    """Read and check the file, and return what a push of it would do. Sends nothing.
 
     Args:
         settings: Settings of the account.
-        asked: The file.
-        again: Send even rows that an earlier push has applied.
+        push_file: The file.
+        resend: Send even rows that an earlier push has applied.
         earlier: Files that are pushed before this one; their creates count as loaded.
-        keeps_tasks: Keep the rows to send, for `Preview.plan` and `Preview.planned`.
+        keeps_tasks: Keep the rows to send, for `Preview.plan` and `Preview.as_previewed_file`.
         only_if_pushed: Check the rows only if this very file was pushed before. A new file is
             checked after its pull anyway.
-        as_seen: Compare updates with the records as a person last saw them, so that a later change
-            by others is a conflict.
+        compares_as_seen: Compare updates with the records at the time of the user's last preview,
+            so that a later change by others is a conflict.
         table: The file, if it is open already.
-        only: Rows to check instead of all.
+        only_rows: Rows to check instead of all.
 
     Raises:
         SpreadsheetError: The file cannot be read.
@@ -515,9 +526,9 @@ def preview(
 def _check_lost_journal(
     folder: Path, warehouse: Warehouse, table: Spreadsheet, resource: str
 ) -> None:
-    """Raise `ConnectorError` for a file that only a lost ledger knew as pushed.
+    """Raise `ConnectorError` if the file was pushed, and the ledger with its rows was lost.
 
-    The copy of the journal in the work file still has it.
+    The copy of the journal in the work file still has the push.
     """
     with Ledger(folder) as ledger:
         if Journal(ledger).has_batch(resource, table.digest):
@@ -534,7 +545,7 @@ def _check_lost_journal(
 
 
 def open_push_file(push_file: PushFile) -> Spreadsheet:
-    """Open the table of the file. Raises as `open_table` does."""
+    """Open the spreadsheet of the file with its options. Raises as `open_table` does."""
     return open_table(
         push_file.path,
         sheet=push_file.sheet,
@@ -545,7 +556,7 @@ def open_push_file(push_file: PushFile) -> Spreadsheet:
 
 
 def push_target_of(push_file: PushFile, lookups: Lookups) -> PushTarget:
-    """Return the target of the file. Raises as `push_target` does."""
+    """Return the fields that columns of the file can fill. Raises as `push_target` does."""
     return push_target(
         push_file.resource,
         push_file.mode,
@@ -561,7 +572,7 @@ _OBJECTS_MAX = 100_000
 
 @contextmanager
 def _rare_garbage_collection() -> Iterator[None]:
-    """Collect garbage less often: a batch is many objects without cycles.
+    """Collect garbage less often in this context: checked rows are many objects without cycles.
 
     With Python's own threshold, a fifth of the time is spent on looking for cycles.
     """
@@ -579,7 +590,9 @@ def _rare_garbage_collection() -> Iterator[None]:
 def _add_rows_in_batches(
     previewed: PreviewRows, checked: Iterable[CheckedRow], journal: Journal | None
 ) -> None:
-    """Add the rows in batches; `journal` knows earlier pushes."""
+    """Add the checked rows to the preview. `journal` finds earlier pushes of them; None to skip
+    that.
+    """
     left = iter(checked)
     while batch := list(islice(left, BATCH_ROWS)):
         prints = {}
@@ -607,10 +620,11 @@ def create_template(
     match: tuple[str, ...] = (),
     parent: str | None = None,
 ) -> int:
-    """Write a template, csv or xlsx by its name, and return its number of columns.
+    """Write an empty spreadsheet with headings for a push, and return its number of columns.
 
-    `parent` is the content type of content items, which must have been pulled. Raises `Misused` if
-    the file exists, `UnknownName`, `SpreadsheetError` and `WarehouseError`.
+    The file type, csv or xlsx, depends on the name. `parent` is the slug of the content type of
+    content items, which must have been pulled. Raises `Misused` if the file exists, `UnknownName`,
+    `SpreadsheetError` and `WarehouseError`.
     """
     if path.exists():
         raise Misused(

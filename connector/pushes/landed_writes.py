@@ -45,7 +45,13 @@ _WRITTEN: frozenset[RowEvent] = frozenset(
 
 @dataclass(slots=True)
 class _WaitingAnswers:
-    """Answers of one stream that wait to be loaded, the last one of each record."""
+    """Answers of one stream that wait to be loaded.
+
+    Attributes:
+        records: Complete records, by id.
+        queue: Reasons to read a record with the next pull, by id.
+        gone: Proofs that a record is deleted, by id.
+    """
 
     stream: Stream
     records: dict[str, FoundDetail] = field(default_factory=dict)
@@ -54,7 +60,10 @@ class _WaitingAnswers:
 
 
 class AnswerLoader:
-    """Loads the answers of one run. `unlanded` counts answers that could not be loaded."""
+    """Loads the API's answers to one run's writes into the warehouse, several together.
+
+    `answers_not_loaded` counts answers that could not be loaded.
+    """
 
     def __init__(self, warehouse: Warehouse, run_id: str, now: Callable[[], datetime]) -> None:
         self.answers_not_loaded = 0
@@ -65,7 +74,10 @@ class AnswerLoader:
         self._turn = asyncio.Lock()
 
     def find_stream(self, task: Task) -> Stream | None:
-        """Return the stream of the task's record; None if its parent is not loaded. Slow."""
+        """Return the stream of the task's record; None if its parent is not loaded.
+
+        Looks the parent up in the warehouse, so call it in a thread.
+        """
         resource = declaration(task.resource)
         if resource.parent is None:
             return Stream(resource)
@@ -76,7 +88,7 @@ class AnswerLoader:
         return None if parent is None else Stream(resource, parent)
 
     async def add_answer(self, task: Task, transition: Transition) -> None:
-        """Load the record of a transition, soon."""
+        """Load the record of a transition within `LOAD_SECONDS`, if it has one."""
         if transition.shown is None and (
             transition.event not in _WRITTEN or transition.record_id is None
         ):
@@ -99,14 +111,15 @@ class AnswerLoader:
             self._due = asyncio.ensure_future(self._load_periodically())
 
     async def add_deletion(self, task: Task, id: str, gone: DeletionProof) -> None:
-        """Mark the record as deleted, together with the next answers."""
+        """Mark a record as deleted, together with the next answers."""
         if (pending := await self._answers_of_stream(task)) is not None:
             pending.records.pop(id, None)
             pending.gone[id] = gone
 
     async def _answers_of_stream(self, task: Task) -> _WaitingAnswers | None:
-        """Return the waiting answers of the task's stream; None, and counted, if there is no
-        stream.
+        """Return the waiting answers of the task's stream; None without a stream.
+
+        Without a stream, the answer is counted as not loaded.
         """
         is_known = declaration(task.resource).parent is None or task.parent in self._parents
         # Only a parent has to be looked up in the file.
@@ -119,7 +132,7 @@ class AnswerLoader:
         return self._pending.setdefault(stream.name, _WaitingAnswers(stream))
 
     async def load_rest(self) -> None:
-        """Load the answers that still wait."""
+        """Load all waiting answers now, and stop the periodic loading."""
         if self._due is not None:
             self._due.cancel()
             with suppress(asyncio.CancelledError):
@@ -127,12 +140,14 @@ class AnswerLoader:
         await self._load_waiting()
 
     async def _load_periodically(self) -> None:
+        """Load the waiting answers every `LOAD_SECONDS`, until cancelled."""
         while True:
             await asyncio.sleep(LOAD_SECONDS)
             # Half of it must not be left undone when the run ends in the meantime.
             await asyncio.shield(self._load_waiting())
 
     async def _load_waiting(self) -> None:
+        """Load the waiting answers, and count those that could not be loaded."""
         async with self._turn:
             pending, self._pending = self._pending, {}
             for what in pending.values():
@@ -145,13 +160,14 @@ class AnswerLoader:
                     self.answers_not_loaded += len(what.records) + len(what.queue) + len(what.gone)
 
     def _commit_to_warehouse(self, stream: Stream, commit: Commit) -> None:
+        """Commit the answers of a stream, and close the warehouse's file."""
         try:
             self._warehouse.commit(stream, commit, self._run_id, self._now())
         finally:
             self._warehouse.release()
 
     def _parent_id(self, resource: Declaration, slug_or_id: str) -> str | None:
-        """Return the id of the parent with this slug or id, if it is loaded."""
+        """Return the id of the parent with this slug or id; None if it is not loaded."""
         assert resource.parent is not None
         try:
             found = self._warehouse.read(find_by_slug_or_id, resource.parent, slug_or_id)
@@ -163,7 +179,7 @@ class AnswerLoader:
 
 
 def _has_detail_fields(resource: Declaration, record: Resource) -> bool:
-    """Whether an answer has every field of a detail."""
+    """Return True if an answer has every field of a complete record."""
     return all(field.name in record.raw for field in resource.detail_fields)
 
 
@@ -172,11 +188,10 @@ def _has_detail_fields(resource: Declaration, record: Resource) -> bool:
 
 
 def copy_and_publish(settings: Settings) -> ConnectorError | None:
-    """Copy new rows of the journal to the warehouse, and publish.
+    """Copy new rows of the journal to the warehouse, and publish them.
 
-    The files of the folder must have been prepared by a run. Returns the error that prevented it,
-    if
-    any: the journal has what was written, and the next publication shows it.
+    A run must have prepared the files of the folder. Returns the error that prevented it, or None:
+    the journal has what was written, and the next publication shows it.
     """
     try:
         copy_journal(settings)
@@ -187,7 +202,9 @@ def copy_and_publish(settings: Settings) -> ConnectorError | None:
 
 
 def copy_journal(settings: Settings) -> None:
-    """Copy new rows of the journal to the warehouse. Raises a `WarehouseError`."""
+    """Copy what changed in the journal since the last copy to the warehouse. Raises
+    `WarehouseError`.
+    """
     warehouse = Warehouse(settings.folder)
     with Ledger(settings.folder) as ledger:
         journal, is_copied = Journal(ledger), False
@@ -199,7 +216,7 @@ def copy_journal(settings: Settings) -> None:
 
 
 def _rows_by_table(changes: JournalChanges) -> PushChanges:
-    """Return the changes as rows of the tables for analysts."""
+    """Return the changes as rows of the tables for analysts, by table."""
     return {
         "batches": [asdict(each) for each in changes.batches],
         "rows": [values_of(each) for each in changes.rows],

@@ -38,7 +38,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PushOption:
-    """Help text of an option, its choices (empty: any value), and its placeholder."""
+    """Description of an option.
+
+    Attributes:
+        about: Help text.
+        choices: Allowed values; empty if any value is allowed.
+        shown: Placeholder for the value in help texts.
+    """
 
     about: str
     choices: Sequence[str] = ()
@@ -71,7 +77,7 @@ _OVERWRITE = PushOption("Overwrite values that others changed since the last pul
 
 @dataclass(frozen=True, slots=True)
 class PushOptions:
-    """Options of a push as a person gives them. Values are checked by `push_file` and `policy`."""
+    """Options of a push as the user gives them. `push_file` and `policy` check the values."""
 
     mode: Annotated[str, _MODE]
     match: Annotated[tuple[str, ...], _MATCH] = ()
@@ -129,7 +135,7 @@ class PushOptions:
     marker_field: Annotated[str | None, _MARKER] = None
 
     def push_file(self, resource: str, path: Path) -> PushFile:
-        """Return a file of a resource with these options.
+        """Return the file to push with these options.
 
         Raises `UnknownName` with the values allowed, `Misused` for an invalid date format, century
         or row number, and what `load_map` raises.
@@ -166,7 +172,9 @@ class PushOptions:
         )
 
     def _mapping_with_options(self, resource: str) -> SavedMap:
-        """Return the column mapping. Options apply if the mapping does not set them."""
+        """Return the mapping from `mapping_file`, or an empty one, with the options for cells
+        added.
+        """
         has_map = self.mapping_file is not None and self.mapping_file.name != NO_MAP
         saved = load_map(self.mapping_file) if has_map and self.mapping_file else SavedMap(resource)
         said: dict[str, Any] = {}
@@ -194,6 +202,7 @@ PUSH_OPTIONS: Mapping[str, str] = {name: each.about for name, each in OPTIONS.it
 
 
 def _checked_choice(name: str, value: str, allowed: tuple[T, ...]) -> T:
+    """Return the value if it is allowed. Raises `UnknownName` that calls the value `name`."""
     for each in allowed:
         if each == value:
             return each
@@ -201,6 +210,7 @@ def _checked_choice(name: str, value: str, allowed: tuple[T, ...]) -> T:
 
 
 def _parse_century(year_text: int | str) -> int:
+    """Return the first year of the century for two-digit years. Raises `Misused`."""
     year = int(year_text) if str(year_text).isdecimal() else 0
     if not is_century(year):
         raise Misused(f"{year_text!r} is not a valid first year", action=f"Give {CENTURY_ALLOWED}.")
@@ -208,6 +218,7 @@ def _parse_century(year_text: int | str) -> int:
 
 
 def _checked_row_number(number: int | None) -> int | None:
+    """Return the number if it is None or at least 1. Raises `Misused`."""
     if number is not None and number < 1:
         raise Misused(
             f"{number} is not a row number",
@@ -217,6 +228,7 @@ def _checked_row_number(number: int | None) -> int | None:
 
 
 def _checked_date_format(date_format: str) -> str:
+    """Return the date format if it is valid. Raises `Misused`."""
     try:
         check_date_format(date_format)
     except ValueError as error:

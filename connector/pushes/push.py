@@ -63,12 +63,13 @@ class PushReport:
     """Result of the push of one file.
 
     Attributes:
-        results: Results of its rows, in order. They are those of the preview if `batch` is None.
-        summary: Counts of the results.
-        file: Report file.
+        results: Result of each row, in order: of the preview if `batch` is None, else of the batch.
+        summary: Number of rows by outcome.
+        file: Report file; None if none was written.
         batch: Report on the batch; None if nothing was sent.
-        pulled: Report on the pull before it.
-        unpublished: Error that kept the results from being published.
+        pulled: Report on the pull before the push.
+        error: Error of the pull, which prevented the push.
+        unpublished: Error that prevented the publication of the results.
         is_held_back: Whether questions of the preview have to be answered first.
     """
 
@@ -90,7 +91,7 @@ class PushReport:
 
     @property
     def outcome(self) -> PushOutcome:
-        """The outcome."""
+        """Outcome of the batch; "previewed" if nothing was sent."""
         if self.batch is not None:
             return self.batch.outcome
         if self.error is not None:
@@ -99,13 +100,13 @@ class PushReport:
 
     @property
     def requests(self) -> int:
-        """Requests that were sent, including those of the pull."""
+        """Number of requests that were sent, including those of the pull."""
         pulled = self.pulled.requests if self.pulled is not None else 0
         return pulled + (self.batch.requests if self.batch is not None else 0)
 
     @property
     def exit_status(self) -> int:
-        """0 if every row is fine, 3 if some need attention, else that of the error."""
+        """0 if every row is fine, 3 if rows need attention, else the exit status of the error."""
         if self.batch is not None:
             # What was written is written, but a person has to look why it is not to be seen.
             status = self.batch.exit_status
@@ -141,7 +142,7 @@ class PushReport:
         }
 
     def _changes(self) -> list[dict[str, Any]]:
-        """Return the changes of the first rows, field by field; empty after sending."""
+        """Return row, field, current and new value of the first changes; empty after sending."""
         if self.batch is not None:
             return []
         rows = self.preview.rows
@@ -159,17 +160,19 @@ class PushReport:
 
 @dataclass(frozen=True, slots=True)
 class PushRunOptions:
-    """Options of a push that do not concern the file.
+    """Options of a push that are not about reading a file.
 
     Attributes:
         applies: Whether to send the rows, or only preview them.
         pulls: Whether to pull first.
-        settles: Whether to wait until unconfirmed rows can be looked up.
+        waits_for_lookups: Whether to wait until unconfirmed rows can be looked up.
         reports: Whether to write the report.
         output: Report file; by default it is next to the pushed file.
-        report: Rows in the report of a preview.
+        report_rows: Rows in the report of a preview.
+        policy: How to treat repeated, conflicting and unconfirmed rows.
+        ignores_quota: Whether to send requests even if the API reported a used-up month.
         people: Users who prepared and sent the file, for the journal.
-        words: Words of the report.
+        words: Texts of the report in the user's language.
     """
 
     applies: bool = False
@@ -194,10 +197,10 @@ async def push(
     on_wait: Callable[[str], None] | None = None,
     connect: Callable[..., Client] | None = None,
 ) -> list[PushReport]:
-    """Push the files, in the order in which resources refer to each other, and report on each.
+    """Preview or push the files, and return a report on each.
 
-    A file after one that failed or was stopped is only previewed. A pull that is running is waited
-    for.
+    Resources that others refer to come first. After a file that failed or was stopped, the others
+    are only previewed. Waits for a running pull.
 
     Args:
         settings: Settings of the account.
@@ -205,7 +208,7 @@ async def push(
         options: Options of the run.
         budget: Maximum number of requests, for all files and pulls together.
         watch: Called with the progress of the pull and of the rows.
-        waits: Called with a sentence when the push has to wait.
+        on_wait: Called with a sentence when the push has to wait.
         connect: Makes the client.
 
     Raises:
@@ -239,7 +242,7 @@ async def push(
 def _preview_files(
     settings: Settings, files: Sequence[PushFile], options: PushRunOptions
 ) -> list[tuple[Preview, float]]:
-    """Preview all files before the first request is sent, and return the seconds of each.
+    """Preview all files before the first request, and return each preview with its seconds.
 
     The rows of a single file are checked once, after its pull. Several files refer to each other,
     so that they are previewed together here, and checked again one by one.
@@ -265,10 +268,10 @@ def _preview_files(
 def record_preview(
     folder: Path, previewed: Preview, at: datetime, report: Path | None = None
 ) -> None:
-    """Record that a person saw the changes of the file at this time.
+    """Record that the user saw the changes of the file at this time.
 
-    A push that finds conflicts counts as a preview of its file and its report, unless there was
-    one. So a second push of the same values finds the same conflicts.
+    With a `report`, a push found conflicts: that counts as a preview of the file and of its report,
+    unless there was one before. So a second push of the same values finds the same conflicts.
     """
     resource, digests = previewed.push_file.resource, [previewed.table.digest]
     with Ledger(folder) as ledger:
@@ -283,7 +286,7 @@ def record_preview(
 
 @dataclass(slots=True)
 class _FilePush:
-    """Push of one file."""
+    """Push of one file, with the options of the run and what is left of its budget."""
 
     settings: Settings
     options: PushRunOptions
@@ -296,15 +299,16 @@ class _FilePush:
     is_waiting: bool = False
 
     async def report_preview(self, previewed: Preview) -> PushReport:
-        """Report on the preview."""
+        """Record that the user sees the preview, and report it."""
         await asyncio.to_thread(self._record_as_previewed, previewed)
         return await self._make_report(previewed, previewed.results)
 
     def _record_as_previewed(self, previewed: Preview, report: Path | None = None) -> None:
+        """Record that the user saw the changes at the time of the check."""
         record_preview(self.settings.folder, previewed, self.checked_at, report)
 
     async def send_and_report(self, previewed: Preview, is_first: bool) -> PushReport:
-        """Pull, check the rows again if the warehouse changed, and send them."""
+        """Pull, check the rows again if the warehouse changed, send them, and report."""
         from connector.pushes.batch import apply  # noqa: PLC0415
         from connector.pushes.landed_writes import copy_and_publish  # noqa: PLC0415
 
@@ -361,7 +365,9 @@ class _FilePush:
         return report
 
     def _report_progress(self, progress: Progress) -> None:
-        """Pass the progress on, and say once what unconfirmed rows wait for."""
+        """Pass the progress to `watch`. The first time that rows wait, also pass a sentence to
+        `on_wait`.
+        """
         if progress.until is not None and not self.is_waiting:
             self.is_waiting = True
             if self.on_wait is not None:
@@ -374,7 +380,7 @@ class _FilePush:
             self.watch(progress)
 
     async def _report_questions(self, previewed: Preview, pulled: PullReport | None) -> PushReport:
-        """Report the questions that have to be answered before anything is sent."""
+        """Report that questions have to be answered before anything is sent."""
         if not previewed.results:
             # The pull was saved, and so the rows have not been checked yet.
             again = self.options.policy.resend
@@ -386,11 +392,13 @@ class _FilePush:
 
     @property
     def _connect_option(self) -> dict[str, Any]:
+        """Return `connect` as a keyword argument; empty if it is None."""
         return {} if self.connect is None else {"connect": self.connect}
 
     async def _pull(self, previewed: Preview) -> PullReport:
-        """Pull the resources of the file. A pull that is running is waited for, since it may not
-        have read the records that the rows are compared with.
+        """Pull the resources that the rows are compared with, and return the report.
+
+        Waits for a running pull, since it may not have read these records.
         """
         from connector.pulls.run import pull  # noqa: PLC0415
 
@@ -417,6 +425,7 @@ class _FilePush:
     async def _make_report(
         self, previewed: Preview, results: Collection[RowResult], **more: Any
     ) -> PushReport:
+        """Write the report file, and return the report with these results."""
         is_preview = results is previewed.results
         path = await asyncio.to_thread(self._write_report, previewed, results, **more)
         summary = previewed.summary if is_preview else Summary.of(results)
@@ -430,7 +439,7 @@ class _FilePush:
         batch: BatchReport | None = None,
         **more: Any,
     ) -> Path | None:
-        """Write the report and return its path; None if it would have no row."""
+        """Write the report file and return its path; None if it would have no row."""
         options, table = self.options, previewed.table
         if not options.reports:
             return None
@@ -451,14 +460,14 @@ class _FilePush:
 def _replace_results(
     rows: Iterable[tuple[SheetRow, RowResult]], results: Iterable[RowResult]
 ) -> Iterator[tuple[SheetRow, RowResult]]:
-    """Yield the rows with other results. `results` has one for every row of the table."""
+    """Yield the rows with the results of the same row numbers in `results`."""
     given = iter(results)
     for row, _ in rows:
         yield row, next(each for each in given if each.number == row.number)
 
 
 def _final_results(previewed: Preview, done: BatchReport) -> Collection[RowResult]:
-    """Return the outcome of every row by the journal.
+    """Return the result of every row, from the journal.
 
     Raises `AssertionError` if the rows are not those of the file: no report is better than one with
     missing rows.
@@ -475,7 +484,7 @@ def _final_results(previewed: Preview, done: BatchReport) -> Collection[RowResul
 
 
 def _results_as_not_sent(previewed: Preview, code: str | None = None) -> Collection[RowResult]:
-    """Return the results of the preview, with rows to send as not sent."""
+    """Return the results of the preview, with the outcome `not_sent` for rows to send."""
 
     def result(row: RowResult) -> RowResult:
         is_left = row.outcome in OPERATIONS

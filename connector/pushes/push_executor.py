@@ -65,7 +65,7 @@ retries.
 
 
 class PushStopped(Exception):
-    """Nothing more may be sent in this run. The row stays as the journal has it."""
+    """Nothing more may be sent in this run. The row keeps its state in the journal."""
 
 
 @dataclass(slots=True)
@@ -73,13 +73,13 @@ class PushSession:
     """State that all rows of a run share.
 
     Attributes:
-        ahead: How far the server's clock is ahead of ours, by the last answer.
-        reads: Whether the run sends no writes.
+        server_ahead: Server clock minus our clock, by the last answer.
+        is_read_only: Whether the run sends no writes.
         is_eager: Whether unconfirmed rows are looked up once before their waiting time is over.
         progress: Last progress that was reported.
-        error: Why nothing more may be sent.
-        newest: First page of the list before the first create, by parent.
-        places: Limits the rows that are being sent, and so the rows that a kill leaves unconfirmed.
+        error: Error after which nothing more may be sent.
+        newest_pages: First page of the list before the first create, by parent.
+        row_slots: Limits the rows that are being sent, and so those that a kill leaves unconfirmed.
     """
 
     context: RunContext
@@ -101,7 +101,7 @@ class PushSession:
 
     @classmethod
     def of(cls, context: RunContext) -> Self:
-        """Return the session of a run that has the lease of pushes."""
+        """Return a new session for a run that has the lease of pushes."""
         ledger, run_id, now = context.lease.ledger, context.run.run_id, context.now
         journal = JournalWriter(ledger, run_id, now=now)
         landing = AnswerLoader(context.warehouse, run_id, now)
@@ -109,21 +109,23 @@ class PushSession:
         return cls(context, journal, landing, ahead)
 
     def now(self) -> datetime:
-        """Time of our own clock."""
+        """Return the time of our own clock."""
         return self.context.now()
 
     @property
     def served_at(self) -> datetime:
-        """Time of the server's clock, as far as it is known."""
+        """Estimated time of the server's clock."""
         return self.now() + self.server_ahead
 
     def endpoint(self, task: Task) -> RecordEndpoint[Resource]:
-        """Return the endpoint of the task's resource. Raises `PushStopped`."""
+        """Return the endpoint of the task's resource. Raises `PushStopped` if nothing more may be
+        sent.
+        """
         self.check_can_send()
         return RecordEndpoint(self.context.client, declaration(task.resource).record, task.parent)
 
     async def record_transition(self, row: PendingRow, transition: Transition) -> None:
-        """Record a transition, and load the record that it returned."""
+        """Record a transition in the journal, and load the record of its answer."""
         await asyncio.to_thread(self.journal.record_transition, row.key, transition)
         await self.loader.add_answer(row.task, transition)
 
@@ -135,7 +137,7 @@ class PushSession:
         self.context.watch(self.progress)
 
     def on_row_end(self) -> None:
-        """Report that one more row has ended, or cannot continue now."""
+        """Report that one row less is pending: it has ended, or cannot continue in this run."""
         assert self.progress is not None, "no batch was begun"
         read, pending = self.progress.read + 1, self.progress.pending - 1
         requests = self.context.tally.requests
@@ -143,28 +145,28 @@ class PushSession:
         self.context.watch(self.progress)
 
     def on_wait(self, until: datetime, rows: int) -> None:
-        """Report that the remaining rows are unconfirmed, and wait until that time."""
+        """Report that only unconfirmed rows are left, and until when they wait."""
         assert self.progress is not None, "no batch was begun"
         self.context.watch(replace(self.progress, pending=rows, until=until))
 
     # -- Limits -----------------------------------------------------------------------------------
 
     def check_can_send(self, *, is_write: bool = False) -> None:
-        """Raise `PushStopped` if nothing more may be sent."""
+        """Raise `PushStopped` if no request may be sent, or no write if `is_write`."""
         if self.error is not None or (is_write and self.is_read_only):
             raise PushStopped
 
     def stop(self, error: ConnectorError) -> None:
-        """Send nothing more in this run. The first error is kept."""
+        """Let nothing more be sent in this run. The first error is kept."""
         self.error = self.error or error
 
     def record_server_time(self, server_time: datetime | None) -> None:
-        """Update the difference between the server's clock and ours."""
+        """Update `server_ahead` from the time of an answer; None changes nothing."""
         if server_time is not None:
             self.server_ahead = server_time - self.now()
 
     def record_write_end(self, error: ConnectorError | None) -> None:
-        """Record how a write ended, and stop the run if others would end in the same way."""
+        """Count failed writes in a row, and stop the run if other rows would fail as well."""
         if error is None:
             self.unanswered_in_a_row = self.limited_in_a_row = 0
             return
@@ -181,7 +183,7 @@ class PushSession:
                 self.unanswered_in_a_row = self.limited_in_a_row = 0
 
     def _count_unanswered(self, error: ConnectorError) -> None:
-        """Count a request without an answer, and stop the run after too many in a row."""
+        """Count an unanswered request, and stop the run after `UNANSWERED_MAX` in a row."""
         self.unanswered_in_a_row += 1
         if self.unanswered_in_a_row >= UNANSWERED_MAX:
             self.stop(error)
@@ -190,7 +192,7 @@ class PushSession:
     # They raise `PushStopped` for what every further request would meet as well.
 
     async def read_record(self, task: Task, id: str) -> Outcome:
-        """Read the record as it is now."""
+        """Read the complete record as it is now; a proof if it is deleted."""
         try:
             record = await self.endpoint(task).get(id)
         except ConnectorError as error:
@@ -202,7 +204,7 @@ class PushSession:
         return FoundDetail(record, record.served_at or self.now())
 
     async def list_newest(self, task: Task, number: int) -> Page[Resource] | UnreadableDetail:
-        """Read a page of the list, last created first."""
+        """Read a page of the list, sorted by creation, newest first."""
         try:
             page = await self.endpoint(task).list(page=number, sort="created_at", order="desc")
         except ConnectorError as error:
@@ -211,7 +213,9 @@ class PushSession:
         return replace(page, received_at=self.now())
 
     async def newest_before_creates(self, task: Task) -> Page[Resource] | UnreadableDetail:
-        """Return the first page of the list as it was before the first create. It is read once."""
+        """Return the first page of the list as it was before the run's first create. It is read
+        once.
+        """
         async with self.newest_lock:
             if task.parent in self.newest_pages:
                 return self.newest_pages[task.parent]
@@ -221,6 +225,10 @@ class PushSession:
             return page
 
     def _unreadable_or_stop(self, error: ConnectorError) -> UnreadableDetail:
+        """Return that a record cannot be read now, or stop the run if other rows would fail, too.
+
+        Raises `PushStopped` in the second case.
+        """
         if not isinstance(error, ServerFailed | NoAnswer | UnreadableAnswer):
             self.stop(error)
             raise PushStopped from None
@@ -246,7 +254,7 @@ ROWS_A_CONNECTION = 3
 
 @dataclass(slots=True)
 class RowExecutor:
-    """Executor of one row, with its state while it waits."""
+    """Carries out the commands of one row, and keeps its next command while it waits."""
 
     row: PendingRow
     steps: PushSteps[bool]
@@ -256,10 +264,10 @@ class RowExecutor:
     has_looked_early: bool = False
 
     async def run(self) -> bool | datetime:
-        """Carry out the commands of the row.
+        """Carry out the commands of the row until it ends or has to wait.
 
-        Returns whether the row's write is open when the steps have ended, or the time before which
-        it cannot continue. Raises `PushStopped`, and errors that every other row would meet as
+        Returns True if the row's write is open when it ends, False if not, or the time before which
+        the row cannot continue. Raises `PushStopped`, and errors that every other row would meet as
         well.
         """
         async with self.session.row_slots:
@@ -280,6 +288,7 @@ class RowExecutor:
                 raise
 
     async def _carry_out(self, command: PushCommand) -> Any:
+        """Carry out one command, and return its answer."""
         session, task, key = self.session, self.row.task, self.row.key
         answer: Any = None
         match command:
@@ -302,6 +311,7 @@ class RowExecutor:
         return answer
 
     async def _record_attempt(self, command: RecordAttempt) -> Attempt | InvalidBody:
+        """Build the request of an attempt, record it in the journal, and keep it to be sent."""
         self.session.check_can_send(is_write=True)
         task = self.row.task
         resource, fields, id = declaration(task.resource), command.fields or {}, command.record_id
@@ -326,7 +336,7 @@ class RowExecutor:
         )
 
     async def _send(self) -> Answer:
-        """Send the request that was recorded. No request is sent twice."""
+        """Send the recorded request once, and return the answer."""
         request, self.request = self.request, None
         assert request is not None, "nothing was intended"
         try:
@@ -342,15 +352,15 @@ class RowExecutor:
 
 
 class BatchExecutor(Generic[W]):
-    """Executor of all rows of one run, started in their order.
+    """Runs all rows of a queue, several at the same time, started in their order.
 
-    At most three rows for each connection run at the same time. Unconfirmed rows come last; without
-    `sleep` they stay unconfirmed.
+    At most `ROWS_A_CONNECTION` rows for each connection run at the same time. Unconfirmed rows are
+    continued last; without `sleep` they stay unconfirmed.
 
     Args:
         session: Shared state of the rows.
-        order: Queue of the rows.
-        begin: Returns the function that continues a row, as `RowExecutor.run` does.
+        queue: Queue of the rows.
+        make_run: Returns the function that runs or continues a row, as `RowExecutor.run` does.
         sleep: Waits until unconfirmed rows can be looked up.
     """
 
@@ -367,7 +377,7 @@ class BatchExecutor(Generic[W]):
         self._waiting: list[tuple[datetime, W, RunRow]] = []
 
     async def run_rows(self) -> None:
-        """Run all rows. The session has the error that ended the run early."""
+        """Run all rows. If the run ends early, the session has the error."""
         try:
             while True:
                 await self._start_rows()
@@ -386,7 +396,7 @@ class BatchExecutor(Generic[W]):
             await asyncio.gather(*self._active, return_exceptions=True)
 
     async def _start_rows(self) -> None:
-        """Start rows until the maximum is running."""
+        """Start rows until the maximum number is running, or no row can start."""
         rows_max = ROWS_A_CONNECTION * self._connections
         is_more = True
         while is_more and self._session.error is None:
@@ -403,7 +413,7 @@ class BatchExecutor(Generic[W]):
             is_more = len(begun) == free
 
     def _next_rows(self, count: int) -> list[tuple[W, RunRow] | None]:
-        """Return the next rows, at most `count`; None for a row that is blocked by another."""
+        """Return at most `count` rows to start; None in place of a row that another row blocks."""
         found: list[tuple[W, RunRow] | None] = []
         while len(found) < count:
             match self._order.next_row():
@@ -417,10 +427,11 @@ class BatchExecutor(Generic[W]):
         return found
 
     def _start_row(self, row: W, run: RunRow) -> None:
+        """Start a task that runs the row."""
         self._active[asyncio.ensure_future(run())] = row, run
 
     def _end_row(self, task: asyncio.Task[bool | datetime], row: W, run: RunRow) -> None:
-        """Record the end of a row, or the time at which it continues."""
+        """Handle the result of a row's task: the row has ended, has to wait, or stops the run."""
         try:
             ended = task.result()
         except PushStopped:
@@ -434,7 +445,7 @@ class BatchExecutor(Generic[W]):
         self._order.end_row(row, is_open=ended)
 
     async def _resume_due_rows(self, sleep: Sleep) -> None:
-        """Wait for the first unconfirmed row, and continue all whose time has come."""
+        """Sleep until the first unconfirmed row may continue, and start all that may."""
         self._waiting.sort(key=lambda each: (each[0], each[1].key))
         until = self._waiting[0][0]
         while (left := (until - self._session.now()).total_seconds()) > 0:
@@ -447,6 +458,7 @@ class BatchExecutor(Generic[W]):
 
 
 def _blocked_transition(by: RowKey) -> tuple[Transition, RowKey]:
+    """Return the transition of a row that the row `by` blocks, and that row's key."""
     batch, number = by
     problem = Problem(
         "in_doubt_elsewhere",

@@ -52,9 +52,10 @@ def file_from_query(
     *,
     clears_nulls: bool = False,
 ) -> PushFile | None:
-    """Write the result of a query to the folder `pushes` of the account, for a push.
+    """Write the result of a query to a csv in the account's folder `pushes`, and return it as a
+    file to push.
 
-    The same result has the same name. Files older than `import_keep_days` are deleted.
+    The name depends on the content. Files older than `import_keep_days` are deleted.
 
     Args:
         settings: Settings of the account.
@@ -97,7 +98,7 @@ def file_from_query(
 
 
 def _check_columns(settings: Settings, push_file: PushFile, names: Sequence[str]) -> None:
-    """Raise `Misused` for columns that are not fields."""
+    """Raise `Misused` if a column of the query is not a field."""
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     with WarehouseLookups(warehouse, comparison_text) as lookups:
@@ -119,7 +120,7 @@ def _check_columns(settings: Settings, push_file: PushFile, names: Sequence[str]
 def _reject_hashes(
     settings: Settings, names: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> Iterator[Sequence[str]]:
-    """Yield the rows. Raises `Misused` for a hash, which would replace the value in the API."""
+    """Yield the rows. Raises `Misused` if a cell is the hash of a personal field."""
     published = read_own_publication(Warehouse(settings.folder).published)
     has_hashes = published is not None and published.personal == "hash"
     for row in rows:
@@ -137,7 +138,7 @@ def _reject_hashes(
 
 
 def _write_csv(settings: Settings, resource: str, rows: Iterable[Sequence[str]]) -> Path:
-    """Write the rows to a file that is named after its content."""
+    """Write the rows to a csv that is named after its content, and return its path."""
     folder = settings.folder / PUSHES_FOLDER
     make_folder(folder)
     _delete_old_files(folder, timedelta(days=settings.import_keep_days.value))
@@ -150,6 +151,7 @@ def _write_csv(settings: Settings, resource: str, rows: Iterable[Sequence[str]])
 
 
 def _delete_old_files(folder: Path, keep: timedelta) -> None:
+    """Delete the files of the folder that are older than `keep`."""
     before = time.time() - keep.days * _DAY_SECONDS
     for path in folder.iterdir():
         with suppress(FileNotFoundError):

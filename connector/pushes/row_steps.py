@@ -67,7 +67,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def create(row: PushRow) -> PushSteps[bool]:
-    """Send the create, and record the answer. Returns whether to continue."""
+    """Send the create, and record its result. Return True if the row can continue now."""
     if not row.is_in_doubt and not (yield from _check_is_new(row)):
         return False
     answer = yield from row.send_attempt("create", create_body(row))
@@ -118,10 +118,10 @@ def _reason_not_ours(row: PushRow, record: Resource) -> PushSteps[str | None]:
 
 
 def _check_is_new(row: PushRow) -> PushSteps[bool]:
-    """Return True if the record of the row is not among the newest records.
+    """Return True unless the record of the row is among the newest records.
 
-    A row whose record exists ends here. If the newest records cannot be read, the row stays
-    planned.
+    A row whose record exists ends here as a duplicate. If the newest records cannot be read, the
+    row stays planned, and the result is False.
     """
     if not row.task.identity:
         return True
@@ -138,7 +138,10 @@ def _check_is_new(row: PushRow) -> PushSteps[bool]:
 
 
 def look_up_create(row: PushRow) -> PushSteps[bool]:
-    """Look for the record that a create may have made. Returns whether to continue."""
+    """Search for the record that an unconfirmed create may have made, and record the result.
+
+    Waits first if the create was looked up before. Returns True if the row can continue now.
+    """
     if row.state == "settling":
         yield WaitUntil(row.settled_at)
     sighting = yield from find_created_record(_sought_record(row))
@@ -163,12 +166,12 @@ def look_up_create(row: PushRow) -> PushSteps[bool]:
 
 
 def create_body(row: PushRow) -> dict[str, Any]:
-    """Return the body that creates the row's record."""
+    """Return the body that creates the row's record, including its marker."""
     return {**row.task.fields, **row.marker}
 
 
 def _record_created(row: PushRow, move: Transition, record: Resource) -> PushSteps[None]:
-    """Record that the record exists: the row is done, or its update follows."""
+    """Record that the record is created: the row has ended, or the update after it is next."""
     if not row.task.afterwards:
         yield from row.record_applied(move, record)
         return
@@ -202,7 +205,7 @@ def _transition_if_not_found(row: PushRow, sighting: LookupResult) -> Transition
 
 
 def _duplicate_problems(row: PushRow, id: str) -> PushSteps[tuple[Problem, ...]]:
-    """Return the problems of a repeated create: an earlier attempt may have created a duplicate."""
+    """Return the problems if an earlier attempt of a repeated create may have made a record, too."""
     sighting = yield from find_created_record(_sought_record(row))
     if sighting is None:
         return row.unconfirmed_problems("twins_unknown", (id,))
@@ -211,6 +214,7 @@ def _duplicate_problems(row: PushRow, id: str) -> PushSteps[tuple[Problem, ...]]
 
 
 def _sought_record(row: PushRow) -> SoughtRecord:
+    """Return the record that the row's unconfirmed create may have made."""
     return SoughtRecord(
         row.resource,
         create_body(row),
@@ -229,7 +233,10 @@ def _sought_record(row: PushRow) -> SoughtRecord:
 
 
 def update(row: PushRow) -> PushSteps[bool]:
-    """Compare, and send what is missing. Returns whether to continue."""
+    """Read the record, and send the values that differ. Return True if the row can continue now.
+
+    For an unconfirmed update, this records what became of it.
+    """
     found, row.fresh_record = row.fresh_record, None
     outcome: Outcome = found or (yield ReadOne(row.id))
     if isinstance(outcome, UnreadableDetail):
@@ -265,6 +272,7 @@ def _transition_if_missing(row: PushRow) -> Transition:
 
 
 def _transition_if_deleted(row: PushRow) -> Transition:
+    """Return the transition of an update whose record is deleted, by the row's state."""
     if row.is_begun:
         return replace(_transition_if_missing(row), event="refused_afterwards")
     return (
@@ -275,6 +283,9 @@ def _transition_if_deleted(row: PushRow) -> Transition:
 
 
 def _send_update(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) -> PushSteps[bool]:
+    """Send an update with this body, and record its result. Return True if the row can continue
+    now.
+    """
     answer = yield from row.send_attempt("update", body, now if row.before is None else None)
     match answer:
         case None:
@@ -296,11 +307,14 @@ def _send_update(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) 
 
 
 def _wanted_fields(row: PushRow) -> Mapping[str, Any]:
+    """Return the values of the row's present step: of its update, or of the update after its
+    create.
+    """
     return row.task.afterwards if row.is_begun else row.task.fields
 
 
 def _attempt_wrote_readable_field(row: PushRow) -> bool:
-    """Whether the unconfirmed attempt wrote a field that answers show."""
+    """Return True if the unconfirmed attempt wrote a field that the API returns."""
     if row.state != "unknown" or row.before is None:
         return False
     whole = plan_update(row.resource, _wanted_fields(row), {}, row.before, overwrite=True)
@@ -308,7 +322,7 @@ def _attempt_wrote_readable_field(row: PushRow) -> bool:
 
 
 def _finish_unchanged(row: PushRow, record: Resource) -> PushSteps[None]:
-    """End the row, since the record has all values: by an attempt, or from the beginning."""
+    """End the row, since its record has all values: from an attempt, or before any."""
     if row.is_begun or row.unknown_attempts:
         code = "found_after_doubt" if row.unknown_attempts else ""
         yield from row.record_applied(Transition("found", code, is_detail=True), record)
@@ -330,7 +344,9 @@ CONVERTED_STATUS = "active"
 
 
 def convert(row: PushRow) -> PushSteps[bool]:
-    """Read the lead and convert it. Returns whether to continue."""
+    """Read the lead and, unless it is converted, convert it. Return True if the row can continue
+    now.
+    """
     outcome: Outcome = yield ReadOne(row.id)
     if isinstance(outcome, UnreadableDetail):
         return False
@@ -359,7 +375,10 @@ def convert(row: PushRow) -> PushSteps[bool]:
 
 
 def check_conversion(row: PushRow) -> PushSteps[bool]:
-    """Check whether an unconfirmed conversion has happened. Returns whether to continue."""
+    """Read the lead, and record whether an unconfirmed conversion has happened.
+
+    Waits first if the lead was read before. Returns True if the row can continue now.
+    """
     if row.state == "settling":
         yield WaitUntil(row.settled_at)
     outcome: Outcome = yield ReadOne(row.id)
@@ -377,10 +396,14 @@ def check_conversion(row: PushRow) -> PushSteps[bool]:
 
 
 def _transition_if_converted(row: PushRow) -> Transition:
+    """Return the transition of an unconfirmed conversion that has happened."""
     return Transition("found", "found_after_doubt", record_id=row.id)
 
 
 def _transition_if_declined(row: PushRow, answer: Declined) -> Transition:
+    """Return the transition of a refused conversion: applied if an earlier attempt explains the
+    refusal.
+    """
     if row.is_in_doubt and (answer.is_validation or answer.is_missing):
         # The lead is not as it was: the attempt before this one has converted it.
         reason = answer.message
@@ -392,6 +415,7 @@ def _transition_if_declined(row: PushRow, answer: Declined) -> Transition:
 
 
 def _is_converted(lead: Resource) -> bool:
+    """Return True if the lead has the status or the time of a conversion."""
     return bool(lead.raw.get("converted_at")) or lead.raw.get("status") == CONVERTED_STATUS
 
 
@@ -415,9 +439,9 @@ def run_row(
     marker: Mapping[str, str],
     status: RowStatus,
 ) -> PushSteps[bool]:
-    """Carry out the steps of a row as far as possible; `marker` may be empty.
+    """Carry out the steps of a row as far as possible now; `marker` may be empty.
 
-    Returns whether the row is open: its write may have been applied, or was applied in part.
+    Returns True if the row is open: its write may have been applied, or was applied in part.
     """
     row = PushRow(resource, task, policy, marker, status)
     is_going = True
@@ -437,9 +461,12 @@ def run_row(
 
 @dataclass(frozen=True, slots=True)
 class UpdateComparison:
-    """Rest of an update: the body to send, and the fields that another user changed.
+    """What is left to send of an update.
 
-    `is_shown` says whether answers can show any field of the body.
+    Attributes:
+        body: Values to send.
+        conflicts: Names of fields that another user changed.
+        has_readable_field: Whether the API returns any field of the body.
     """
 
     body: Mapping[str, Any]
@@ -455,7 +482,8 @@ def plan_update(
     *,
     overwrite: bool,
 ) -> UpdateComparison:
-    """Compare the wanted values with the record as it is now, and as it was known.
+    """Compare the wanted values with the record as it is now, and with the values as last loaded
+    (`base`).
 
     A field that has the wanted value is not sent. A field with neither the wanted nor the former
     value is a conflict, unless `overwrite`. Content values are compared by key and sent together,
@@ -509,4 +537,5 @@ def altered_problems(
 
 
 def _content_value(value: Any, key: str) -> Mapping[str, Any]:
+    """Return content values with only this key."""
     return {key: values_by_key(value).get(key)}

@@ -30,7 +30,8 @@ U = TypeVar("U")
 
 
 class SpillFile(Collection[T], Generic[T]):
-    """Values in the order in which they were added. They can be read any number of times.
+    """Values on the disk, in the order in which they were added. They can be read any number of
+    times.
 
     Adding and reading raise a `WarehouseError` with the folder if the disk fails.
 
@@ -50,7 +51,7 @@ class SpillFile(Collection[T], Generic[T]):
         self._count = self._bytes = 0
 
     def add(self, value: T) -> int:
-        """Append a value, and return its place for `value_at`."""
+        """Append a value, and return its byte position for `value_at`."""
         line, place = self._pack(value), self._bytes
         self._lines.append(line)
         self._count += 1
@@ -60,7 +61,7 @@ class SpillFile(Collection[T], Generic[T]):
         return place
 
     def value_at(self, position: int) -> T:
-        """Return the value at that place."""
+        """Return the value at a byte position that `add` returned."""
         self._flush()
         with convert_file_errors(self._folder):
             self._file.seek(position)
@@ -82,6 +83,7 @@ class SpillFile(Collection[T], Generic[T]):
                 yield unpack(line.decode("ascii"))
 
     def _flush(self) -> None:
+        """Write the values in memory to the end of the file."""
         if not self._lines:
             return
         text, self._lines = "".join(f"{line}\n" for line in self._lines), []
@@ -90,15 +92,16 @@ class SpillFile(Collection[T], Generic[T]):
             self._file.write(text.encode("ascii"))
 
     def _read_lines(self, position: int) -> list[bytes]:
+        """Return the lines after a byte position, about `_READ_BYTES` of them."""
         with convert_file_errors(self._folder):
             self._file.seek(position)
             return list(self._file.readlines(_READ_BYTES))
 
 
 class SpillMap(Collection[U], Generic[T, U]):
-    """Values of a collection, converted by `make` each time they are read.
+    """Collection of the values that `make` returns for the values of another collection.
 
-    Values for which it returns None are left out; `count` is the number of the others.
+    They are made each time they are read. None is left out; `count` is the number of the others.
     """
 
     def __init__(self, values: Collection[T], make: Callable[[T], U | None], count: int) -> None:
@@ -122,7 +125,7 @@ _PLAIN_PARTS = 4
 
 
 def result_to_json(result: RowResult) -> str:
-    """Return the result as one line."""
+    """Return a row's result as one line of JSON."""
     if not (result.problems or result.warnings or result.changes):
         # True for most rows; there may be a million of them.
         if result.code is result.record_id is None:
@@ -135,7 +138,7 @@ def result_to_json(result: RowResult) -> str:
 
 
 def result_from_json(text: str) -> RowResult:
-    """Return the result of a line."""
+    """Return the result from a line of `result_to_json`."""
     found = json.loads(text)
     if len(found) == _PLAIN_PARTS:
         number, outcome, code, record_id = found
@@ -153,26 +156,26 @@ def result_from_json(text: str) -> RowResult:
 
 
 def pair_to_json(pair: tuple[SheetRow, RowResult]) -> str:
-    """Return a row and its result as one line."""
+    """Return a row and its result as one line of JSON."""
     row, result = pair
     return json.dumps([result_to_json(result), row_to_json(row)])
 
 
 def pair_from_json(text: str) -> tuple[SheetRow, RowResult]:
-    """Return the row and the result of a line."""
+    """Return the row and the result from a line of `pair_to_json`."""
     result, row = json.loads(text)
     return row_from_json(row), result_from_json(result)
 
 
 def row_to_json(row: SheetRow) -> str:
-    """Return a row as one line."""
+    """Return a row of a spreadsheet as one line of JSON."""
     form = [list(map(_cell_to_json, row.cells)), list(map(astuple, row.problems)), dict(row.flaws)]
     marks = (row.is_hidden, row.may_be_split, row.record_id)
     return json.dumps([row.number, row.missing_cells, marks, *form])
 
 
 def row_from_json(text: str) -> SheetRow:
-    """Return the row of a line."""
+    """Return the row from a line of `row_to_json`."""
     number, missing, (is_hidden, may_be_split, record), cells, problems, flaws = json.loads(text)
     return SheetRow(
         number,
@@ -187,7 +190,7 @@ def row_from_json(text: str) -> SheetRow:
 
 
 def _cell_to_json(cell: Cell) -> Any:
-    """Return the cell as a JSON value that keeps its type."""
+    """Return a cell as a JSON value from which its type can be restored."""
     match cell:
         case datetime():
             return {"datetime": cell.isoformat()}
@@ -210,6 +213,7 @@ _TYPES: dict[str, Callable[[str], date | time]] = {
 
 
 def _cell_from_json(plain: Any) -> Cell:
+    """Return the cell from a value of `_cell_to_json`."""
     if not isinstance(plain, dict):
         cell: Cell = plain
         return cell

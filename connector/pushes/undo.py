@@ -75,19 +75,19 @@ async def undo(
     sleep: Sleep = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> UndoReport:
-    """Report what an undo of a batch would do, with one read for each record; do it if `applies`.
+    """Undo a batch if `applies`; otherwise report what an undo would do.
 
-    Rows of one record are undone in the reverse order.
+    Each record is read once. Rows of one record are undone in the reverse order.
 
     Args:
         settings: Settings of the account.
-        batch: Batch, or `LAST`.
+        batch: Name of the batch, or `LAST`.
         applies: Whether to undo, or only preview.
         budget: Maximum number of requests.
         ignores_quota: Send requests even if the API reported that the month is used up.
         person: User of the import page, for the journal.
         watch: Called with the progress.
-        now: Clock.
+        now: Returns the current time.
         sleep: Waits between two tries.
         connect: Makes the client.
 
@@ -123,7 +123,10 @@ async def undo(
 
 
 def _batch_to_undo(journal: Journal, batch: str) -> str:
-    """Return the name of the batch. Raises `UnknownName`, or `Misused` if there are none."""
+    """Return the name of the batch, or of the latest one for `LAST`.
+
+    Raises `UnknownName`, or `Misused` if nothing was pushed.
+    """
     if batch != LAST:
         return journal.batch(batch).batch
     pushed = journal.batches()
@@ -135,7 +138,7 @@ def _batch_to_undo(journal: Journal, batch: str) -> str:
 
 
 class _UndoRun:
-    """Run that undoes one batch."""
+    """Undo of one batch within an open run context."""
 
     def __init__(self, context: RunContext, *, applies: bool) -> None:
         self._context, self._applies = context, applies
@@ -150,7 +153,7 @@ class _UndoRun:
         self._journal.record_people(batch, {"undone": person})
 
     async def undo_records(self, batch: str, sleep: Sleep) -> UndoReport:
-        """Undo the rows, several records at the same time, and report."""
+        """Undo the batch's rows, several records at the same time, and report."""
         work = await asyncio.to_thread(read_undo_plan, self._journal, batch)
         self._ended = {each.number: each for each in work.ended}
         rows = sum(len(each.rows) for each in work.records)
@@ -177,7 +180,7 @@ class _UndoRun:
         return partial(self._undo_record, record)
 
     async def _undo_record(self, record: WrittenRecord) -> bool:
-        """Undo the rows of one record, the last one first."""
+        """Undo the rows of one record, the last one first. Returns False: no write is left open."""
         seen: Outcome | None = None
         taken_back: tuple[tuple[str, str], ...] = ()
         async with self._session.row_slots:
@@ -191,7 +194,10 @@ class _UndoRun:
         return False
 
     async def _undo_row(self, row: WrittenRow, seen: Outcome | None) -> Outcome | None:
-        """Undo one row, and return its record as it is then; None if unknown."""
+        """Undo one row, and return its record afterwards; None if that is unknown.
+
+        `seen` is the record after the undo of a later row.
+        """
         if self._applies:
             # What an earlier write was answered is no sight of the record as it is now.
             seen = None
@@ -226,8 +232,8 @@ class _UndoRun:
     ) -> None:
         """Record how a row ended.
 
-        With its `key` the row is undone, and `left_at` is the record's `updated_at` after that, if
-        no one else has changed the record.
+        With its `key` the row counts as undone. `updated_at` is the record's own after the undo;
+        None if another user has changed the record.
         """
         self._ended[ended.number] = ended
         if key is not None and self._applies:
@@ -235,7 +241,7 @@ class _UndoRun:
         self._session.on_row_end()
 
     def _end_without_write(self, row: WrittenRow, step: UndoStep) -> None:
-        """End a row for which nothing is sent: it is a preview, or nothing is left to undo."""
+        """Record the end of a row for which nothing is sent: a preview, or nothing to undo."""
         if step.deletes:
             self._record_row_end(make_undone_row(row, "delete"))
         elif step.problems:
@@ -251,7 +257,9 @@ class _UndoRun:
     async def _end_unread_row(
         self, row: WrittenRow, seen: DeletionProof | UnreadableDetail
     ) -> DeletionProof | None:
-        """End a row whose record is gone or unread; a create that is gone is undone."""
+        """Record the end of a row whose record is deleted or unreadable. A deleted create is
+        undone.
+        """
         if isinstance(seen, UnreadableDetail):
             self._record_row_end(make_undone_row(row, "unread", reason=seen.reason))
             return None
@@ -264,7 +272,7 @@ class _UndoRun:
     async def _end_deleted_row(
         self, row: WrittenRow, gone: DeletionProof, outcome: UndoOutcome = "deleted"
     ) -> DeletionProof:
-        """End a row whose record is deleted, by this undo or before."""
+        """Record the end of a row whose record is deleted, and mark the record in the warehouse."""
         if self._applies:
             await self._landing.add_deletion(row.task, row.record_id, gone)
         self._record_row_end(make_undone_row(row, outcome), row.key)
@@ -273,7 +281,7 @@ class _UndoRun:
     async def _end_restored_row(
         self, row: WrittenRow, step: UndoStep, record: Resource, seen: FoundDetail
     ) -> Outcome:
-        """End a row whose fields were restored, and compare what the API returned."""
+        """Record the end of a row whose fields were restored, and problems of values that differ."""
         await self._landing.add_answer(
             row.task, Transition("accepted", record_id=record.id, shown=record)
         )
@@ -288,8 +296,9 @@ class _UndoRun:
         return _record_after_undo(seen, step, record)
 
     async def _load_and_mark(self) -> None:
-        """Load the answers, then mark the rows. After a kill in between, the records are read
-        again.
+        """Load the answers, then mark their rows as undone.
+
+        If the process is killed in between, the next undo reads the records again.
         """
         async with self._turn:
             marked, self._marked = self._marked, {}
@@ -301,7 +310,7 @@ class _UndoRun:
                     self._session.stop(error)
 
     async def _send_undo(self, row: WrittenRow, step: UndoStep) -> Answer | DeletionProof:
-        """Delete the record, or restore its fields."""
+        """Delete the record, or restore its fields, and return the answer."""
         endpoint, id = self._session.endpoint(row.task), row.record_id
         answer: Answer | DeletionProof
         try:
@@ -325,7 +334,7 @@ class _UndoRun:
 def _differs_only_in(
     body: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
-    """Whether the two records differ only in the fields of `body`."""
+    """Return True if the record changed only in the fields of `body` and in `updated_at`."""
     return all(
         after[name] == before.get(name) for name in after if name not in {*body, "updated_at"}
     )
@@ -334,7 +343,9 @@ def _differs_only_in(
 def _record_after_undo(
     seen: FoundDetail, step: UndoStep, record: Resource | None = None
 ) -> FoundDetail:
-    """Return the record after the body was sent, or as a preview expects it."""
+    """Return the record that the API returned after the undo or, without an answer, the expected
+    one.
+    """
     shown = {} if record is None else record.raw
     raw = {**seen.record.raw, **step.body, **shown}
     return FoundDetail(type(seen.record)(raw, served_at=seen.record.served_at), seen.served_at)

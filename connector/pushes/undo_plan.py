@@ -31,11 +31,11 @@ class WrittenRow:
     Attributes:
         written: Values that were sent.
         before: Record before an update.
-        updated_at: Time that the API returned after the row's last write, if it did.
-        shown_as: Fields that the API changed, with the values that it returned.
+        updated_at: `updated_at` that the API returned after the row's last write; None without.
+        altered_values: Fields that the API changed, with the values that it returned.
         sent_after: Server time before a create was first sent; None for an update.
-        taken_back: Later updates by the connector that were undone: `updated_at` before each, and
-            after its undo.
+        undone_updates: Later updates by the connector that were undone, each as (`updated_at`
+            before it, `updated_at` after its undo).
     """
 
     key: RowKey
@@ -61,12 +61,12 @@ class WrittenRow:
 
 @dataclass(frozen=True, slots=True)
 class UndoStep:
-    """Step that undoes a row: delete the record, send a body, or nothing.
+    """What undoes a row: delete its record, send a body, or nothing.
 
     Attributes:
         problems: Fields that cannot be undone.
-        is_any_back: Whether a field has its former value, or will have it by the body.
-        left: Present values of the fields of the body.
+        restores_any_field: Whether a field has its former value, or will have it by the body.
+        present_values: Present values of the fields of the body.
     """
 
     deletes: bool = False
@@ -77,20 +77,20 @@ class UndoStep:
 
     @property
     def is_redacted(self) -> bool:
-        """Whether nothing can be restored, only because of an erasure."""
+        """Return True if an erasure is the only reason that nothing can be restored."""
         codes = {each.code for each in self.problems}
         return codes == {VALUE_ERASED} and not self.restores_any_field
 
 
 def plan_undo(row: WrittenRow, now: Mapping[str, Any], *, has_server_time: bool = True) -> UndoStep:
-    """Plan the undo of a row.
+    """Return what undoes a row, by comparing it with its record as it is now.
 
-    A record that the row cannot have written to is not changed.
+    If the row cannot have written to that record, nothing is changed.
 
     Args:
         row: The row.
         now: Record as it is now.
-        is_timed: Whether the API sends its time. Else the times of the journal may be those of our
+        has_server_time: Whether the API sends its time. Else times of the journal may be those of our
             own clock.
     """
     if (reason := _mismatch_reason(row, now, has_server_time=has_server_time)) is not None:
@@ -105,7 +105,7 @@ def plan_undo(row: WrittenRow, now: Mapping[str, Any], *, has_server_time: bool 
 def _mismatch_reason(
     row: WrittenRow, now: Mapping[str, Any], *, has_server_time: bool
 ) -> str | None:
-    """Return why the record is not the one that the row wrote to; None if it can be."""
+    """Return why the row cannot have written to the record; None if it can."""
     if now.get("id") != row.record_id or row.before.get("id", row.record_id) != row.record_id:
         return "the journal contains another record id than the changed record"
     if row.operation == "update":
@@ -118,7 +118,7 @@ def _mismatch_reason(
 
 
 def is_unchanged_by_others(row: WrittenRow, now: Mapping[str, Any]) -> bool:
-    """Whether no one but the connector changed the record since, and that was undone."""
+    """Return True if nobody has changed the record since the row, except for undone updates."""
     stamp, moment = row.resource.field("updated_at"), now.get("updated_at")
     # A record that was never updated may show its creation as the last change.
     left = row.updated_at or (now.get("created_at") if row.operation == "create" else None)
@@ -134,6 +134,7 @@ def is_unchanged_by_others(row: WrittenRow, now: Mapping[str, Any]) -> bool:
 
 
 def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
+    """Delete the record if it is unchanged; otherwise return the problems."""
     resource = row.resource
     known = {name: value for name, value in row.written.items() if not is_redacted(value)}
     others = contradicting_fields(resource, known, now)
@@ -170,6 +171,7 @@ def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
 
 
 def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
+    """Restore each field that still has the row's value, and return problems of the others."""
     body: dict[str, Any] = {}
     problems: list[Problem] = []
     is_any_back = False
@@ -214,7 +216,7 @@ def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
 def _plan_content_values(
     declared: Field, written: Any, former: Any, present: Any
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """Return the content values to restore, and the problems of the others."""
+    """Return the content values to restore by key, and the problems of the other keys."""
     back: dict[str, Any] = {}
     taken: list[Problem] = []
     for key, value in _as_mapping(written).items():
@@ -238,11 +240,15 @@ def _plan_content_values(
 
 
 def _redacted_problem(name: str) -> Problem:
+    """Return the problem of a field that an erasure has changed."""
     message = f"{name} was changed by an erasure and is not restored"
     return Problem(VALUE_ERASED, message, field=name, fix=_BY_HAND)
 
 
 def _changed_problem(name: str, written: Any, present: Any, consequence: str) -> Problem:
+    """Return the problem of a field that was changed after the push. `consequence` ends its
+    sentence.
+    """
     return Problem(
         "changed_since",
         f"{name} was changed after the push, {consequence}",
@@ -254,21 +260,23 @@ def _changed_problem(name: str, written: Any, present: Any, consequence: str) ->
 
 
 def _is_as_shown(row: WrittenRow, name: str, present: Any) -> bool:
-    """Whether the field is as the API returned it. A text that was cut cannot tell."""
+    """Return True if the field has the value that the API returned. False if that text was cut."""
     shown = row.altered_values.get(name)
     return shown is not None and len(shown) < SHOWN_CHARACTERS_MAX and shorten(present) == shown
 
 
 def _was_created_before(resource: Declaration, now: Mapping[str, Any], earliest: datetime) -> bool:
+    """Return True if the record was created before this time, or has no valid time of creation."""
     created_at, _ = resource.field("created_at").parse(now.get("created_at"))
     return not isinstance(created_at, datetime) or created_at < earliest
 
 
 def _is_accepted(declared: Field, value: Any) -> bool:
-    """Whether an update accepts the value by its declaration."""
+    """Return True if an update of the field accepts the value."""
     allowed = declared.update.values
     return declared.update.accepted and (value is None or allowed is None or value in allowed)
 
 
 def _as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return the value if it is a mapping, else an empty one."""
     return value if isinstance(value, dict) else {}

@@ -82,7 +82,7 @@ _OUTCOMES_WITHOUT_READ: Mapping[str, tuple[UndoOutcome, str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class UndoneRow:
-    """Outcome of one row; `changes` are the present and the restored value of each field."""
+    """Outcome of one row. `changes` has the present and the restored value of each field."""
 
     number: int
     operation: str | None
@@ -115,12 +115,13 @@ class UndoneRow:
 
 @dataclass(frozen=True, slots=True)
 class UndoReport:
-    """Result of an undo, with every row of the batch.
+    """Result of an undo or of its preview, with every row of the batch.
 
     Attributes:
-        unlanded: Number of answers that could not be loaded; the next pull loads their records.
+        answers_not_loaded: Number of answers that could not be loaded; the next pull loads their
+            records.
         error: Error that ended the undo early.
-        unpublished: Error that kept the result from being published.
+        unpublished: Error that prevented the publication of the result.
     """
 
     batch: str
@@ -139,7 +140,7 @@ class UndoReport:
 
     @property
     def outcome(self) -> Literal["previewed", "done", "partial", "stopped", "failed"]:
-        """The outcome."""
+        """How the undo ended; "partial" if some rows need attention."""
         if self.error is not None:
             return "stopped" if isinstance(self.error, Stopped) else "failed"
         if not self.is_applied:
@@ -148,7 +149,7 @@ class UndoReport:
 
     @property
     def exit_status(self) -> int:
-        """0 if all is undone, or would be; 3 if some rows are not; else that of the error."""
+        """0 if all rows are undone, or would be; 3 if some are not; else that of the error."""
         if self.error is not None:
             return self.error.exit_status
         if self.unpublished is not None:
@@ -157,6 +158,7 @@ class UndoReport:
 
     @property
     def _is_all_good(self) -> bool:
+        """Return True if no row has an outcome that needs attention."""
         return all(each.outcome in GOOD for each in self.rows)
 
     def as_json(self) -> dict[str, Any]:
@@ -182,14 +184,10 @@ def make_undone_row(
     *,
     reason: str | None = None,
 ) -> UndoneRow:
-    """Return the row as it is reported.
+    """Return the outcome of a row for the report.
 
-    Args:
-        row: The row.
-        outcome: Its outcome.
-        problems: Its problems.
-        step: Step that undoes it, for the changes.
-        reason: Code of an error that prevented the undo.
+    `step` undoes the row and has its changes. `reason` is the code of an error that prevented the
+    undo; it replaces the problems.
     """
     if reason is not None:
         message = f"the API answered with an error ({reason})"
@@ -202,7 +200,7 @@ def make_undone_row(
 
 @dataclass(frozen=True, slots=True)
 class WrittenRecord:
-    """Record that rows of the batch wrote to, with these rows, the last write first."""
+    """Record to which rows of the batch wrote, with these rows, the last write first."""
 
     rows: tuple[WrittenRow, ...]
     subject: None = None
@@ -215,9 +213,11 @@ class WrittenRecord:
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """Batch to undo: the records that it wrote to, the last one first.
+    """What an undo of a batch has to do.
 
-    `ended` are the rows that have nothing to undo, or cannot be undone.
+    Attributes:
+        records: Records that the batch wrote to, the last one first.
+        ended: Rows that have nothing to undo, or cannot be undone.
     """
 
     records: tuple[WrittenRecord, ...]
@@ -225,7 +225,7 @@ class UndoPlan:
 
 
 def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
-    """Read the batch's writes from the journal. Raises `UnknownName`."""
+    """Return what an undo of the batch has to do, from the journal. Raises `UnknownName`."""
     attempts: dict[int, list[AttemptRecord]] = {}
     for each in journal.attempts(batch):
         attempts.setdefault(each.number, []).append(each)
@@ -255,7 +255,7 @@ def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
 
 
 def _outcome_without_read(row: RowRecord, attempts: list[AttemptRecord]) -> UndoneRow | None:
-    """Return the outcome of a row whose record need not be read; None if it has to be read."""
+    """Return the outcome of a row if its record need not be read; None if it has to be read."""
     is_done = row.state in ("applied", "not_applied")
     is_half_done = row.state == "planned" and row.outcome != "not_sent"
     code = ""
@@ -289,7 +289,7 @@ def _outcome_without_read(row: RowRecord, attempts: list[AttemptRecord]) -> Undo
 def _written_row(
     row: RowRecord, task: Task, attempts: list[AttemptRecord], before: Mapping[str, Any]
 ) -> WrittenRow:
-    """Return the row's write, by the bodies that were sent."""
+    """Return the values that the row wrote, from the bodies of its attempts."""
     assert task.operation != "convert", row.number
     # An update names its record itself; whatever answered it since proves nothing.
     record_id = task.record_id or row.record_id

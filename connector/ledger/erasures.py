@@ -271,7 +271,7 @@ class Restore:
     Attributes:
         made_at: Time of the backup.
         is_ledger_older: True if the ledger was restored from the backup, so that it lacks
-            pushes, erasures and requests since `made_at`. False if the folder's own ledger was kept.
+            pushes, erasures and requests since `made_at`. False if the folder kept its own ledger.
         proven: For each resource, server time up to which the restored files are verified.
     """
 

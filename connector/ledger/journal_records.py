@@ -208,7 +208,7 @@ class PendingRow:
 
 @dataclass(frozen=True, slots=True)
 class PendingCount:
-    """Number of unfinished rows, and the keys of those whose write may have been applied (`open`)."""
+    """Number of unfinished rows, and `open`: keys of those whose write may have been applied."""
 
     rows: int
     open: frozenset[RowKey]

@@ -242,7 +242,7 @@ class LeaseHolder:
             await asyncio.to_thread(self.ledger.release_lease, self._name, self.spender.run_id)
 
     async def count_attempt(self, request: Request) -> None:
-        """Count one request. Raises `LeaseLost`, and the errors of `RequestBudget.count_attempt`."""
+        """Count one request. Raises `LeaseLost`, or as `RequestBudget.count_attempt` does."""
         assert self._expires_at is not None, "the lease was not taken"
         if self._lost is None and self._now() >= self._expires_at - _MARGIN:
             await self._renew_lease()

@@ -388,7 +388,9 @@ class PushRow:
         return self._unsent < UNSENT_MAX
 
     def unconfirmed_problems(self, code: str, ids: tuple[str, ...] = ()) -> tuple[Problem, ...]:
-        """Return the problem of an unconfirmed row, by code of `DOUBTS`. `ids` may be its record."""
+        """Return the problem of an unconfirmed row by its code in `DOUBTS`. `ids` may be its
+        record.
+        """
         message = DOUBTS[code].format(answered=last_unconfirmed_answer(self.attempts))
         return (Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE),)
 

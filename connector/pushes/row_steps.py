@@ -205,7 +205,7 @@ def _transition_if_not_found(row: PushRow, sighting: LookupResult) -> Transition
 
 
 def _duplicate_problems(row: PushRow, id: str) -> PushSteps[tuple[Problem, ...]]:
-    """Return the problems if an earlier attempt of a repeated create may have made a record, too."""
+    """Return problems if an earlier attempt of a repeated create may have made a record, too."""
     sighting = yield from find_created_record(_sought_record(row))
     if sighting is None:
         return row.unconfirmed_problems("twins_unknown", (id,))

@@ -281,7 +281,7 @@ class _UndoRun:
     async def _end_restored_row(
         self, row: WrittenRow, step: UndoStep, record: Resource, seen: FoundDetail
     ) -> Outcome:
-        """Record the end of a row whose fields were restored, and problems of values that differ."""
+        """Record the end of a row whose fields were restored, and problems of differing values."""
         await self._landing.add_answer(
             row.task, Transition("accepted", record_id=record.id, shown=record)
         )

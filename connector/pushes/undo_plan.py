@@ -90,8 +90,8 @@ def plan_undo(row: WrittenRow, now: Mapping[str, Any], *, has_server_time: bool 
     Args:
         row: The row.
         now: Record as it is now.
-        has_server_time: Whether the API sends its time. Else times of the journal may be those of our
-            own clock.
+        has_server_time: Whether the API sends its time. Else times of the journal may be
+            those of our own clock.
     """
     if (reason := _mismatch_reason(row, now, has_server_time=has_server_time)) is not None:
         return UndoStep(problems=(Problem("not_ours", reason, fix=_BY_HAND),))

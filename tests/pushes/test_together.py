@@ -149,7 +149,7 @@ def test_a_column_missing_for_creates_of_an_upsert_is_reported_once(tmp_path: Pa
 def test_a_push_waits_for_a_running_pull_or_skips_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pulls: bool
 ) -> None:
-    monkeypatch.setattr(sys.modules["connector.pushes.push"], "PULL_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(sys.modules["connector.pushes.push"], "PULL_CHECK_SECONDS", 0.0)
     messages: list[str] = []
     with Sandbox() as sandbox:
         settings = Pusher(sandbox, tmp_path).settings

@@ -336,7 +336,7 @@ class DraftReader:
         # The report requests a result after its row.
         next_results = iter(lambda: results.popleft() if results else None, None)
         words = report_words(language(draft.language), draft.resource)
-        write_report(path, replace(table, _read=rows), next_results, words)
+        write_report(path, replace(table, rows=rows), next_results, words)
         rows_lost = _rows_above_headings(table)
         with self._drafts.open_for_change(draft.id, draft.changed_by) as now:
             later = {row: edit for row, edit in now.edits.items() if edits.get(row) != edit}
@@ -386,7 +386,7 @@ def _index_while_reading(
                 report_rows(count)
             yield row
 
-    return replace(table, _read=rows)
+    return replace(table, rows=rows)
 
 
 def _first_rows(push_file: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:

@@ -35,7 +35,7 @@ from connector.spreadsheet.workbook_writer import (
     text_cell_xml,
     value_cell_xml,
 )
-from connector.warehouse.duckdb_file import convert_errors, quoted
+from connector.warehouse.duckdb_file import convert_errors, quoted, quoted_table
 from connector.warehouse.published_file import open_read_only, tables_in
 
 ROWS_MAX = 1_048_575
@@ -119,7 +119,7 @@ class _SourceTable:
         self.table = table
         self.shortened = Counter[str]()
         self._connection = connection
-        self._from = ".".join(map(quoted, table.split(".", 1)))
+        self._from = quoted_table(table)
         ((self.rows,),) = connection.execute(f"SELECT count(*) FROM {self._from}").fetchall()
         if self.rows > ROWS_MAX:
             raise Misused(

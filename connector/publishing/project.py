@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 import duckdb
 
 from connector.errors import ModelError, ModelFailed, UnknownName
+from connector.warehouse.schema import Column
 
 # -- Result ----------------------------------------------------------------------------------------
 # Examples of a check are only ids and values of key columns: results are written to logs, reports
@@ -138,15 +139,6 @@ class ModelQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnType:
-    """Column of a table or view: its name, type and comment (empty if it has none)."""
-
-    name: str
-    type: str
-    comment: str
-
-
-@dataclass(frozen=True, slots=True)
 class GenericTest:
     """Test of a column, declared in a schema file.
 
@@ -265,7 +257,7 @@ class Seed:
     name: str
     schema: str
     about: str
-    columns: tuple[ColumnType, ...]
+    columns: tuple[Column, ...]
     path: Path
     is_users: bool
     kind: Literal["seed"] = "seed"

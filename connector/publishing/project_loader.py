@@ -31,7 +31,6 @@ from connector.errors import ModelError, ReferenceUnknown
 from connector.publishing.project import (
     Audit,
     CheckKind,
-    ColumnType,
     GenericTest,
     Model,
     ModelQuery,
@@ -41,6 +40,7 @@ from connector.publishing.project import (
     SourceTable,
     shipped_folder,
 )
+from connector.warehouse.schema import Column
 
 if TYPE_CHECKING:
     from yaml import SafeLoader as _SafeLoader
@@ -590,7 +590,7 @@ class _ProjectLoader:
                 name=shipped.stem,
                 schema=schema or shipped.parent.name,
                 about=entry.description,
-                columns=tuple(ColumnType(n, types[n], text) for n, text in entry.texts.items()),
+                columns=tuple(Column(n, types[n], text) for n, text in entry.texts.items()),
                 path=users if is_users else shipped,
                 is_users=is_users,
             )

@@ -151,9 +151,7 @@ def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple
     - it has no entry and is no count or flag. In `staging` a column that the model reads under the
       same name needs no entry.
 
-    Args:
-        project: The models in the file; None if it has none.
-        shapes: The columns of the file.
+    `project` are the models in the file, if it has any; `shapes` are the file's columns.
     """
     models = [each for each in project.nodes if isinstance(each, Model)] if project else []
     made = {each.table for each in models}

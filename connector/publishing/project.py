@@ -76,10 +76,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """Result of a complete build: every selected model is in the file.
-
-    The file can be published if `blocking` is empty.
-    """
+    """Result of a build. The file can be published if `blocking` is empty."""
 
     models: tuple[BuiltModel, ...]
     checks: tuple[CheckResult, ...]

@@ -114,13 +114,8 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
     that column alone. A field that is removed from the `_record` of a table counts as a column of
     that table.
 
-    Args:
-        without: Value of the setting. Names of schemas are ignored.
-        project: The models; None without models.
-
-    Raises:
-        UnknownName: A table or column does not exist.
-        SettingsError: A model computes another column from a column that is left out.
+    `without` is the value of the setting; names of schemas are ignored. Raises `UnknownName`, and
+    `SettingsError` if a model computes another column from a column that is left out.
     """
     split = [name.rpartition(".")[::2] for name in without]
     listed = {(table, column) for table, column in split if "." in table}

@@ -86,10 +86,7 @@ def open_snapshot(path: Path) -> Iterator[Callable[[str], QueryResult]]:
 
 
 def list_tables(path: Path) -> tuple[str, ...]:
-    """Return tables and views of the file as `schema.table`, tables for analysts first.
-
-    Raises a `WarehouseError`.
-    """
+    """Return the file's `schema.table` names, those for analysts first."""
     with open_read_only(path) as connection:
         return tables_in(connection)
 
@@ -107,10 +104,7 @@ def to_arrow(path: Path, sql: str) -> pa.Table:
 
 
 def read_table(path: Path, table: str) -> pa.Table:
-    """Return a whole table or view of the file.
-
-    Raises `UnknownName` for an unknown table, and a `WarehouseError`.
-    """
+    """Return a whole table or view. Raises `UnknownName` and a `WarehouseError`."""
     with open_read_only(path) as connection:
         known = tables_in(connection)
         if table not in known:
@@ -119,10 +113,7 @@ def read_table(path: Path, table: str) -> pa.Table:
 
 
 def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
-    """Write tables of the file to Parquet files, all from one snapshot.
-
-    Raises a `WarehouseError`.
-    """
+    """Write tables of one snapshot to Parquet files. Raises a `WarehouseError`."""
     with open_read_only(path) as connection:
         for table, target in targets.items():
             connection.execute(

@@ -245,10 +245,7 @@ Outcome = FoundDetail | DeletionProof | UnreadableDetail
 
 @dataclass(frozen=True, slots=True)
 class ListPage(PullCommand[Page[Resource]]):
-    """Read one page of the list.
-
-    An error that concerns the whole resource ends the pull's steps.
-    """
+    """Read one page of the list. An error of the whole resource ends the steps."""
 
     page: int
     sort: str | None
@@ -274,10 +271,7 @@ class SetPurpose(PullCommand[None]):
 
 @dataclass(frozen=True, slots=True)
 class LandedRow:
-    """State of a loaded row.
-
-    `read_at` is the server time of its detail; None if it was only listed.
-    """
+    """State of a loaded row. `read_at` is the server time of its detail, if it was read."""
 
     updated_at: datetime | None
     read_at: datetime | None = None

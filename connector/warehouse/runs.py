@@ -393,10 +393,7 @@ _SHARED = TableRows(LakehouseAttempt, "sync.lakehouse")
 
 
 def record_lakehouse_attempt(work: Path, row: LakehouseAttempt) -> None:
-    """Insert the attempt into the work file, and delete attempts beyond the latest 1,000.
-
-    Raises a `WarehouseError`.
-    """
+    """Insert the attempt, and delete all but the latest 1,000. Raises a `WarehouseError`."""
     with open_file(work) as connection:
         complete_tables(connection, str(work))
         with transaction(connection):

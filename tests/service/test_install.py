@@ -18,9 +18,9 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from tests.catalog.document import parse_tables
-from tests.readme.test_readme import find_free_port
 from tests.repository import ROOT
 from tests.service.guide_tools import find_installed_packages, write_fake_tools
+from tests.support.processes import find_free_port
 
 GUIDE = (ROOT / "docs" / "INSTALL.md").read_text(encoding="utf-8")
 LOCKS = ROOT / "docs" / "service" / "requirements"

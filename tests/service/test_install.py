@@ -163,6 +163,7 @@ class RunningDagster:
                 answer = str(error)
 
     def _read_logs(self) -> list[str]:
+        """Return the texts of both services' logs."""
         return [path.read_text() for path in self._server.root.glob("dagster-*.log")]
 
 

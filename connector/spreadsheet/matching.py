@@ -262,8 +262,8 @@ class Difference:
 class LandedComparison:
     """Compares the rows of a file with their loaded records, to find the fields that change."""
 
-    def __init__(self, target: PushTarget, columns: ColumnMap, found_by: tuple[str, ...]) -> None:
-        self._found_by = frozenset(found_by)
+    def __init__(self, target: PushTarget, columns: ColumnMap, match_keys: tuple[str, ...]) -> None:
+        self._found_by = frozenset(match_keys)
         self._columns: dict[str, tuple[TargetColumn, ColumnPolicy]] = {
             each.target.key: (each.target, each.options.policy) for each in columns.columns
         }

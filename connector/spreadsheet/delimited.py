@@ -77,17 +77,12 @@ class TextEncoding:
     """Encoding of a text file, in which every byte was decoded.
 
     Attributes:
-        is_guessed: True if the encoding was not given, marked or proven: UTF-16 detected by NUL
-            bytes, or an old encoding in which the file reads as words.
-        samples: Cells with letters beyond ASCII.
         notices: Sentences on what was assumed.
         questions: Encodings that the user has to choose from.
     """
 
     codec: str
     name: str
-    is_guessed: bool
-    samples: tuple[str, ...]
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
 
@@ -115,8 +110,7 @@ def detect_encoding(source: SourceFile, given: str | None) -> TextEncoding:
         if known is None and codec == "utf-8" and (found := _encoding_by_words(source)) is not None:
             return found
         raise _decoding_error(source, codec, known, decoding.position_of(error)) from error
-    is_guessed = given is None and marked is None and patterned is not None
-    return TextEncoding(codec, codec.removesuffix("-sig"), is_guessed, tuple(decoding.samples))
+    return TextEncoding(codec, codec.removesuffix("-sig"))
 
 
 def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
@@ -236,14 +230,13 @@ def _encoding_by_words(source: SourceFile) -> TextEncoding | None:
         decoding.decode_all()
     except UnicodeDecodeError:
         return None
-    samples = tuple(decoding.samples)
-    shown = ", ".join(samples)
     if len(words_by_codec) == 1:
+        shown = ", ".join(decoding.samples)
         notice = (
             f"The file is not UTF-8 and is read as {codec}: {shown} (change this with --encoding)."
         )
-        return TextEncoding(codec, codec, True, samples, (notice,))
-    return TextEncoding(codec, codec, True, samples, (), (_encoding_question(words_by_codec),))
+        return TextEncoding(codec, codec, (notice,))
+    return TextEncoding(codec, codec, (), (_encoding_question(words_by_codec),))
 
 
 _ASIAN_RUN = re.compile(r"[A-Za-z]*[^\x00-\x7f]+[A-Za-z]*")

@@ -82,8 +82,6 @@ class Spreadsheet:
         sheet: Name of a workbook's sheet.
         merged: First ranges of merged cells; only the first cell of a range has a value.
         hidden: Headings of hidden columns.
-        is_encoding_guessed: True if the encoding was not given, marked or proven.
-        samples: Cells of a text with letters beyond ASCII.
         delimiter: Delimiter of a text (one character).
         heading_rows: Rows that contain the headings, and their position.
         notices: Sentences on what was assumed.
@@ -101,8 +99,6 @@ class Spreadsheet:
     merged: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     encoding: str | None = None
-    is_encoding_guessed: bool = False
-    samples: tuple[str, ...] = ()
     delimiter: str | None = None
     heading_rows: HeadingRows = field(default_factory=lambda: HeadingRows(()))
     notices: tuple[str, ...] = ()
@@ -225,8 +221,6 @@ def _open_text(
         is_report=columns.is_report,
         rows=lambda: _mark_split_rows(rows()),
         encoding=encoded.name,
-        is_encoding_guessed=encoded.is_guessed,
-        samples=encoded.samples,
         delimiter=fit.delimiter,
         heading_rows=heading_rows,
         notices=(*encoded.notices, *_heading_notices(heading_rows, columns)),

@@ -91,16 +91,16 @@ class PageAccess:
         self._link: str | None = None
         self._failed: deque[float] = deque()
         self._hasher = PasswordHasher()
-        self._sessions = self._read()
+        self._sessions = self._load_sessions()
 
     # -- Login -------------------------------------------------------------------------------------
 
-    def new_link(self) -> str:
+    def create_link(self) -> str:
         """Return the path of a link that works once."""
         self._link = secrets.token_urlsafe(32)
         return f"/enter/{self._link}"
 
-    def use_link(self, token: str) -> str:
+    def login_with_link(self, token: str) -> str:
         """Return a session cookie for a link, once. Raises `AccessDenied`.
 
         The terminal shows the link, so its user is the one who started the server.
@@ -119,7 +119,7 @@ class PageAccess:
 
     def login(self, name: str, password: str) -> str:
         """Return a session cookie for a password. Raises `AccessDenied`, `LoginsTooMany`."""
-        self._check_login_rate()
+        self._refuse_too_many_logins()
         known = read_passwords(self.rules.passwords) if self.rules.passwords else {}
         try:
             # An unknown name takes as long as a known one.
@@ -129,7 +129,7 @@ class PageAccess:
             raise AccessDenied("The name or the password is wrong.", action="Try again.") from None
         return self.start_session(name)
 
-    def _check_login_rate(self) -> None:
+    def _refuse_too_many_logins(self) -> None:
         now = monotonic()
         while self._failed and now - self._failed[0] > TRIES_SECONDS:
             self._failed.popleft()
@@ -144,19 +144,19 @@ class PageAccess:
             alive = {k: s for k, s in self._sessions.items() if s.until > now.isoformat()}
             while len(alive) >= _SESSIONS_MAX:
                 alive.pop(min(alive, key=lambda each: alive[each].until))
-            alive[_hash(cookie)] = PageSession(person, secrets.token_urlsafe(24), until)
+            alive[_hash_cookie(cookie)] = PageSession(person, secrets.token_urlsafe(24), until)
             self._sessions = alive
-            self._write()
+            self._save_sessions()
         return cookie
 
-    def session(
+    def find_session(
         self, cookie: str | None, peer: str | None, header: str | None
     ) -> PageSession | None:
         """Return the session of a request; None if there is none.
 
         Raises `AccessDenied` if the reverse proxy must name a user and did not.
         """
-        found = self._sessions.get(_hash(cookie)) if cookie else None
+        found = self._sessions.get(_hash_cookie(cookie)) if cookie else None
         if found is not None and found.until <= datetime.now(UTC).isoformat():
             found = None
         if self.rules.header is None:
@@ -168,8 +168,8 @@ class PageAccess:
     def logout(self, cookie: str | None) -> None:
         """End the session, including all other browsers with its cookie."""
         with self._lock:
-            if cookie and self._sessions.pop(_hash(cookie), None) is not None:
-                self._write()
+            if cookie and self._sessions.pop(_hash_cookie(cookie), None) is not None:
+                self._save_sessions()
 
     # -- Origin of a request -----------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class PageAccess:
         if not hmac.compare_digest((form_key or "").encode(), session.form_key.encode()):
             raise AccessDenied("Your session has expired.")
 
-    def _read(self) -> dict[str, PageSession]:
+    def _load_sessions(self) -> dict[str, PageSession]:
         with convert_file_errors(self._path):
             if not self._path.exists():
                 return {}
@@ -203,7 +203,7 @@ class PageAccess:
             except (ValueError, TypeError, AttributeError):
                 return {}
 
-    def _write(self) -> None:
+    def _save_sessions(self) -> None:
         sessions = {key: asdict(each) for key, each in self._sessions.items()}
         with convert_file_errors(self._path), write_atomically(self._path) as file:
             file.write(json.dumps(sessions).encode())
@@ -212,7 +212,7 @@ class PageAccess:
 _NOBODY = PasswordHasher().hash(secrets.token_urlsafe(16))
 
 
-def _hash(cookie: str) -> str:
+def _hash_cookie(cookie: str) -> str:
     return hashlib.sha256(cookie.encode()).hexdigest()
 
 
@@ -245,7 +245,7 @@ def read_passwords(path: Path) -> dict[str, str]:
     return {name.strip(): hashed.strip() for name, hashed in pairs}
 
 
-def add_person(path: Path, name: str, password: str) -> None:
+def set_password(path: Path, name: str, password: str) -> None:
     """Set or replace the password of a user. Raises `SettingsError`."""
     if not name.isprintable() or ":" in name or not name.strip():
         raise Misused(

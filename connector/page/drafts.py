@@ -146,22 +146,22 @@ class DraftFolder:
         make_folder(data_folder)
         make_folder(self.folder)
 
-    def create(self, name: str, content: BinaryIO, **said: Any) -> ImportDraft:
+    def create(self, name: str, content: BinaryIO, **answers: Any) -> ImportDraft:
         """Create a draft of a file, with a safe file name."""
         id, now = secrets.token_hex(8), datetime.now(UTC).isoformat()
         folder = self.folder / id
         name = _safe_name(name)
-        draft = ImportDraft(id, file=name, original=name, made_at=now, changed_at=now, **said)
+        draft = ImportDraft(id, file=name, original=name, made_at=now, changed_at=now, **answers)
         draft.changed_by = draft.made_by
         make_folder(folder)
         with convert_file_errors(folder), create_private_file(folder / name) as file:
             shutil.copyfileobj(content, file, _PIECE_BYTES)
-        self._write(draft)
+        self._save(draft)
         return draft
 
     def load(self, id: str) -> ImportDraft:
         """Return the current state of the draft."""
-        path = self.path(id) / _STATE_FILE
+        path = self.folder_of(id) / _STATE_FILE
         with convert_file_errors(path):
             try:
                 state = json.loads(path.read_text(encoding="utf-8"))
@@ -170,7 +170,7 @@ class DraftFolder:
         known = {each.name for each in fields(ImportDraft)}
         return ImportDraft(**{name: value for name, value in state.items() if name in known})
 
-    def path(self, id: str) -> Path:
+    def folder_of(self, id: str) -> Path:
         """Return the draft's folder. Ids from outside are validated."""
         if not _ID.match(id):
             raise DraftUnknown("This import does not exist.")
@@ -202,9 +202,9 @@ class DraftFolder:
                     draft.page, draft.page_began = page, draft.version
                 draft.version += 1
             draft.changed_by, draft.changed_at = person, datetime.now(UTC).isoformat()
-            self._write(draft)
+            self._save(draft)
 
-    def all(self) -> list[ImportDraft]:
+    def load_all(self) -> list[ImportDraft]:
         """Return all drafts, the latest first."""
         found = []
         for each in os.listdir(self.folder):
@@ -212,48 +212,48 @@ class DraftFolder:
                 found.append(self.load(each))
         return sorted(found, key=lambda each: each.changed_at, reverse=True)
 
-    def remove(self, id: str) -> None:
+    def erase(self, id: str) -> None:
         """Erase the draft with all its files."""
-        shutil.rmtree(self.path(id), ignore_errors=True)
+        shutil.rmtree(self.folder_of(id), ignore_errors=True)
 
-    def erase_old(self, now: datetime) -> int:
+    def erase_expired(self, now: datetime) -> int:
         """Erase expired drafts that are not being sent; return the number of erased drafts."""
         erased = 0
-        for each in self.all():
+        for each in self.load_all():
             is_over = now - datetime.fromisoformat(each.changed_at) > self._keep
             if is_over and each.stage != "sending":
-                self.remove(each.id)
+                self.erase(each.id)
                 erased += 1
         return erased
 
     # -- Answers as files -------------------------------------------------------------------------
 
-    def file(self, draft: ImportDraft) -> Path:
+    def file_path(self, draft: ImportDraft) -> Path:
         """Return the file to be pushed."""
-        return self.path(draft.id) / draft.file
+        return self.folder_of(draft.id) / draft.file
 
     def saved_map(self, draft: ImportDraft) -> SavedMap | None:
         """The user's column mapping; None if there is none."""
-        return load_map(self.path(draft.id) / _MAP_FILE) if draft.has_map else None
+        return load_map(self.folder_of(draft.id) / _MAP_FILE) if draft.has_map else None
 
     def save_map(self, draft: ImportDraft, saved: SavedMap) -> None:
         """Write the column mapping; the caller must save the draft afterwards."""
-        save_map(self.path(draft.id) / _MAP_FILE, saved)
+        save_map(self.folder_of(draft.id) / _MAP_FILE, saved)
         draft.has_map = True
 
     def map_path(self, draft: ImportDraft) -> Path:
         """Return the path of the draft's mapping file."""
-        return self.path(draft.id) / _MAP_FILE
+        return self.folder_of(draft.id) / _MAP_FILE
 
-    def key(self, draft: ImportDraft) -> str:
+    def content_key(self, draft: ImportDraft) -> str:
         """Return a key of all that a draft's rows depend on; equal keys have equal rows."""
         saved = self.map_path(draft)
         text = saved.read_text(encoding="utf-8") if draft.has_map else ""
         parts = [draft.file, draft.resource, draft.mode, draft.options, draft.edits, text]
         return json.dumps(parts, sort_keys=True)
 
-    def _write(self, draft: ImportDraft) -> None:
-        path = self.path(draft.id) / _STATE_FILE
+    def _save(self, draft: ImportDraft) -> None:
+        path = self.folder_of(draft.id) / _STATE_FILE
         with convert_file_errors(path), write_atomically(path) as file:
             file.write(json.dumps(asdict(draft)).encode())
 
@@ -272,7 +272,7 @@ def _safe_name(name: str) -> str:
     return f"{stem[:_NAME_CHARACTERS_MAX] or 'file'}.{suffix}"
 
 
-def whole_number(text: str) -> int | None:
+def parse_whole_number(text: str) -> int | None:
     """Return the number of a form field or an address; None if it is empty.
 
     Raises:
@@ -292,7 +292,7 @@ def set_cell(edits: Edits, row: IndexedRow, index: int, text: str) -> None:
         edits[str(row.number)] = {**edit, str(index): text}
 
 
-def keep_only(edits: Edits, numbers: Iterable[int], kept: int | None) -> None:
+def skip_other_rows(edits: Edits, numbers: Iterable[int], kept: int | None) -> None:
     """Skip these rows except the one in `kept`."""
     for number in map(str, numbers):
         if number != str(kept):
@@ -301,7 +301,7 @@ def keep_only(edits: Edits, numbers: Iterable[int], kept: int | None) -> None:
             del edits[number]
 
 
-def read_cell_edits(
+def apply_form_edits(
     form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[int, str]]
 ) -> None:
     """Add a form's cells to the edits if they differ from the file's `cells`.
@@ -314,7 +314,7 @@ def read_cell_edits(
         row, _, column = place.partition(":")
         if action != "e":
             continue
-        number, index = whole_number(row), whole_number(column)
+        number, index = parse_whole_number(row), parse_whole_number(column)
         if number is not None and number in cells and index is not None:
             changed = dict(edits.get(row) or {})
             if value.strip() == cells[number].get(index, "").strip():
@@ -327,9 +327,9 @@ def read_cell_edits(
                 edits.pop(row, None)
     for name, value in form.items():
         action, _, row = name.partition(":")
-        if action == "pick" and whole_number(row) in cells and edits.get(row, {}) is not None:
+        if action == "pick" and parse_whole_number(row) in cells and edits.get(row, {}) is not None:
             edits[row] = {**(edits.get(row) or {}), RECORD: value}
-        if action == "seen" and whole_number(row) in cells:
+        if action == "seen" and parse_whole_number(row) in cells:
             if f"out:{row}" in form:
                 edits[row] = None
             elif edits.get(row, {}) is None:

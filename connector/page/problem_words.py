@@ -113,7 +113,7 @@ _REFUSALS = frozenset(
 """Codes of errors with a message of the API that explains the rejection."""
 
 
-def words_of(problem: Problem) -> ProblemWords | None:
+def find_problem_words(problem: Problem) -> ProblemWords | None:
     """Return the words of a problem of a push or an undo; None for one of the check."""
     if problem.code == VALUE_ERASED and problem.field is not None:
         return ERASED_FIELD
@@ -123,7 +123,7 @@ def words_of(problem: Problem) -> ProblemWords | None:
     return SENT.get(problem.code) or SENT[kind]
 
 
-def wording(words: ProblemWords, values: Mapping[str, str]) -> str:
+def choose_wording(words: ProblemWords, values: Mapping[str, str]) -> str:
     """Return the first wording of which every value is known, or the last one."""
     for each in words.wordings:
         if all(values.get(name) for name in _PLACES.findall(each)):

@@ -72,14 +72,14 @@ class RowIndex:
         self._places: dict[int, int] = {}
         self._last = 0
         self.kinds: dict[Kind, array[int]] = {}
-        self.words: dict[tuple[str, str], Counter[str]] = {}
+        self.cell_counts: dict[tuple[str, str], Counter[str]] = {}
         self.problems: dict[Kind, Problem] = {}
-        self.patched: dict[int, IndexedRow] = {}
-        self.twins: dict[Kind, dict[int, list[int]]] = {}
-        self.found: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._had: dict[int, set[Kind]] = {}
+        self.rechecked: dict[int, IndexedRow] = {}
+        self.duplicates: dict[Kind, dict[int, list[int]]] = {}
+        self.record_choices: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._kinds_before_recheck: dict[int, set[Kind]] = {}
 
-    def record_rows(self, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
+    def store_rows(self, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
         """Yield the rows, and store each of them once."""
         for row in rows:
             if row.number > self._last:
@@ -89,55 +89,55 @@ class RowIndex:
                     self._row_offsets.append(self._rows.add(row))
             yield row
 
-    def fill(self, results: Iterable[RowResult], headings: Sequence[str]) -> None:
+    def add_results(self, results: Iterable[RowResult], headings: Sequence[str]) -> None:
         """Add the results of the stored rows, in order."""
         columns = {name: index for index, name in enumerate(headings)}
         for result, number in zip(results, self._places, strict=True):
             assert result.number == number, "the results are not the file's"
-            self._add(result, columns)
+            self._add_result(result, columns)
 
-    def _add(self, result: RowResult, columns: dict[str, int]) -> None:
+    def _add_result(self, result: RowResult, columns: dict[str, int]) -> None:
         place = len(self._result_offsets)
         self._result_offsets.append(self._results.add(result))
         outcome = TAKEN_BACK if result.code == TAKEN_BACK else result.outcome
-        self._note(("outcome", outcome, None), place)
-        self._note(("code", result.code or "", None), place)
-        for kind, problem in _problems_of(result):
+        self._list_place(("outcome", outcome, None), place)
+        self._list_place(("code", result.code or "", None), place)
+        for kind, problem in _problems_by_kind(result):
             self.problems.setdefault(kind, problem)
             if problem.code == "duplicate_in_file" and problem.found:
-                twins = self.twins.setdefault(kind, {})
+                twins = self.duplicates.setdefault(kind, {})
                 twins.setdefault(int(problem.found), []).append(result.number)
             heading = problem.column or ""
-            if self._note(kind, place) and (index := columns.get(heading)) is not None:
-                words = self.words.setdefault((problem.code, heading), Counter())
+            if self._list_place(kind, place) and (index := columns.get(heading)) is not None:
+                words = self.cell_counts.setdefault((problem.code, heading), Counter())
                 cells = self._rows.value_at(self._row_offsets[place]).cells
                 word = text_of(cells[index]).strip() if index < len(cells) else ""
                 if word in words or len(words) < DISTINCT_MAX:
                     words[word] += 1
                     if problem.code == "reference_ambiguous" and problem.found:
-                        self.found[heading, word] = tuple(problem.found.split())
+                        self.record_choices[heading, word] = tuple(problem.found.split())
 
-    def patch(self, row: IndexedRow) -> None:
+    def replace_checked_row(self, row: IndexedRow) -> None:
         """Replace a row that was checked again. It stays listed under its previous kinds."""
-        self.patched[row.number] = row
+        self.rechecked[row.number] = row
         place, now = self._places[row.number], kinds_of(row)
-        had = self._had.setdefault(row.number, kinds_of(self._read_row(place)))
+        had = self._kinds_before_recheck.setdefault(row.number, kinds_of(self._read_row(place)))
         for kind in now - had:
             self.kinds.setdefault(kind, array("Q")).append(place)
-        for kind, problem in _problems_of(row.result):
+        for kind, problem in _problems_by_kind(row.result):
             self.problems.setdefault(kind, problem)
         had |= now
 
     def count_fixed(self, skipped: Collection[int] = ()) -> Counter[Kind]:
         """Count the corrected or skipped rows of each kind."""
         found: Counter[Kind] = Counter()
-        for number in {*self._had, *skipped}:
+        for number in {*self._kinds_before_recheck, *skipped}:
             if (row := self.row(number)) is not None:
-                now = set() if number in skipped else kinds_of(self.patched.get(number, row))
-                found.update(self._had.get(number, kinds_of(row)) - now)
+                now = set() if number in skipped else kinds_of(self.rechecked.get(number, row))
+                found.update(self._kinds_before_recheck.get(number, kinds_of(row)) - now)
         return found
 
-    def _note(self, kind: Kind, place: int) -> bool:
+    def _list_place(self, kind: Kind, place: int) -> bool:
         """Add the row's place to the kind, once; return False if it was there."""
         places = self.kinds.setdefault(kind, array("Q"))
         is_new = not places or places[-1] != place
@@ -152,7 +152,7 @@ class RowIndex:
         row = self._rows.value_at(self._row_offsets[place])
         return IndexedRow(row, self._results.value_at(self._result_offsets[place]))
 
-    def count(self, kind: Kind) -> int:
+    def count_rows(self, kind: Kind) -> int:
         """Return the number of rows of the kind."""
         return len(self.kinds.get(kind, ()))
 
@@ -167,7 +167,7 @@ class RowIndex:
         places = range(len(self)) if kind is None else self.kinds.get(kind, ())
         for place in places:
             row = self._read_row(place)
-            row = self.patched.get(row.number, row)
+            row = self.rechecked.get(row.number, row)
             if kind is None or kind in kinds_of(row):
                 yield row
 
@@ -177,7 +177,7 @@ class RowIndex:
         return None if place is None else self._read_row(place)
 
 
-def _problems_of(result: RowResult) -> Iterator[tuple[Kind, Problem]]:
+def _problems_by_kind(result: RowResult) -> Iterator[tuple[Kind, Problem]]:
     for sort, found in (("problem", result.problems), ("warning", result.warnings)):
         for each in found:
             yield (sort, each.code, each.column), each
@@ -185,4 +185,4 @@ def _problems_of(result: RowResult) -> Iterator[tuple[Kind, Problem]]:
 
 def kinds_of(row: IndexedRow) -> set[Kind]:
     """Return the kinds of the row's problems and warnings."""
-    return {kind for kind, _ in _problems_of(row.result)}
+    return {kind for kind, _ in _problems_by_kind(row.result)}

@@ -76,10 +76,10 @@ def column_choices(
     for index, heading in enumerate(opened.table.headings):
         samples, place = opened.samples[index], mapped.get(index)
         if place is not None:
-            chosen, policy = place.target.name, _policy_of(place)
+            chosen, policy = place.target.name, _chosen_policy(place)
             choice = ColumnChoice(index, heading, samples, chosen, policy)
         elif (unmapped_column := unmapped.get(heading)) is not None:
-            names = [name for name, _ in unmapped_column.suggestions] or _named_like(
+            names = [name for name, _ in unmapped_column.suggestions] or _fields_with_similar_label(
                 heading, labels
             )
             suggested = names[0] if len(names) == 1 and samples else ""
@@ -94,7 +94,7 @@ def column_choices(
     ]
 
 
-def _named_like(heading: str, labels: Mapping[str, str]) -> list[str]:
+def _fields_with_similar_label(heading: str, labels: Mapping[str, str]) -> list[str]:
     """Return fields whose label has every word of the heading.
 
     For example, "Préavis en jours" has "Préavis".
@@ -111,7 +111,7 @@ def _named_like(heading: str, labels: Mapping[str, str]) -> list[str]:
 _NAMED_LIKE_MAX = 3
 
 
-def _policy_of(place: MappedColumn) -> ColumnPolicy:
+def _chosen_policy(place: MappedColumn) -> ColumnPolicy:
     """Return the policy that the user chose for the column, or the default."""
     return place.options.policy if place.match_kind == "given" else default_policy(place.target)
 
@@ -152,7 +152,7 @@ def missing_fields(target: PushTarget, columns: ColumnMap) -> list[tuple[str, tu
     return list(dict.fromkeys(missing))
 
 
-def chosen_map(
+def parse_mapping_form(
     form: Mapping[str, str], opened: OpenedFile, columns: ColumnMap
 ) -> tuple[SavedMap, list[str], list[tuple[str, str]]]:
     """Return the mapping in a form, and its errors.
@@ -161,7 +161,7 @@ def chosen_map(
     """
     before = to_saved_map(columns)
     options = {each.heading: each.options for each in columns.columns}
-    shown = {(each.heading, each.target.name): _policy_of(each) for each in columns.columns}
+    shown = {(each.heading, each.target.name): _chosen_policy(each) for each in columns.columns}
     usual = {each.name: default_policy(each) for each in opened.target.columns}
     chosen: dict[str, tuple[str, CellOptions]] = {}
     ignored, undecided, twins = [], [], []
@@ -284,7 +284,7 @@ def value_questions(checked: CheckedFile, passed: Collection[str] = ()) -> list[
 
 
 def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
-    preview, words, mode = checked.preview, checked.rows.words, checked.preview.asked.mode
+    preview, words, mode = checked.preview, checked.rows.cell_counts, checked.preview.asked.mode
     readings = {each.column: each for each in preview.questions if each.choices}
     found = [*_file_questions(checked)]
     for column in preview.columns.columns:
@@ -307,7 +307,7 @@ def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
         if options.century is not None or (example := examples("two_digit_year")):
             answer = str(options.century or "")
             example_cell = "" if options.century else example[0]
-            years = _centuries(column, mode, example if example_cell else [])
+            years = _century_choices(column, mode, example if example_cell else [])
             # One reading is shown, so that it can be corrected in the file, and needs no click.
             found.append(
                 ValueQuestion(
@@ -329,7 +329,7 @@ def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
     return found
 
 
-def _centuries(
+def _century_choices(
     column: MappedColumn, mode: Any, examples: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
     """Return the centuries that result in different dates, each with the first cell's date."""
@@ -351,7 +351,7 @@ def _centuries(
 
 def _file_questions(checked: CheckedFile) -> Iterator[ValueQuestion]:
     """Yield questions that apply to all columns."""
-    columns, words = checked.preview.columns.columns, checked.rows.words
+    columns, words = checked.preview.columns.columns, checked.rows.cell_counts
     for sort, (code, option, answers) in _FILE_WIDE.items():
         answer = next((str(v) for e in columns if (v := getattr(e.options, option))), "")
         found = [w for each in columns for w in words.get((code, each.heading), ())]
@@ -376,7 +376,7 @@ def values_question(
     is_typed, reference = not allowed and not is_text, column.target.reference
     found: dict[str, QuestionValue] = {}
     is_repeated = False
-    for (each, heading), counts in checked.rows.words.items():
+    for (each, heading), counts in checked.rows.cell_counts.items():
         is_problem = ("problem", each, heading) in checked.rows.problems or each in _EMPTY_WORDS
         if heading != column.heading or each in _NOT_BY_VALUE or not is_problem:
             continue
@@ -390,7 +390,7 @@ def values_question(
         found |= {
             text: QuestionValue(
                 *(text, n, answers.get(text, usual)),
-                records=checked.rows.found.get((heading, text), ()),
+                records=checked.rows.record_choices.get((heading, text), ()),
             )
             for text, n in counts.items()
         }
@@ -413,7 +413,7 @@ def values_question(
     )
 
 
-def answered_map(
+def parse_answers_form(
     form: Mapping[str, str], questions: Sequence[ValueQuestion], columns: ColumnMap, mode: Any
 ) -> tuple[SavedMap, list[ValueQuestion]]:
     """Return the mapping with the answers of a form, and the questions with invalid answers.
@@ -430,7 +430,8 @@ def answered_map(
         if each.sort == "values":
             name, options = decided[each.heading]
             answered = [
-                _answered(form, each, at, targets[each.heading], mode) for at in each.places
+                _parse_value_answer(form, each, at, targets[each.heading], mode)
+                for at in each.places
             ]
             wrong += (
                 [replace(each, values=tuple(answered))] if any(a.error for a in answered) else []
@@ -457,7 +458,7 @@ def answered_map(
     ), wrong
 
 
-def _answered(
+def _parse_value_answer(
     form: Mapping[str, str], question: ValueQuestion, place: int, column: MappedColumn, mode: Any
 ) -> QuestionValue:
     """Return one value with the answer of a form, after validating it for the column."""
@@ -486,17 +487,17 @@ def phone_examples(opened: OpenedFile, columns: ColumnMap, region: str) -> list[
     return [(text, number) for text, number in found.items() if text != number]
 
 
-def region_fits(opened: OpenedFile, columns: ColumnMap, region: str) -> bool:
+def is_region_plausible(opened: OpenedFile, columns: ColumnMap, region: str) -> bool:
     """Return True if the region makes no telephone number of the samples unreadable."""
     return all(
-        _is_phone(text, region) or not _is_phone(text, None)
+        _is_readable_phone(text, region) or not _is_readable_phone(text, None)
         for column in columns.columns
         if column.target.is_phone
         for text in opened.samples[column.index]
     )
 
 
-def _is_phone(text: str, region: str | None) -> bool:
+def _is_readable_phone(text: str, region: str | None) -> bool:
     try:
         phone_reader(region)(text)
     except CellError:
@@ -504,7 +505,7 @@ def _is_phone(text: str, region: str | None) -> bool:
     return True
 
 
-def phone_region(columns: ColumnMap) -> tuple[bool, str]:
+def find_phone_region(columns: ColumnMap) -> tuple[bool, str]:
     """Return True if a column contains telephone numbers, and the chosen country."""
     phones = [each for each in columns.columns if each.target.is_phone]
     return bool(phones), next((each.options.region or "" for each in phones), "")
@@ -541,7 +542,7 @@ def problem_kinds(
     skipped = {int(number) for number, edit in (edits or {}).items() if edit is None}
     fixed = rows.count_fixed(skipped)
     found = [
-        ProblemKind(kind, problem, rows.count(kind), rows.count(kind) - fixed[kind])
+        ProblemKind(kind, problem, rows.count_rows(kind), rows.count_rows(kind) - fixed[kind])
         for kind, problem in rows.problems.items()
         if kind[0] == sort and kind[1] not in _QUIET
     ]
@@ -618,7 +619,7 @@ class DuplicateGroup:
 def duplicate_groups(checked: CheckedFile, kind: Kind, page: int) -> list[DuplicateGroup]:
     """Return one page of the groups of duplicates of a kind."""
     start = (page - 1) * PAGE_ROWS
-    groups = islice(checked.rows.twins.get(kind, {}).items(), start, start + PAGE_ROWS)
+    groups = islice(checked.rows.duplicates.get(kind, {}).items(), start, start + PAGE_ROWS)
     return [_duplicate_group(checked, kind, (first, *others)) for first, others in groups]
 
 
@@ -709,7 +710,7 @@ def shown_row(
     It contains the cell of the listed kind and all cells with problems, or all cells if `is_whole`.
     """
     columns, headings = checked.preview.columns, checked.preview.table.headings
-    now = checked.rows.patched.get(row.number, row)
+    now = checked.rows.rechecked.get(row.number, row)
     by_column: dict[str | None, list[Problem]] = {}
     with_warnings = is_whole or kind is None or kind[0] == "warning"
     for each in (*now.result.problems, *(now.result.warnings if with_warnings else ())):

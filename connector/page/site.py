@@ -25,8 +25,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from connector.errors import ConnectorError
 from connector.page.access import AccessDenied, PageAccess, PageSession
-from connector.page.drafts import DraftVersion, whole_number
-from connector.page.words import PageError, PageLanguage, language_of
+from connector.page.drafts import DraftVersion, parse_whole_number
+from connector.page.words import PageError, PageLanguage, choose_language
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self';"
@@ -63,10 +63,10 @@ class PageCall:
         return str(self.request.path_params["id"])
 
     @property
-    def seen(self) -> DraftVersion:
+    def shown_version(self) -> DraftVersion:
         """Version of the draft in the form."""
         version, _, page = self.form.get("version", "").partition(".")
-        number = whole_number(version)
+        number = parse_whole_number(version)
         return DraftVersion(-1 if number is None else number, page, "late" in self.form)
 
     def query(self, name: str, default: str = "") -> str:
@@ -75,7 +75,7 @@ class PageCall:
 
     def page(self) -> int:
         """Requested page number of a list."""
-        return max(1, whole_number(self.query("page", "1")) or 1)
+        return max(1, parse_whole_number(self.query("page", "1")) or 1)
 
     def render(self, name: str, *, status: int = 200, **values: Any) -> Response:
         """Return a screen as a page."""
@@ -94,11 +94,11 @@ def redirect(path: str) -> Response:
 def render(name: str, language: PageLanguage, **values: Any) -> str:
     """Return a template's text in the language; all values are escaped."""
     key = secrets.token_hex(8)
-    return _environment(language).get_template(name).render(page_key=key, **values)
+    return _template_environment(language).get_template(name).render(page_key=key, **values)
 
 
 @cache
-def _environment(language: PageLanguage) -> jinja2.Environment:
+def _template_environment(language: PageLanguage) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -120,18 +120,18 @@ class PageEntrance:
     def __init__(self, access: PageAccess, cookie: str) -> None:
         self.access, self.cookie = access, cookie
 
-    def screen(self, show: Screen) -> Callable[[Request], Awaitable[Response]]:
+    def protect(self, show: Screen) -> Callable[[Request], Awaitable[Response]]:
         """Return the screen for users with access."""
 
         async def answer(request: Request) -> Response:
-            language = language_of(request.headers.get("accept-language", ""))
+            language = choose_language(request.headers.get("accept-language", ""))
             session: PageSession | None = None
             try:
                 is_post = request.method == "POST"
                 self.access.check_origin(request.headers, changes=is_post)
-                session = self._session(request)
+                session = self._find_session(request)
                 if session is None:
-                    return self._without_session(request)
+                    return self._start_login(request)
                 call = PageCall(request, session, language)
                 if not is_post:
                     return await run_in_threadpool(show, call)
@@ -165,19 +165,19 @@ class PageEntrance:
 
         return answer
 
-    def _session(self, request: Request) -> PageSession | None:
+    def _find_session(self, request: Request) -> PageSession | None:
         header = self.access.rules.header
-        return self.access.session(
+        return self.access.find_session(
             request.cookies.get(self.cookie),
             request.client.host if request.client else None,
             request.headers.get(header) if header else None,
         )
 
-    def _without_session(self, request: Request) -> Response:
+    def _start_login(self, request: Request) -> Response:
         if self.access.rules.header is not None:
             # The proxy has named the user: a session is only used for the keys of forms.
             response = redirect(str(request.url.path))
-            self.admit(response, request.headers[self.access.rules.header])
+            self.start_session(response, request.headers[self.access.rules.header])
             return response
         if self.access.rules.passwords is not None:
             return redirect("/login")
@@ -186,7 +186,7 @@ class PageEntrance:
             action="Open the link that “connector page” prints in the terminal.",
         )
 
-    def admit(self, response: Response, person: str) -> None:
+    def start_session(self, response: Response, person: str) -> None:
         """Start a new session for the user."""
         self.set_cookie(response, self.access.start_session(person))
 

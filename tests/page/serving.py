@@ -161,7 +161,7 @@ def serve_and_sign_in(
     """
     flags = {name: headers.pop(name) for name in [*headers] if name.islower()}
     with serve_page(sandbox, folder, rules, **flags) as (page, address):
-        path = "/" if headers else page.access.new_link()
+        path = "/" if headers else page.access.create_link()
         with PageUser(address, path, **headers) as person:
             yield page, person
 

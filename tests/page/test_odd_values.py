@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from connector.page.words import language
+from connector.page.words import load_language
 from connector.sandbox.server import Sandbox
 from tests.page.serving import make_csv, serve_and_sign_in
 from tests.tiers import first_fast
@@ -51,12 +51,12 @@ def test_ambiguous_dates_are_sent_after_confirmation(
         "Bo,Li,bo@example.com,permanent,2026-04-03",
         "Cy,Lo,cy@example.com,permanent,25/12/2026",
     )
-    text = language(code).gettext(
+    text = load_language(code).gettext(
         "A spreadsheet program may have swapped day and month of the dates in this column:"
     )
     headers: dict[str, Any] = {"Accept-Language": code}
     with serve_and_sign_in(sandbox, tmp_path, **headers) as (page, ann):
-        ann.client.get(page.access.new_link())
+        ann.client.get(page.access.create_link())
         path = ann.upload("dates.csv", "\n".join(lines).encode())
         ann.post(f"{path}/columns", {**COLUMNS, "c:4": "available_from"})
         assert f"{text} Available from" in strip_tags(ann.open(f"{path}/look").text)

@@ -55,10 +55,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class OpenedFile:
-    """File that was opened: its table, its target, and samples of its columns.
+    """Table of a file, its target, and samples of its columns.
 
-    `beginning` are its first rows, starting with the row `begins_at`. `samples` are a few different
-    cells of each column.
+    `beginning` are the file's first rows, starting with row `begins_at`. `samples` are a few
+    different cells of each column.
     """
 
     table: Spreadsheet
@@ -70,7 +70,7 @@ class OpenedFile:
 
 @dataclass(frozen=True, slots=True)
 class CheckedFile:
-    """File whose rows were checked: a preview of the push, and its rows."""
+    """Preview of the push of a file, and its rows with their results."""
 
     preview: Preview
     rows: RowIndex
@@ -78,18 +78,21 @@ class CheckedFile:
 
 @dataclass(slots=True)
 class ReadingJob(Generic[T]):
-    """Work on a draft in progress. `rows` is the number of rows read; `future` has the result."""
+    """Reading of a draft's file. `rows` is the number of rows read so far; `future` has the result.
+
+    The result is valid for drafts with the same `key`.
+    """
 
     key: str
     rows: int = 0
     future: Future[T] = field(default_factory=Future)
 
     def report_rows(self, rows: int) -> None:
-        """Report the number of rows read, which never decreases."""
+        """Set the number of rows read, unless it is lower than before."""
         self.rows = max(self.rows, rows)
 
     def run(self, work: Callable[[str, ReadingJob[T]], T], id: str) -> None:
-        """Do the work. Errors are raised when the result is requested."""
+        """Do the work and store its result or its error in the future."""
         try:
             self.future.set_result(work(id, self))
         except Exception as error:
@@ -97,7 +100,7 @@ class ReadingJob(Generic[T]):
 
 
 class DraftReader:
-    """Reader of one account's drafts, which reads one draft at a time in a thread."""
+    """Reads files of one account's drafts in a thread, one at a time, and caches the results."""
 
     def __init__(self, settings: Settings, drafts: DraftFolder) -> None:
         self._settings, self._drafts = settings, drafts
@@ -109,19 +112,19 @@ class DraftReader:
         Thread(target=self._run_jobs, name="readings", daemon=True).start()
 
     def read_file(self, draft: ImportDraft) -> ReadingJob[OpenedFile]:
-        """Open the draft's file."""
+        """Return the job that opens the draft's file."""
         options = {name: draft.options.get(name) for name in _PLACE_OPTIONS}
         key = repr((draft.file, draft.resource, draft.mode, sorted(options.items())))
         return self._get_or_start_job(self._opened, draft.id, key, self._read_file_in_thread)
 
     def check_rows(self, draft: ImportDraft) -> ReadingJob[CheckedFile]:
-        """Check the draft's rows with all answers, after writing edits to the file."""
+        """Return the job that writes the draft's edits to a copy of the file and checks the rows."""
         return self._get_or_start_job(
             self._checked, draft.id, self._check_key(draft), self._check_rows_in_thread
         )
 
     def read_outcomes(self, draft: ImportDraft) -> ReadingJob[RowIndex]:
-        """Return the outcome of every row of a sent draft."""
+        """Return the job that reads the outcome of every row of a sent draft."""
         return self._get_or_start_job(
             self._outcomes,
             draft.id,
@@ -130,7 +133,7 @@ class DraftReader:
         )
 
     def last_checked_file(self, draft: ImportDraft) -> CheckedFile | None:
-        """Return the rows before the latest edits; None if they are unknown."""
+        """Return the rows as of the last check; None if it is running, failed, or is outdated."""
         job = self._checked.get(draft.id)
         if job is None or not job.future.done() or job.future.exception() is not None:
             return None
@@ -138,7 +141,7 @@ class DraftReader:
         return found if found.preview.asked == self.push_file(draft) else None
 
     def discard_results(self, id: str) -> None:
-        """Discard a draft's readings."""
+        """Remove the cached results of a draft."""
         with self._lock:
             self._opened.pop(id, None)
             self._checked.pop(id, None)
@@ -150,7 +153,7 @@ class DraftReader:
         return options.push_file(draft.resource, self._drafts.file_path(draft))
 
     def map_columns(self, draft: ImportDraft, opened: OpenedFile) -> tuple[ColumnMap, bool]:
-        """Return the column mapping, and whether it was saved for an earlier file."""
+        """Return the draft's column mapping, and True if it was saved for an earlier file."""
         push_file, headings = self.push_file(draft), opened.table.headings
         saved, saved_name = push_file.saved, None
         if push_file.remembers:
@@ -162,9 +165,9 @@ class DraftReader:
         return found, saved_name is not None
 
     def check_edited_rows(self, draft: ImportDraft, numbers: list[int]) -> None:
-        """Check only some rows with the draft's edits, immediately.
+        """Check the rows with these numbers, with their edits, and update the last check.
 
-        Duplicates in other rows are found when the whole file is checked.
+        Duplicates in other rows are only found when the whole file is checked.
         """
         checked = self.last_checked_file(draft)
         if checked is None:
@@ -186,7 +189,7 @@ class DraftReader:
     def values_to_send(
         self, checked: CheckedFile, rows: list[IndexedRow]
     ) -> dict[int, Mapping[str, Any]]:
-        """Return the values that each of these rows would send, by field."""
+        """Return the values that the push would send for these rows, by row number and field."""
         push_file, table = checked.preview.asked, checked.preview.table
         only = [each.row for each in rows]
         checked_rows = preview(self._settings, push_file, table=table, only=only, keeps_tasks=True)
@@ -203,18 +206,18 @@ class DraftReader:
         }
 
     def load_records(self, resource: str, ids: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
-        """Return the records of the local copy with these ids."""
+        """Return the records of the local copy with these ids, by id."""
         if not ids:
             return {}
         with WarehouseLookups(_open_warehouse(self._settings), comparison_text) as lookups:
             return {id: each.record for id, each in lookups.landed_records(resource, ids).items()}
 
     def count_rows_missing_in_report(self, draft: ImportDraft) -> int:
-        """Return the number of rows above the headings that a report of the draft's file lacks."""
+        """Return the number of rows above the headings that a report of the draft's file omits."""
         return _count_rows_above_headings(open_file(self.push_file(draft)))
 
     def skip_finished_rows(self, draft: ImportDraft, rest: ImportDraft) -> Edits:
-        """Return edits of `rest`, a draft's report, that skip all rows but those to correct."""
+        """Return edits for `rest`, made of the draft's report, that skip rows without errors."""
         assert draft.batch is not None
         rows_lost = rest.shift - draft.shift
         with Ledger(self._settings.folder) as ledger:
@@ -228,7 +231,7 @@ class DraftReader:
         return {str(number): None for number in numbers if number not in wanted}
 
     def _check_key(self, draft: ImportDraft) -> str:
-        """Return the key of all that a draft's rows depend on: answers and earlier pushes."""
+        """Return a key of everything that affects the check: answers, edits, and the latest push."""
         with Ledger(self._settings.folder) as ledger:
             pushed = [(each.batch, each.outcome) for each in Journal(ledger).batches()[:1]]
         return f"{self._drafts.content_key(draft)} {pushed}"
@@ -242,6 +245,7 @@ class DraftReader:
         key: str,
         work: Callable[[str, ReadingJob[T]], T],
     ) -> ReadingJob[T]:
+        """Return the cached job of a draft if its key is the same; otherwise queue a new job."""
         with self._lock:
             job = cache.get(id)
             if job is None or job.key != key:
@@ -253,6 +257,7 @@ class DraftReader:
             return job
 
     def _run_jobs(self) -> None:
+        """Run queued jobs, forever."""
         while True:
             self._queue.get()()
 
@@ -304,7 +309,7 @@ class DraftReader:
         return rows
 
     def _write_edits_to_copy(self, draft: ImportDraft) -> ImportDraft:
-        """Return the draft with its edits in a copy of the file.
+        """Write the draft's edits to a copy of its file; return the draft with the copy.
 
         The copy is a report: every table can be written as a report, and the command can read it.
         """
@@ -343,7 +348,7 @@ class DraftReader:
 
 
 def _count_rows_above_headings(table: Spreadsheet) -> int:
-    """Return the number of rows at a table's top that its report lacks."""
+    """Return the number of rows above the headings that a report of the table omits."""
     # The report of a workbook keeps the row numbers; in a text they are counted.
     is_text = table.kind in ("csv", "tsv") and not table.is_report
     return table.heading_rows.first_row - 1 if is_text else 0
@@ -357,13 +362,14 @@ _PLACE_OPTIONS = (*READ_OPTIONS, "match", "content_type", "clear")
 
 
 def _row_result(row: RowRecord, columns: ColumnMap) -> RowResult:
-    """Convert a row of the journal to a row of the report."""
+    """Convert a row of the journal to a result for the index."""
     problems = tuple(with_column(each, columns) for each in row.problems)
     code = TAKEN_BACK if row.undone_at is not None else row.code or None
     return RowResult(row.number, row.outcome, problems, code, row.record_id)
 
 
 def _open_warehouse(settings: Settings) -> Warehouse:
+    """Return the account's warehouse, created if missing."""
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     return warehouse
@@ -372,7 +378,7 @@ def _open_warehouse(settings: Settings) -> Warehouse:
 def _store_rows_while_reading(
     table: Spreadsheet, index: RowIndex, report_rows: Callable[[int], None]
 ) -> Spreadsheet:
-    """Return the table, whose rows are counted and stored while they are read."""
+    """Return the same table, whose rows are stored in the index and counted while they are read."""
 
     def rows() -> Iterator[SheetRow]:
         for count, row in enumerate(index.store_rows(table.rows()), 1):
@@ -384,7 +390,7 @@ def _store_rows_while_reading(
 
 
 def _first_rows(push_file: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
-    """Return the first rows of the file, and the number of the first of them."""
+    """Return the first rows of the file as texts, and the number of the first of them."""
     for first in range(1, SHOWN_ROWS):
         try:
             table = open_file(replace(push_file, header_row=first))
@@ -397,7 +403,7 @@ def _first_rows(push_file: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
 
 
 def apply_edit(row: SheetRow, edit: dict[str, str], headings: Sequence[str]) -> SheetRow:
-    """Return the row with the user's cells, by index."""
+    """Return the row with new texts by column index, without problems of the replaced cells."""
     cells: list[Cell] = list(row.cells)
     texts = {int(index): text for index, text in edit.items() if index != RECORD}
     changed = {index: text for index, text in texts.items() if index < len(cells)}
@@ -422,6 +428,7 @@ def apply_edit(row: SheetRow, edit: dict[str, str], headings: Sequence[str]) -> 
 
 
 def _clear_cells(row: SheetRow) -> SheetRow:
+    """Return the row with empty cells."""
     return replace(
         row, cells=("",) * len(row.cells), problems=(), flaws={}, missing_cells=0, is_outside=False
     )

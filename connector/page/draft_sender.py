@@ -42,9 +42,10 @@ LEASE_LOOK_SECONDS = 2.0
 
 @dataclass(slots=True)
 class DraftRun:
-    """Run in progress, as a screen shows it.
+    """Push, preview of an undo, or undo of a draft, with its progress.
 
-    `phase` is "waits", "pull", "rows", "doubt" or "end". `done` of `total` rows have ended.
+    `operation` is "send", "look" (preview of an undo) or "undo". `phase` is "waits", "pull",
+    "rows", "doubt" (unconfirmed rows) or "end". `done` of `total` rows have ended.
     """
 
     operation: str
@@ -57,7 +58,7 @@ class DraftRun:
     undone: UndoReport | None = None
 
     def update(self, progress: Progress) -> None:
-        """Update the progress."""
+        """Update phase and counts from the progress of a pull or a push."""
         if progress.waits_until is not None:
             self.until = progress.waits_until
             return
@@ -74,7 +75,7 @@ class DraftRun:
 
     @property
     def percent(self) -> int:
-        """Return the progress in percent; the first and the last part of it have no rows."""
+        """Progress from 0 to 100; the pull before the rows and the end have fixed shares."""
         if not self.total:
             return _BEFORE_ROWS if self.phase == "pull" else 0
         rows = 100 - _BEFORE_ROWS - _AFTER_ROWS
@@ -82,7 +83,7 @@ class DraftRun:
 
 
 class DraftSender:
-    """Sender of one account's drafts, which also undoes them."""
+    """Sends and undoes one account's drafts in threads, one at a time."""
 
     def __init__(self, settings: Settings, drafts: DraftFolder, reader: DraftReader) -> None:
         self._settings, self._drafts, self._reader = settings, drafts, reader
@@ -90,36 +91,37 @@ class DraftSender:
         self._runs: dict[str, DraftRun] = {}
 
     def resume(self) -> list[str]:
-        """Continue the runs of the previous server; return the ids of their drafts."""
+        """Continue runs that a previous server did not finish; return the ids of their drafts."""
         found = [each.id for each in self._drafts.load_all() if each.stage == "sending"]
         for id in found:
             self._start_run(id, "send", self._push_draft)
         return found
 
     def send(self, draft: ImportDraft) -> None:
-        """Start to send a draft that is already marked as being sent."""
+        """Start to send a draft whose stage is "sending"."""
         self._start_run(draft.id, "send", self._push_draft)
 
     def preview_undo(self, draft: ImportDraft) -> None:
-        """Preview the undo of a draft, which reads each record."""
+        """Start the preview of an undo, which reads each record."""
         self._start_run(draft.id, "look", partial(self._undo_draft, applies=False))
 
     def undo(self, draft: ImportDraft) -> None:
-        """Undo a sent draft."""
+        """Start to undo a sent draft."""
         self._start_run(draft.id, "undo", partial(self._undo_draft, applies=True))
 
     def resolve(self, draft: ImportDraft, number: int, decision: Decision) -> None:
-        """Resolve an unconfirmed row, as `connector resolve` does."""
+        """Resolve an unconfirmed row like `connector resolve`, and wait for the result."""
         assert draft.batch is not None
         asyncio.run(resolve(self._settings, draft.batch, number, decision))
 
     def latest_run(self, id: str) -> DraftRun | None:
-        """Return the latest run of the draft; None if this server had none."""
+        """Return the latest run of the draft on this server; None if there is none."""
         return self._runs.get(id)
 
     def _start_run(
         self, id: str, operation: str, work: Callable[[str, DraftRun], Coroutine[Any, Any, None]]
     ) -> None:
+        """Start the work in a thread, unless another run of the draft is in progress."""
         with self._lock:
             before = self._runs.get(id)
             if before is not None and not before.ended.is_set():
@@ -132,6 +134,7 @@ class DraftSender:
     def _run_in_turn(
         self, id: str, run: DraftRun, work: Callable[[str, DraftRun], Coroutine[Any, Any, None]]
     ) -> None:
+        """Do the work after earlier runs have ended, and store its error in the run."""
         try:
             with self._turn:
                 asyncio.run(work(id, run))
@@ -148,6 +151,7 @@ class DraftSender:
             run.ended.set()
 
     async def _push_draft(self, id: str, run: DraftRun) -> None:
+        """Push a draft whose stage is "sending", and save the result in the draft."""
         draft = self._drafts.load(id)
         if draft.stage != "sending":
             # Two requests started it, and the first run has ended since.
@@ -185,12 +189,14 @@ class DraftSender:
         batch: str | None = None,
         report: Path | None = None,
     ) -> None:
+        """Save batch, report and error of a push in the draft. Without a batch, it is open again."""
         with self._drafts.open_for_change(id, self._drafts.load(id).changed_by) as draft:
             draft.batch = batch or draft.batch
             draft.report = report.name if report is not None else draft.report
             draft.error, draft.stage = error, "sent" if draft.batch else "open"
 
     async def _undo_draft(self, id: str, run: DraftRun, *, applies: bool) -> None:
+        """Undo a draft, or preview the undo unless `applies`; store the report in the run."""
         draft = self._drafts.load(id)
         assert draft.batch is not None
         run.undone = await undo(

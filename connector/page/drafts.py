@@ -48,14 +48,14 @@ _DIGITS_MAX = 9
 
 
 class DraftChanged(PageError):
-    """Error for a draft that was changed since the form was shown."""
+    """The draft was changed since the form was shown."""
 
     action = N_("Open the latest version and repeat your change.")
     status = 409
 
 
 class DraftUnknown(PageError):
-    """Error for a draft that does not exist; it may have been erased."""
+    """The draft does not exist. It may have been erased."""
 
     action = N_("Start a new import with the file.")
     status = 404
@@ -79,15 +79,15 @@ class ImportDraft:
     """Import in preparation.
 
     Attributes:
-        file: File to be pushed: the original, or a copy with other cells.
-        original: File as it was uploaded.
+        file: Name of the file to be pushed: the original, or a copy with changed cells.
+        original: Name of the uploaded file.
         options: Options of the push, except mode and mapping.
-        edits: Changed cells that the file does not have yet.
-        shift: Number of rows at the top of the original that the copy lacks.
-        confirmed: Steps that the user has passed.
+        edits: Changed cells that are not written to the file yet.
+        shift: Number of rows at the top of the original that the copy omits.
+        confirmed: Names of the screens that the user has passed.
         batch: Batch of the push, once the draft is sent.
         report: Report of the push, once the draft is sent.
-        error: Note of the error, if sending failed.
+        error: Text, action and codes of the error, if sending failed.
         page: Key of the page that made the latest changes.
         page_began: Version before the first of these changes.
         language: Language of the latest changes.
@@ -120,7 +120,7 @@ class ImportDraft:
     language: str = "en"
 
     def is_current(self, seen: DraftVersion) -> bool:
-        """Return True if only this page changed the draft since it was shown.
+        """Return True if only the form's page changed the draft since the form was shown.
 
         A page sends several forms: cells during typing, and the whole form at the end.
         """
@@ -138,7 +138,7 @@ class ImportDraft:
 
 
 class DraftFolder:
-    """Drafts of one account. Methods raise `DraftUnknown` and a `WarehouseError`."""
+    """Stored drafts of one account. Methods raise `DraftUnknown` or `WarehouseError`."""
 
     def __init__(self, data_folder: Path, keep: timedelta) -> None:
         self.folder, self._keep = data_folder / IMPORTS_FOLDER, keep
@@ -147,7 +147,10 @@ class DraftFolder:
         make_folder(self.folder)
 
     def create(self, name: str, content: BinaryIO, **answers: Any) -> ImportDraft:
-        """Create a draft of a file, with a safe file name."""
+        """Create a draft with a copy of the content as its file.
+
+        Special characters in the file's name are replaced. `answers` are other fields of the draft.
+        """
         id, now = secrets.token_hex(8), datetime.now(UTC).isoformat()
         folder = self.folder / id
         name = _safe_name(name)
@@ -160,7 +163,7 @@ class DraftFolder:
         return draft
 
     def load(self, id: str) -> ImportDraft:
-        """Return the current state of the draft."""
+        """Return the stored draft."""
         path = self.folder_of(id) / _STATE_FILE
         with convert_file_errors(path):
             try:
@@ -171,7 +174,7 @@ class DraftFolder:
         return ImportDraft(**{name: value for name, value in state.items() if name in known})
 
     def folder_of(self, id: str) -> Path:
-        """Return the draft's folder. Ids from outside are validated."""
+        """Return the draft's folder. Raises `DraftUnknown` for an id with another format."""
         if not _ID.match(id):
             raise DraftUnknown("This import does not exist.")
         return self.folder / id
@@ -180,7 +183,7 @@ class DraftFolder:
     def open_for_change(
         self, id: str, person: str, seen: DraftVersion | None = None
     ) -> Iterator[ImportDraft]:
-        """Return the draft for changes and save it at the end, unless an error is raised.
+        """Yield the draft, and save it with a new version unless the block raises an error.
 
         `seen` is the version in the form. Raises `DraftChanged` if the draft was changed since.
         """
@@ -205,7 +208,7 @@ class DraftFolder:
             self._save(draft)
 
     def load_all(self) -> list[ImportDraft]:
-        """Return all drafts, the latest first."""
+        """Return all drafts, the latest change first. Damaged drafts are omitted."""
         found = []
         for each in os.listdir(self.folder):
             with suppress(ConnectorError, ValueError, TypeError):
@@ -217,7 +220,7 @@ class DraftFolder:
         shutil.rmtree(self.folder_of(id), ignore_errors=True)
 
     def erase_expired(self, now: datetime) -> int:
-        """Erase expired drafts that are not being sent; return the number of erased drafts."""
+        """Erase drafts that are older than allowed, but none being sent; return their number."""
         erased = 0
         for each in self.load_all():
             is_over = now - datetime.fromisoformat(each.changed_at) > self._keep
@@ -229,15 +232,15 @@ class DraftFolder:
     # -- Answers as files -------------------------------------------------------------------------
 
     def file_path(self, draft: ImportDraft) -> Path:
-        """Return the file to be pushed."""
+        """Return the path of the file to be pushed."""
         return self.folder_of(draft.id) / draft.file
 
     def saved_map(self, draft: ImportDraft) -> SavedMap | None:
-        """The user's column mapping; None if there is none."""
+        """Return the user's column mapping; None if there is none."""
         return load_map(self.folder_of(draft.id) / _MAP_FILE) if draft.has_map else None
 
     def save_map(self, draft: ImportDraft, saved: SavedMap) -> None:
-        """Write the column mapping; the caller must save the draft afterwards."""
+        """Write the column mapping to the draft's folder. The caller must save the draft."""
         save_map(self.folder_of(draft.id) / _MAP_FILE, saved)
         draft.has_map = True
 
@@ -246,7 +249,7 @@ class DraftFolder:
         return self.folder_of(draft.id) / _MAP_FILE
 
     def content_key(self, draft: ImportDraft) -> str:
-        """Return a key of all that a draft's rows depend on; equal keys have equal rows."""
+        """Return a key of the draft's file, answers and edits; equal keys mean equal rows."""
         saved = self.map_path(draft)
         text = saved.read_text(encoding="utf-8") if draft.has_map else ""
         parts = [draft.file, draft.resource, draft.mode, draft.options, draft.edits, text]
@@ -259,7 +262,10 @@ class DraftFolder:
 
 
 def _safe_name(name: str) -> str:
-    """Return the last part of a file name without special characters."""
+    """Return the last part of a file name, with special characters replaced by "_".
+
+    Raises `PageError` if the name has no file extension.
+    """
     last = re.split(r"[/\\]", name)[-1]
     safe = "".join(c if c.isprintable() else "_" for c in _NOT_IN_NAMES.sub("_", last)).strip(" .-")
     stem, dot, suffix = safe.rpartition(".")
@@ -286,14 +292,14 @@ def parse_whole_number(text: str) -> int | None:
 
 
 def set_cell(edits: Edits, row: IndexedRow, index: int, text: str) -> None:
-    """Set a cell of a row that is not skipped."""
+    """Set a cell of a row in the edits, unless the row is skipped."""
     edit = edits.get(str(row.number), {})
     if edit is not None and index < len(row.cells):
         edits[str(row.number)] = {**edit, str(index): text}
 
 
 def skip_other_rows(edits: Edits, numbers: Iterable[int], kept: int | None) -> None:
-    """Skip these rows except the one in `kept`."""
+    """Skip all rows in `numbers` except `kept`; None skips all."""
     for number in map(str, numbers):
         if number != str(kept):
             edits[number] = None
@@ -304,10 +310,11 @@ def skip_other_rows(edits: Edits, numbers: Iterable[int], kept: int | None) -> N
 def apply_form_edits(
     form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[int, str]]
 ) -> None:
-    """Add a form's cells to the edits if they differ from the file's `cells`.
+    """Add a form's cells to the edits, and remove edits whose text equals that in the file.
 
-    Names of fields are `e:ROW:COLUMN` for a cell, `pick:ROW` for the record of a row, `seen:ROW`
-    for a row that could be skipped, and `out:ROW` for a row that is skipped.
+    `cells` are the file's texts by row number and column index. The form has fields `e:ROW:COLUMN`
+    for a cell, `pick:ROW` for the id of the row's record, `seen:ROW` for a row with a checkbox to
+    skip it, and `out:ROW` for a checked one.
     """
     for name, value in form.items():
         action, _, place = name.partition(":")

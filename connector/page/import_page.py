@@ -75,7 +75,7 @@ _LOGIN_BYTES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
-    """Options of the page: access rules and the name of the cookie."""
+    """Access rules, the name of the cookie, and the user of the link in the terminal."""
 
     rules: AccessRules
     cookie: str
@@ -83,7 +83,7 @@ class PageOptions:
 
 
 class ImportPage(PreparingScreens):
-    """Import page of one account. `link` is the path of a link that works once."""
+    """Import page of one account, with the application `app`."""
 
     def __init__(self, settings: Settings, options: PageOptions) -> None:
         super().__init__(settings)
@@ -96,17 +96,18 @@ class ImportPage(PreparingScreens):
         self.app = GuardedApplication(app, self._max_body_bytes)
 
     def _max_body_bytes(self, path: str) -> int:
-        """Return the maximum size of a request body by path: large only for uploads."""
+        """Return the maximum size of a request body for a path."""
         if path == "/imports":
             return self._settings.import_file_mb.value * _MEGABYTE + _FORM_BYTES
         return _LOGIN_BYTES if path == "/login" else _FORM_BYTES
 
     def start(self) -> None:
-        """Continue interrupted runs, and regularly erase expired drafts."""
+        """Continue interrupted runs, and start a thread that erases expired drafts."""
         self.sender.resume()
         Thread(target=self._erase_expired_forever, name="erasing", daemon=True).start()
 
     def _erase_expired_forever(self) -> None:
+        """Erase expired drafts every hour."""
         while True:
             self.drafts.erase_expired(datetime.now(UTC))
             sleep(ERASE_LOOK_SECONDS)
@@ -166,6 +167,7 @@ class ImportPage(PreparingScreens):
     # -- Login -------------------------------------------------------------------------------------
 
     async def _login_with_link(self, request: Request) -> Response:
+        """Log in with the link of the terminal. A HEAD request does not use the link."""
         language = choose_language(request.headers.get("accept-language", ""))
         try:
             self.access.check_origin(request.headers, changes=False)
@@ -181,6 +183,7 @@ class ImportPage(PreparingScreens):
         return response
 
     async def _login_with_password(self, request: Request) -> Response:
+        """Show the login form, or log in with it."""
         language = choose_language(request.headers.get("accept-language", ""))
         try:
             if self.access.rules.passwords is None:
@@ -201,7 +204,7 @@ class ImportPage(PreparingScreens):
         return response
 
     async def _http_error_page(self, request: Request, error: Exception) -> Response:
-        """Explain why no screen answers the request."""
+        """Return a page for an unknown address or a form that is too large."""
         language = choose_language(request.headers.get("accept-language", ""))
         status = error.status_code if isinstance(error, HTTPException) else 500
         page_error = PageError("This page does not exist.")
@@ -216,7 +219,7 @@ class ImportPage(PreparingScreens):
         return error_page(page_error, language, None, status)
 
     def logout(self, call: PageCall) -> Response:
-        """End the session in all browsers."""
+        """End the session."""
         self.access.logout(call.request.cookies.get(self.door.cookie))
         shown = render("message.html", call.language, session=None, message="")
         return HTMLResponse(shown)
@@ -224,7 +227,7 @@ class ImportPage(PreparingScreens):
     # -- Check and send ----------------------------------------------------------------------------
 
     def preview(self, call: PageCall) -> Response:
-        """Screen with the preview of the import."""
+        """Screen with the values to be sent, by outcome, and open questions."""
         draft = self.drafts.load(call.id)
         if draft.stage in ("sending", "sent"):
             return redirect(self.first_open_screen(draft))
@@ -254,7 +257,10 @@ class ImportPage(PreparingScreens):
         )
 
     def send(self, call: PageCall) -> Response:
-        """Send the draft. Warnings require a confirmation."""
+        """Start to send the draft, or hand it over to a second user if approvals are on.
+
+        Raises `PageError` if a question is open or a warning is not confirmed.
+        """
         draft = self.drafts.load(call.id)
         checked, person = self.checked_file(draft), call.session.person
         draft = self.drafts.load(call.id)
@@ -291,7 +297,7 @@ class ImportPage(PreparingScreens):
         return redirect(f"/imports/{call.id}/progress")
 
     def continue_import(self, call: PageCall) -> Response:
-        """Continue an import that did not finish. Rows that were applied are not sent again."""
+        """Start to send a draft again. Rows that were applied are not sent again."""
         with self.open_for_change(call) as draft:
             if draft.stage != "sent":
                 raise PageError(
@@ -327,22 +333,33 @@ class ImportPage(PreparingScreens):
         )
 
     def _sent_rows(self, draft: ImportDraft) -> tuple[RowIndex, ColumnMap]:
-        """Return the rows of a sent draft, and the mapping of its columns."""
+        """Return the rows of a sent draft with their outcomes, and the column mapping."""
         ended = wait_for_result(draft, self.reader.read_outcomes(draft))
         return ended, self.reader.map_columns(draft, self.opened_file(draft))[0]
 
     def _listed_rows(
-        self, call: PageCall, rows: RowIndex, order: tuple[str, ...], of: Any
+        self,
+        call: PageCall,
+        rows: RowIndex,
+        order: tuple[str, ...],
+        source: CheckedFile | ColumnMap,
     ) -> dict[str, Any]:
-        """Return the counts by outcome, and a page of the rows with one of them."""
-        columns = of.preview.columns if isinstance(of, CheckedFile) else of
+        """Return template values: counts by outcome, and a page of rows with one outcome.
+
+        `order` has the outcomes. `source` is the checked file, or the mapping of a sent file.
+        """
+        columns = source.preview.columns if isinstance(source, CheckedFile) else source
         counts = {name: rows.count_rows(("outcome", name, None)) for name in order}
         counts = {name: count for name, count in counts.items() if count}
         show = call.query("show")
         urgent = (name for name in ("held", *counts) if name in counts)
         show = show if show in counts else next(urgent, "")
         found = rows.page(("outcome", show, None), call.page())
-        values = self.reader.values_to_send(of, found) if show == "create" else {}
+        values = (
+            self.reader.values_to_send(source, found)
+            if isinstance(source, CheckedFile) and show == "create"
+            else {}
+        )
         ids = {row.result.record_id or "" for row in found if show in _CONVERTING}
         return {
             "meant": values,
@@ -359,7 +376,7 @@ class ImportPage(PreparingScreens):
         }
 
     def create_import_of_failed_rows(self, call: PageCall) -> Response:
-        """Start another import with the rows of the report that the user has to correct."""
+        """Create an import from the report of a sent draft, with only the rows to correct."""
         draft, person = self.drafts.load(call.id), call.session.person
         if draft.report is None:
             raise PageError("This import has no report.")
@@ -380,7 +397,7 @@ class ImportPage(PreparingScreens):
         return redirect(f"/imports/{draft_of_rest.id}")
 
     def resolve(self, call: PageCall) -> Response:
-        """Resolve an unconfirmed row."""
+        """Resolve an unconfirmed row with the decision in the form."""
         words: dict[str, Decision] = {"look": "look", "resend": "resend", "drop": "drop"}
         said, row = call.form.get("decision", ""), parse_whole_number(call.form.get("row", ""))
         id = call.form.get("record", "").strip()
@@ -425,7 +442,7 @@ class ImportPage(PreparingScreens):
         return redirect(f"/imports/{call.id}/progress")
 
     def history(self, call: PageCall) -> Response:
-        """Screen with all imports of the account, by the page or the command."""
+        """Screen with the latest imports of the account, by the page or the command."""
         with Ledger(self._settings.folder) as ledger:
             journal = Journal(ledger)
             batches = journal.batches()[:200]
@@ -443,7 +460,7 @@ class ImportPage(PreparingScreens):
 
 
 def _requests_left_this_month(preview: Preview) -> int | None:
-    """Return the requests that are left this month; None if the month has no known limit."""
+    """Return the requests left in the monthly quota; None if the quota is unknown."""
     return preview.month.requests_left(keeps_reserve=False) if preview.month is not None else None
 
 
@@ -454,7 +471,7 @@ _BY_CONSENT = frozenset(
 
 
 def _show_progress_while_reading(show: Screen) -> Screen:
-    """Return the screen, or the progress of a reading that it needs."""
+    """Wrap a screen, so that it shows a progress page while the file it needs is being read."""
 
     def answer(call: PageCall) -> Response:
         try:

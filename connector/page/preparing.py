@@ -55,7 +55,7 @@ _ROWS_FIELDS = ("e", "seen", "pick")
 
 
 class ReadingInProgress(Exception):
-    """Error for a reading in progress; a screen shows its progress."""
+    """A screen needs a file that is still being read by `job`."""
 
     def __init__(self, draft: ImportDraft, job: ReadingJob[Any]) -> None:
         super().__init__("not ready")
@@ -63,7 +63,7 @@ class ReadingInProgress(Exception):
 
 
 class PreparingScreens:
-    """Screens that prepare the drafts of one account."""
+    """Screens from the upload of a file to its corrected rows, for one account."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -76,11 +76,11 @@ class PreparingScreens:
     # -- Drafts -----------------------------------------------------------------------------------
 
     def home(self, call: PageCall) -> Response:
-        """Screen for a new import, with a list of current imports."""
+        """Screen with the form for a new import, and a list of current imports."""
         return self._home_screen(call)
 
     def _home_screen(self, call: PageCall, message: str = "") -> Response:
-        """Return the first screen. With a message, the input of an invalid form is kept."""
+        """Return the first screen. With a message, the form keeps its input."""
         found = self._inbox.scan(self._inbox_seen)
         self._inbox_seen = found.seen
         return call.render(
@@ -100,7 +100,7 @@ class PreparingScreens:
         )
 
     def _content_types(self) -> list[tuple[str, str]]:
-        """Return loaded content types by slug and name."""
+        """Return slug and name of the loaded content types."""
         query = "SELECT slug, name FROM landing.content_types WHERE _deleted_at IS NULL ORDER BY 2"
         warehouse = Warehouse(self._settings.folder)
         warehouse.prepare()
@@ -109,7 +109,10 @@ class PreparingScreens:
         return []
 
     def create_import(self, call: PageCall) -> Response:
-        """Create an import from an uploaded file or from pasted text."""
+        """Create an import from an uploaded file or from pasted text.
+
+        An invalid form shows the first screen again.
+        """
         words, resource_and_mode = call.language, _resource_and_mode(call)
         if resource_and_mode is None:
             message = words.gettext("Choose what is in the file and what you want to do.")
@@ -160,7 +163,7 @@ class PreparingScreens:
             return Response(path.read_bytes(), headers=_download_headers(path.name))
 
     def create_import_from_inbox(self, call: PageCall) -> Response:
-        """Create an import from a file of the inbox, which is moved out of the inbox."""
+        """Move a file of the inbox into a new import."""
         keys = [call.form.get(name, "") for name in ("resource", "name", "digest")]
         found = self._inbox.scan(self._inbox_seen).waiting
         waiting = next((w for w in found if [w.resource, w.name, w.digest] == keys), None)
@@ -188,12 +191,13 @@ class PreparingScreens:
         return redirect(self.first_open_screen(self.drafts.load(call.id)))
 
     def first_open_screen(self, draft: ImportDraft) -> str:
-        """Return the address of the first screen that the draft has not passed."""
+        """Return the path of the first screen that the draft has not passed."""
         steps = {"sending": "progress", "sent": "result", "ready": "look"}
         step = steps.get(draft.stage) or self._first_open_step(draft)
         return f"/imports/{draft.id}/{step}"
 
     def _first_open_step(self, draft: ImportDraft) -> str:
+        """Return the name of the first screen that an open draft has not passed."""
         try:
             opened = self.opened_file(draft)
         except ConnectorError:
@@ -203,13 +207,14 @@ class PreparingScreens:
         if "columns" not in draft.confirmed:
             return "columns"
         checked = self.checked_file(draft)
-        if any(each.is_open for each in screens.value_questions(checked, draft.confirmed)):
+        questions = screens.value_questions(checked)
+        if any(each.is_open and each.key not in draft.confirmed for each in questions):
             return "values"
         has_wrong = bool(problem_kinds(checked.rows))
         return "rows" if has_wrong and "rows" not in draft.confirmed else "look"
 
     def erase(self, call: PageCall) -> Response:
-        """Erase a draft immediately."""
+        """Erase a draft. Raises `PageError` while it is being sent."""
         draft = self.drafts.load(call.id)
         if draft.stage == "sending":
             raise PageError("This import is being sent.", action="Wait until it ends.")
@@ -217,11 +222,12 @@ class PreparingScreens:
         return redirect("/")
 
     def _erase_draft(self, id: str) -> None:
+        """Delete the draft's files and cached results."""
         self.reader.discard_results(id)
         self.drafts.erase(id)
 
     def download(self, call: PageCall) -> Response:
-        """Return the report, the mapping or the file of a draft."""
+        """Return the report, the mapping or the file of a draft as a download."""
         draft, folder = self.drafts.load(call.id), self.drafts.folder_of(call.id)
         names = {"report": draft.report, "file": draft.file, "original": draft.original}
         names["map"] = "map.toml" if draft.has_map else None
@@ -233,11 +239,11 @@ class PreparingScreens:
     # -- Table ------------------------------------------------------------------------------------
 
     def opened_file(self, draft: ImportDraft) -> OpenedFile:
-        """Return the draft's opened file. Raises `NotReady`."""
+        """Return the draft's opened file. Raises `ReadingInProgress`."""
         return wait_for_result(draft, self.reader.read_file(draft))
 
     def checked_file(self, draft: ImportDraft) -> CheckedFile:
-        """Return the draft's checked rows. Raises `NotReady`."""
+        """Return the draft's checked rows. Raises `ReadingInProgress`."""
         return wait_for_result(draft, self.reader.check_rows(draft))
 
     def table(self, call: PageCall) -> Response:
@@ -283,6 +289,7 @@ class PreparingScreens:
         return self._columns_screen(call, self.drafts.load(call.id))
 
     def _columns_screen(self, call: PageCall, draft: ImportDraft, message: str = "") -> Response:
+        """Return the screen of columns. With a message, the status is 422."""
         opened = self.opened_file(draft)
         found, is_remembered = self.reader.map_columns(draft, opened)
         labels = {each.name: call.language.field_label(each.name) for each in opened.target.columns}
@@ -306,7 +313,7 @@ class PreparingScreens:
         )
 
     def _use_named_map(self, call: PageCall) -> Response:
-        """Map the columns with the mapping saved under the chosen name."""
+        """Replace the column mapping by the one that was saved under the chosen name."""
         chosen, name = self.drafts.load(call.id), call.form.get("named", "")
         headings = self.opened_file(chosen).table.headings
         saved = None
@@ -321,7 +328,7 @@ class PreparingScreens:
         return redirect(f"/imports/{call.id}/columns")
 
     def save_columns(self, call: PageCall) -> Response:
-        """Save the field of each column."""
+        """Save the field of each column. A form with errors shows the screen again."""
         draft = self.drafts.load(call.id)
         if "use" in call.form:
             return self._use_named_map(call)
@@ -362,6 +369,7 @@ class PreparingScreens:
         return self._values_screen(call)
 
     def _values_screen(self, call: PageCall, wrong: Sequence[ValueQuestion] = ()) -> Response:
+        """Return the screen of values. `wrong` are the questions with an invalid answer."""
         checked = self.checked_file(self.drafts.load(call.id))
         # The check may have written the edits to the file, which creates another version.
         draft, shown = self.drafts.load(call.id), {each.key: each for each in wrong}
@@ -389,7 +397,7 @@ class PreparingScreens:
     def _records_to_choose_from(
         self, questions: Iterable[ValueQuestion]
     ) -> dict[str, Mapping[str, Any]]:
-        """Return the records that are answers to these questions, by id."""
+        """Return the records that are possible answers to these questions, by id."""
         found: dict[str, Mapping[str, Any]] = {}
         for each in questions:
             ids = {id for value in each.values for id in value.records}
@@ -397,7 +405,7 @@ class PreparingScreens:
         return found
 
     def save_values(self, call: PageCall) -> Response:
-        """Save the answers about values."""
+        """Save the answers about values. Invalid answers show the screen again."""
         draft = self.drafts.load(call.id)
         checked = self.checked_file(draft)
         kind = parse_kind(call.form.get("kind", ""))
@@ -419,7 +427,7 @@ class PreparingScreens:
     # -- Rows -------------------------------------------------------------------------------------
 
     def rows(self, call: PageCall) -> Response:
-        """Screen with rows to correct, by kind of problem."""
+        """Screen with the rows to correct for one kind of problem."""
         draft, checked = self._load_last_check(call)
         kinds = screens.all_kinds(checked.rows, draft.edits)
         left = (place for place, each in enumerate(kinds) if each.left)
@@ -453,13 +461,13 @@ class PreparingScreens:
         rows: Iterable[IndexedRow],
         kind: Kind | None,
     ) -> dict[str, Any]:
-        """Return the rows of a kind, and the records from which the user chooses."""
+        """Return template values: the rows, and the records from which the user chooses."""
         shown = [screens.shown_row(row, checked, draft.edits, kind) for row in rows]
         ids = {id for row in shown for id in row.records}
         return {"rows": shown, "records": self.reader.load_records(draft.resource, ids)}
 
     def _load_last_check(self, call: PageCall) -> tuple[ImportDraft, CheckedFile]:
-        """Return the draft and its rows as of the last complete check."""
+        """Return the draft and its last complete check. Raises `ReadingInProgress`."""
         draft = self.drafts.load(call.id)
         if (checked := self.reader.last_checked_file(draft)) is None:
             checked = self.checked_file(draft)
@@ -510,7 +518,7 @@ class PreparingScreens:
         return redirect(f"/imports/{call.id}/rows{here}")
 
     def save_group_answer(self, call: PageCall) -> Response:
-        """Save one answer for all rows of a kind."""
+        """Apply an answer to all rows with a kind of problem: a text, an empty cell, no column."""
         kind = parse_kind(call.form.get("kind", ""))
         _, checked = self._load_last_check(call)
         group = screens.group_question(checked, kind) if kind is not None else None
@@ -546,7 +554,7 @@ class PreparingScreens:
         return redirect(f"/imports/{call.id}/rows?kind={quote(kind)}&replaced={count}")
 
     def save_duplicates(self, call: PageCall) -> Response:
-        """Save which of several duplicate rows is imported; the others are skipped."""
+        """Save which row of each group of duplicates is imported; the others are skipped."""
         kind, every = parse_kind(call.form.get("kind", "")), call.form.get("every", "")
         _, checked = self._load_last_check(call)
         with self.reopen_draft(call) as draft:
@@ -564,7 +572,7 @@ class PreparingScreens:
     def render_draft(
         self, call: PageCall, name: str, draft: ImportDraft, *, status: int = 200, **values: Any
     ) -> Response:
-        """Return a screen of a draft, with the list of steps."""
+        """Return a screen of a draft, with the draft and common values for its template."""
         return call.render(
             name,
             status=status,
@@ -578,7 +586,10 @@ class PreparingScreens:
 
     @contextmanager
     def reopen_draft(self, call: PageCall) -> Iterator[ImportDraft]:
-        """Return the draft for changes, and withdraw it from a user to whom it was handed over."""
+        """Yield the draft for changes. A draft that waits for a second user becomes open again.
+
+        Raises `PageError` if the draft was sent.
+        """
         with self.open_for_change(call) as draft:
             if draft.stage in ("sending", "sent"):
                 raise PageError(
@@ -589,19 +600,20 @@ class PreparingScreens:
 
     @contextmanager
     def open_for_change(self, call: PageCall) -> Iterator[ImportDraft]:
-        """Return the draft for changes by a form that shows its current version."""
+        """Yield the draft for changes. Raises `DraftChanged` if the form shows an older version."""
         with self.drafts.open_for_change(call.id, call.session.person, call.shown_version) as draft:
             draft.language = call.language.code
             yield draft
 
 
 def _can_match_by(draft: ImportDraft, field: Field) -> bool:
+    """Return True if the field can identify records: it is the id or part of a natural key."""
     keys = {name for some in CATALOG[draft.resource].natural_keys for name in some}
     return field.name in keys or field.name == "id"
 
 
 def _download_headers(name: str) -> dict[str, str]:
-    """Return the headers of a file that a browser saves."""
+    """Return headers that make a browser save the response as a file."""
     disposition = f"attachment; filename*=utf-8''{quote(name)}"
     return {"Content-Disposition": disposition, "Content-Type": "application/octet-stream"}
 
@@ -615,13 +627,14 @@ def _resource_and_mode(call: PageCall) -> tuple[str, Mode] | None:
 
 
 def _submitted_row_numbers(form: Mapping[str, str]) -> list[int]:
+    """Return the numbers of the rows in a form."""
     parts = (name.split(":") for name in form)
     found = {each[1] for each in parts if each[0] in _ROWS_FIELDS and len(each) > 1}
     return sorted(number for each in found if (number := parse_whole_number(each)) is not None)
 
 
 def wait_for_result(draft: ImportDraft, job: ReadingJob[T]) -> T:
-    """Return the result of a reading. Raises its error, and `NotReady` while it runs."""
+    """Wait shortly for a reading; return its result. Raises its error, or `ReadingInProgress`."""
     if not wait([job.future], WAIT_SECONDS).done:
         raise ReadingInProgress(draft, job)
     return job.future.result()

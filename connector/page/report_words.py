@@ -35,7 +35,7 @@ _KINDS = (N_("Error"), N_("Warning"))
 
 
 def report_words(language: PageLanguage, resource: str) -> ReportWords:
-    """Return the words of a report on rows of the resource."""
+    """Return the texts of a report about a resource in the user's language."""
     _ = language.gettext
 
     def text(problem: Problem) -> str:

@@ -35,7 +35,7 @@ column).
 
 @dataclass(frozen=True, slots=True)
 class IndexedRow:
-    """Row as shown: its cells and its result."""
+    """Row of a file with its result."""
 
     row: SheetRow
     result: RowResult
@@ -52,17 +52,18 @@ class IndexedRow:
 
 
 class RowIndex:
-    """Index of a file's rows by kind of result.
+    """Rows of a file with their results, listed by kind of result. Stored on disk.
 
-    Rows are stored while they are checked, and get their results afterwards. The place of a row is
-    its index.
+    Rows are stored while they are checked, and get their results afterwards. A place is the
+    position of a row among the stored rows, counted from 0.
 
     Attributes:
         kinds: Places of the rows of each kind, in order.
-        words: Different cells of each problem, with the number of occurrences.
-        patched: Rows that were checked again since.
-        twins: By kind and row number, the numbers of later duplicates.
-        found: By heading and cell, the ids of several records with that name.
+        cell_counts: By problem code and heading, the different cells with their number.
+        problems: First problem of each kind.
+        rechecked: Rows that were checked again, by row number.
+        duplicates: By kind and number of the first row, the numbers of its later duplicates.
+        record_choices: By heading and cell, the ids of several records with that name.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -80,7 +81,7 @@ class RowIndex:
         self._kinds_before_recheck: dict[int, set[Kind]] = {}
 
     def store_rows(self, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
-        """Yield the rows, and store each of them once."""
+        """Yield the rows, and store those that are not stored yet."""
         for row in rows:
             if row.number > self._last:
                 self._last = row.number
@@ -90,13 +91,14 @@ class RowIndex:
             yield row
 
     def add_results(self, results: Iterable[RowResult], headings: Sequence[str]) -> None:
-        """Add the results of the stored rows, in order."""
+        """Store the results of the stored rows, in the same order, and list the rows by kind."""
         columns = {name: index for index, name in enumerate(headings)}
         for result, number in zip(results, self._places, strict=True):
             assert result.number == number, "the results are not the file's"
             self._add_result(result, columns)
 
     def _add_result(self, result: RowResult, columns: dict[str, int]) -> None:
+        """Store one result and list its row. `columns` has the index of each heading."""
         place = len(self._result_offsets)
         self._result_offsets.append(self._results.add(result))
         outcome = TAKEN_BACK if result.code == TAKEN_BACK else result.outcome
@@ -129,7 +131,7 @@ class RowIndex:
         had |= now
 
     def count_fixed(self, skipped: Collection[int] = ()) -> Counter[Kind]:
-        """Count the corrected or skipped rows of each kind."""
+        """Count the rows of each kind that no longer have its problem, or are skipped."""
         found: Counter[Kind] = Counter()
         for number in {*self._kinds_before_recheck, *skipped}:
             if (row := self.row(number)) is not None:
@@ -138,7 +140,7 @@ class RowIndex:
         return found
 
     def _list_place(self, kind: Kind, place: int) -> bool:
-        """Add the row's place to the kind, once; return False if it was there."""
+        """List a place under a kind; return False if it was listed already."""
         places = self.kinds.setdefault(kind, array("Q"))
         is_new = not places or places[-1] != place
         if is_new:
@@ -157,13 +159,13 @@ class RowIndex:
         return len(self.kinds.get(kind, ()))
 
     def page(self, kind: Kind, number: int) -> list[IndexedRow]:
-        """Return the rows of one page, counted from 1, as of their latest check."""
+        """Return the rows of one page of a list, counted from 1, as of their first check."""
         start = (max(1, number) - 1) * PAGE_ROWS
         places = self.kinds.get(kind, array("Q"))[start : start + PAGE_ROWS]
         return [self._read_row(place) for place in places]
 
     def rows(self, kind: Kind | None = None) -> Iterator[IndexedRow]:
-        """Yield the rows as last checked. With a kind, only rows that still have its problem."""
+        """Yield the rows as of their latest check. With a kind, only rows that still have it."""
         places = range(len(self)) if kind is None else self.kinds.get(kind, ())
         for place in places:
             row = self._read_row(place)
@@ -172,12 +174,13 @@ class RowIndex:
                 yield row
 
     def row(self, number: int) -> IndexedRow | None:
-        """Return a row by its number; None if it does not exist."""
+        """Return a row by its number as of its first check; None if it does not exist."""
         place = self._places.get(number)
         return None if place is None else self._read_row(place)
 
 
 def _problems_by_kind(result: RowResult) -> Iterator[tuple[Kind, Problem]]:
+    """Yield the problems and warnings of a result, each with its kind."""
     for sort, found in (("problem", result.problems), ("warning", result.warnings)):
         for each in found:
             yield (sort, each.code, each.column), each

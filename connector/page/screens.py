@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -42,12 +42,12 @@ _WHO_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """Column of the file, and its field.
+    """Column of the file, and the field that it is mapped to.
 
     Attributes:
-        chosen: Name of a field, `LEFT_OUT`, or empty while the field is unknown.
-        policy: Policy of the chosen field, or empty.
-        perhaps: Possible fields by the heading or by the cells.
+        chosen: Name of the field, `LEFT_OUT`, or empty if nothing is chosen yet.
+        policy: How the column changes existing values, or empty.
+        perhaps: Fields that fit the heading or the cells.
         suggested: Field that is preselected.
     """
 
@@ -63,12 +63,9 @@ class ColumnChoice:
 def column_choices(
     opened: OpenedFile, columns: ColumnMap, labels: Mapping[str, str]
 ) -> list[ColumnChoice]:
-    """Return every column of the file, in order.
+    """Return every column of the file with its field or its suggestions.
 
-    Args:
-        opened: The file.
-        columns: Mapping of its columns.
-        labels: Labels of the fields in the user's language.
+    `labels` are the names of the fields in the user's language.
     """
     mapped = {each.index: each for each in columns.columns}
     unmapped = {each.heading: each for each in columns.unmapped}
@@ -95,9 +92,9 @@ def column_choices(
 
 
 def _fields_with_similar_label(heading: str, labels: Mapping[str, str]) -> list[str]:
-    """Return fields whose label has every word of the heading.
+    """Return fields whose label contains every word of the heading, at most three.
 
-    For example, "Préavis en jours" has "Préavis".
+    For example, the label "Préavis en jours" contains "Préavis".
     """
     heading_words = set(words_in(heading))
     found = [
@@ -112,7 +109,7 @@ _NAMED_LIKE_MAX = 3
 
 
 def _chosen_policy(place: MappedColumn) -> ColumnPolicy:
-    """Return the policy that the user chose for the column, or the default."""
+    """Return the policy of a column if the user chose it, or the default of its field."""
     return place.options.policy if place.match_kind == "given" else default_policy(place.target)
 
 
@@ -135,7 +132,7 @@ def _matching_fields(samples: Sequence[str], target: PushTarget) -> Iterator[str
 
 
 def mappable_fields(target: PushTarget, columns: ColumnMap) -> list[str]:
-    """Return the keys of the fields that a column can be mapped to, including mapped ones."""
+    """Return the names of all fields for a column, including fields that are mapped already."""
     names = [each.name for each in target.columns]
     return [WHOLE_NAME, *names] if columns.name_parts else names
 
@@ -155,9 +152,9 @@ def missing_fields(target: PushTarget, columns: ColumnMap) -> list[tuple[str, tu
 def parse_mapping_form(
     form: Mapping[str, str], opened: OpenedFile, columns: ColumnMap
 ) -> tuple[SavedMap, list[str], list[tuple[str, str]]]:
-    """Return the mapping in a form, and its errors.
+    """Return the column mapping in a form, and its errors.
 
-    The errors are headings without a choice, and pairs of headings for one field.
+    The errors are headings without a choice, and pairs of headings with the same field.
     """
     before = to_saved_map(columns)
     options = {each.heading: each.options for each in columns.columns}
@@ -195,10 +192,10 @@ def parse_mapping_form(
 
 @dataclass(frozen=True, slots=True)
 class QuestionValue:
-    """Value of a column that needs an answer: its number of cells, and the answer so far.
+    """Text in a column that needs an answer, the number of its cells, and the answer so far.
 
-    `error` is the reason why a typed answer is invalid. `records` are the ids of the records with
-    that name, from which the user chooses.
+    `error` is set if a typed answer is invalid. `records` are the ids of records with this name,
+    from which the user chooses.
     """
 
     text: str
@@ -215,7 +212,7 @@ class ValueQuestion:
     Attributes:
         sort: "date", "decimal", "century", "zone", "month", "now" or "values".
         choices: Pairs of an answer and its meaning.
-        values: Values that each need an answer, for sort "values": one of the choices or, if
+        values: For the sort "values", the texts that need an answer: one of the choices or, if
             `is_typed`, a text or a record of the `resource`.
         is_certain: True if all choices are equal for these cells, so that only one is offered.
     """
@@ -233,12 +230,12 @@ class ValueQuestion:
 
     @property
     def key(self) -> str:
-        """Key of the question among those of its file."""
+        """Identifier of the question in forms."""
         return f"{self.sort}:{self.index}"
 
     @property
     def places(self) -> range:
-        """Indexes of its values, which a form contains."""
+        """Indexes of its values in forms."""
         return range(len(self.values))
 
     @property
@@ -275,15 +272,8 @@ _FILE_WIDE = {
 """Questions about a whole file: the problem's code, the option, and the answers."""
 
 
-def value_questions(checked: CheckedFile, passed: Collection[str] = ()) -> list[ValueQuestion]:
-    """Return the questions about a file's values, except questions that the user has `passed`.
-
-    Questions with an answer are included.
-    """
-    return [each for each in _value_questions(checked) if each.key not in passed]
-
-
-def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
+def value_questions(checked: CheckedFile) -> list[ValueQuestion]:
+    """Return all questions about a file's values, answered or not."""
     preview, words, mode = checked.preview, checked.rows.cell_counts, checked.preview.asked.mode
     readings = {each.column: each for each in preview.questions if each.choices}
     found = [*_file_questions(checked)]
@@ -332,7 +322,7 @@ def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
 def _century_choices(
     column: MappedColumn, mode: Any, examples: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the centuries that result in different dates, each with the first cell's date."""
+    """Return centuries that result in different dates, each with the date of the first cell."""
     years = (*CENTURIES, *((1900,) if column.target.key == "date_of_birth" else ()))
     found: dict[tuple[str, ...], tuple[str, str]] = {}
     for year in years:
@@ -350,7 +340,7 @@ def _century_choices(
 
 
 def _file_questions(checked: CheckedFile) -> Iterator[ValueQuestion]:
-    """Yield questions that apply to all columns."""
+    """Yield questions about all columns: the days of a month, and the date for "immediately"."""
     columns, words = checked.preview.columns.columns, checked.rows.cell_counts
     for sort, (code, option, answers) in _FILE_WIDE.items():
         answer = next((str(v) for e in columns if (v := getattr(e.options, option))), "")
@@ -363,10 +353,10 @@ def _file_questions(checked: CheckedFile) -> Iterator[ValueQuestion]:
 def values_question(
     checked: CheckedFile, column: MappedColumn, code: str | None = None
 ) -> ValueQuestion | None:
-    """Return the question about the values of a column; None without such values.
+    """Return the question about the invalid texts of a column; None if nothing is to be asked.
 
-    Without a `code`, values with any problem are included if there are choices or if the same value
-    occurs more than once. Single cells are corrected in their rows.
+    Without a `code`, texts with any problem are included if there are choices or a text occurs more
+    than once. Other cells are corrected in their rows.
     """
     mode, field = checked.preview.asked.mode, column.target.field
     answers, is_bool = column.options.values, field.kind is FieldKind.BOOL
@@ -418,7 +408,7 @@ def parse_answers_form(
 ) -> tuple[SavedMap, list[ValueQuestion]]:
     """Return the mapping with the answers of a form, and the questions with invalid answers.
 
-    A value without an answer stays open.
+    Values without an answer stay open.
     """
     saved = to_saved_map(columns)
     decided, targets = dict(saved.columns), {each.heading: each for each in columns.columns}
@@ -461,7 +451,10 @@ def parse_answers_form(
 def _parse_value_answer(
     form: Mapping[str, str], question: ValueQuestion, place: int, column: MappedColumn, mode: Any
 ) -> QuestionValue:
-    """Return one value with the answer of a form, after validating it for the column."""
+    """Return a value with its answer in the form, and its error if it is invalid.
+
+    `place` is the index of the value in the question.
+    """
     value, key = question.values[place], f"{question.index}:{place}"
     answer = form.get(f"value:{key}", "?")
     is_chosen = f"empty:{key}" not in form and answer in ("?", "", *value.records)
@@ -478,7 +471,7 @@ def _parse_value_answer(
 
 
 def phone_examples(opened: OpenedFile, columns: ColumnMap, region: str) -> list[tuple[str, str]]:
-    """Return a few telephone numbers of the file that the region changes, before and after."""
+    """Return telephone numbers of the file that the region changes, before and after."""
     read, found = phone_reader(region or None), {}
     for column in columns.columns:
         for text in opened.samples[column.index] if column.target.is_phone else ():
@@ -488,7 +481,7 @@ def phone_examples(opened: OpenedFile, columns: ColumnMap, region: str) -> list[
 
 
 def is_region_plausible(opened: OpenedFile, columns: ColumnMap, region: str) -> bool:
-    """Return True if the region makes no telephone number of the samples unreadable."""
+    """Return True if the region makes no sampled telephone number unreadable."""
     return all(
         _is_readable_phone(text, region) or not _is_readable_phone(text, None)
         for column in columns.columns
@@ -498,6 +491,7 @@ def is_region_plausible(opened: OpenedFile, columns: ColumnMap, region: str) -> 
 
 
 def _is_readable_phone(text: str, region: str | None) -> bool:
+    """Return True if the text is a telephone number in the region."""
     try:
         phone_reader(region)(text)
     except CellError:
@@ -506,7 +500,7 @@ def _is_readable_phone(text: str, region: str | None) -> bool:
 
 
 def find_phone_region(columns: ColumnMap) -> tuple[bool, str]:
-    """Return True if a column contains telephone numbers, and the chosen country."""
+    """Return True if a column contains telephone numbers, and the country code chosen for them."""
     phones = [each for each in columns.columns if each.target.is_phone]
     return bool(phones), next((each.options.region or "" for each in phones), "")
 
@@ -516,7 +510,7 @@ def find_phone_region(columns: ColumnMap) -> tuple[bool, str]:
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """Kind of problem: the number of its rows, and the number of rows left to correct."""
+    """Kind of problem, its first problem, the number of its rows, and of rows left to correct."""
 
     kind: Kind
     problem: Problem
@@ -525,7 +519,7 @@ class ProblemKind:
 
     @property
     def key(self) -> str:
-        """Key of the kind in an address."""
+        """Kind as text for addresses and forms."""
         return "~".join(each or "" for each in self.kind)
 
 
@@ -535,7 +529,7 @@ _QUIET = frozenset((COLUMN_MISSING, "duplicate_in_warehouse"))
 def problem_kinds(
     rows: RowIndex, edits: Mapping[str, Any] | None = None, sort: str = "problem"
 ) -> list[ProblemKind]:
-    """Return the kinds of problems or warnings in the rows, the most frequent first.
+    """Return the kinds of problems, or with `sort` "warning" of warnings, the most frequent first.
 
     A row is not left to correct if its latest check found no such problem, or if it is skipped.
     """
@@ -606,7 +600,7 @@ class DuplicateRow:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """Duplicate rows of a file, of which one can be imported.
+    """Duplicate rows of a file, of which only one is imported.
 
     `value` is the cell that they share. `headings` are the columns in which they differ.
     """
@@ -624,6 +618,7 @@ def duplicate_groups(checked: CheckedFile, kind: Kind, page: int) -> list[Duplic
 
 
 def _duplicate_group(checked: CheckedFile, kind: Kind, numbers: Sequence[int]) -> DuplicateGroup:
+    """Return the rows with these numbers as a group; of a large group, only some rows."""
     columns, headings = checked.preview.columns, checked.preview.table.headings
     if len(numbers) > _TWINS_MAX:
         numbers = (*numbers[: _TWINS_MAX - 1], numbers[-1])
@@ -647,14 +642,14 @@ def _duplicate_group(checked: CheckedFile, kind: Kind, numbers: Sequence[int]) -
 
 
 def parse_kind(key: str) -> Kind | None:
-    """Return the kind of problem that is given in an address; None if it is not valid."""
+    """Parse a kind from an address or a form; None if the text is not valid."""
     parts = key.split("~", 2)
     return (parts[0], parts[1], parts[2] or None) if len(parts) == 3 else None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCell:
-    """Cell of a row: its column, its text, and its problems."""
+    """Cell on a screen: its column, text, problems, and allowed values."""
 
     index: int
     heading: str
@@ -665,9 +660,11 @@ class ShownCell:
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """Row to be corrected: its title, and the cells with problems.
+    """Row on the screen of corrections: its title, and the cells to correct.
 
     Attributes:
+        who: Name of the row's subject, and further identification.
+        problems: Problems without a cell.
         is_fixed: True if it has no problems any more.
         is_skipped: True if the user has skipped it.
         records: Ids of several records that match it.
@@ -686,7 +683,7 @@ class ShownRow:
 
 
 def row_title(row: IndexedRow, columns: ColumnMap) -> tuple[str, str]:
-    """Return the name of the row's subject, and further identification."""
+    """Return the name of the row's subject, and further cells that identify it."""
     places = {each.target.key: each.index for each in columns.columns}
     candidates = [(key, places[key]) for key in _WHO if key in places] or [("", 0), ("", 1)]
     cells = row.cells
@@ -705,9 +702,9 @@ def shown_row(
     *,
     is_whole: bool = False,
 ) -> ShownRow:
-    """Return the row to be corrected, with its edits.
+    """Return the row with its edits, as the screen shows it.
 
-    It contains the cell of the listed kind and all cells with problems, or all cells if `is_whole`.
+    Its cells are those with problems and the one of the listed kind, or all cells if `is_whole`.
     """
     columns, headings = checked.preview.columns, checked.preview.table.headings
     now = checked.rows.rechecked.get(row.number, row)

@@ -49,7 +49,7 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class PageCall:
-    """Request to a screen: its session, language and form."""
+    """Request to a screen, with the user's session, language and form."""
 
     request: Request
     session: PageSession
@@ -64,21 +64,21 @@ class PageCall:
 
     @property
     def shown_version(self) -> DraftVersion:
-        """Version of the draft in the form."""
+        """Version of the draft that the form was made for."""
         version, _, page = self.form.get("version", "").partition(".")
         number = parse_whole_number(version)
         return DraftVersion(-1 if number is None else number, page, "late" in self.form)
 
     def query(self, name: str, default: str = "") -> str:
-        """Return a parameter of the address."""
+        """Return a query parameter."""
         return str(self.request.query_params.get(name, default))
 
     def page(self) -> int:
-        """Requested page number of a list."""
+        """Return the requested page number of a list, from 1."""
         return max(1, parse_whole_number(self.query("page", "1")) or 1)
 
     def render(self, name: str, *, status: int = 200, **values: Any) -> Response:
-        """Return a screen as a page."""
+        """Return a template as a response."""
         shown = render(name, self.language, session=self.session, **values)
         return HTMLResponse(shown, status)
 
@@ -87,18 +87,19 @@ Screen = Callable[[PageCall], Response]
 
 
 def redirect(path: str) -> Response:
-    """Return a redirect to another screen, by GET."""
+    """Return a redirect that the browser follows with GET."""
     return RedirectResponse(path, 303)
 
 
 def render(name: str, language: PageLanguage, **values: Any) -> str:
-    """Return a template's text in the language; all values are escaped."""
+    """Return a template's HTML in the language."""
     key = secrets.token_hex(8)
     return _template_environment(language).get_template(name).render(page_key=key, **values)
 
 
 @cache
 def _template_environment(language: PageLanguage) -> jinja2.Environment:
+    """Return the templates with translations and the global `language`."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -115,13 +116,16 @@ def _template_environment(language: PageLanguage) -> jinja2.Environment:
 
 
 class PageEntrance:
-    """Entrance to the screens, which checks requests or explains a refusal."""
+    """Checks of session, origin and form key before a screen answers a request."""
 
     def __init__(self, access: PageAccess, cookie: str) -> None:
         self.access, self.cookie = access, cookie
 
     def protect(self, show: Screen) -> Callable[[Request], Awaitable[Response]]:
-        """Return the screen for users with access."""
+        """Return an endpoint that answers with the screen, or with an error page.
+
+        Users without a session are redirected to the login.
+        """
 
         async def answer(request: Request) -> Response:
             language = choose_language(request.headers.get("accept-language", ""))
@@ -166,6 +170,7 @@ class PageEntrance:
         return answer
 
     def _find_session(self, request: Request) -> PageSession | None:
+        """Return the session of a request; None if there is none. Raises `AccessDenied`."""
         header = self.access.rules.header
         return self.access.find_session(
             request.cookies.get(self.cookie),
@@ -174,6 +179,10 @@ class PageEntrance:
         )
 
     def _start_login(self, request: Request) -> Response:
+        """Return a redirect to the login, or log in the user that the reverse proxy names.
+
+        Raises `AccessDenied` if users need the link in the terminal.
+        """
         if self.access.rules.header is not None:
             # The proxy has named the user: a session is only used for the keys of forms.
             response = redirect(str(request.url.path))
@@ -187,7 +196,7 @@ class PageEntrance:
         )
 
     def start_session(self, response: Response, person: str) -> None:
-        """Start a new session for the user."""
+        """Start a session for the user, and set its cookie."""
         self.set_cookie(response, self.access.start_session(person))
 
     def set_cookie(self, response: Response, cookie: str) -> None:
@@ -202,7 +211,7 @@ def error_page(
     session: PageSession | None,
     status: int | None = None,
 ) -> Response:
-    """Return a page with an error and its action."""
+    """Return a page with the error and its action. `status` replaces the status of the error."""
     found = error.status if isinstance(error, PageError) else 400
     message, action = language.describe_error(error)
     link = error.link if isinstance(error, PageError) else None
@@ -213,11 +222,11 @@ def error_page(
 
 
 class GuardedApplication:
-    """Application that adds security headers and limits each request body.
+    """ASGI application that adds security headers and limits the size of request bodies.
 
     Args:
-        app: The application.
-        bytes_max: Returns the maximum size of a body by the request's path.
+        app: The wrapped application.
+        bytes_max: Returns the maximum size of a body for a path.
     """
 
     def __init__(self, app: ASGIApp, bytes_max: Callable[[str], int]) -> None:

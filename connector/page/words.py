@@ -25,7 +25,7 @@ from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
 
 from connector.catalog import CATALOG
-from connector.errors import ConnectorError, SpreadsheetError
+from connector.errors import ConnectorError, SpreadsheetError, end_sentence
 from connector.ledger.push_plan import Problem
 from connector.page.marks import N_, N_PLURAL
 from connector.page.problem_words import choose_wording, find_problem_words
@@ -201,7 +201,7 @@ QUESTIONS: Mapping[str, tuple[str, str]] = {
 
 
 class PageError(ConnectorError):
-    """Error for a request that the page cannot fulfil, in the user's language.
+    """The page cannot fulfil a request. The text is translated to the user's language.
 
     The message is a text of the catalogues with placeholders for `values`. `link` is the address of
     the screen on which the user can continue.
@@ -218,7 +218,7 @@ class PageError(ConnectorError):
 
 
 def error_note(error: ConnectorError) -> list[str]:
-    """Return the note of an error: message, action, and the codes of its classes."""
+    """Return an error as stored in a draft: message, action, and codes of its classes."""
     kinds = [each for each in type(error).__mro__ if issubclass(each, ConnectorError)]
     codes = [] if isinstance(error, PageError) else [error.code, *(each.code for each in kinds)]
     return [_DRAFT_PATH.sub("", str(error)), error.action, *codes]
@@ -229,7 +229,7 @@ _DRAFT_PATH = re.compile(rf"\S*/{IMPORTS_FOLDER}/[0-9a-f]{{16}}/")
 
 @dataclass(frozen=True, slots=True)
 class PageLanguage:
-    """Language: its code, and its formats of texts, numbers and times."""
+    """Texts, numbers and times in one language."""
 
     code: str
     gettext: Callable[[str], str]
@@ -237,6 +237,7 @@ class PageLanguage:
 
     @property
     def _locale(self) -> str:
+        """Locale for dates and times."""
         # British date order: the day comes first, as in the other languages.
         return "en_GB" if self.code == "en" else self.code
 
@@ -258,7 +259,7 @@ class PageLanguage:
         return f"{day}, {format_time(zoned, 'short', locale=self._locale)}"
 
     def format_value(self, value: Any, resource: str = "", name: str = "") -> str:
-        """Format a value; a choice is shown as its label."""
+        """Format a value of a field for display, with labels for choices."""
         field = CATALOG[resource].fields.get(name) if resource else None
         read = field.parse(value)[0] if field is not None else None
         value = value if read is None else read
@@ -280,7 +281,7 @@ class PageLanguage:
         return shown
 
     def record_name(self, record: Mapping[str, Any]) -> str:
-        """Return the name of a record, or another identification."""
+        """Return the name of a record, or its title or id if it has no name."""
         names = [record.get(name) for name in ("first_name", "last_name")]
         whole = " ".join(str(each) for each in names if each)
         others = (
@@ -297,7 +298,7 @@ class PageLanguage:
         )
 
     def format_changes(self, changes: Any, resource: str) -> list[list[str]]:
-        """Return fields with their old and new values, of a preview or of an undo."""
+        """Return the field with its old and new value for each change of a preview or an undo."""
         found = changes.items() if isinstance(changes, Mapping) else ((n, p) for n, *p in changes)
         return [
             [name, *_shorten_values(*(self.format_value(each, resource, name) for each in pair))]
@@ -309,17 +310,17 @@ class PageLanguage:
         return self.gettext(field_name_in_english(name))
 
     def choice_label(self, value: str) -> str:
-        """Return the label of a choice, with the API's value if it differs."""
+        """Return the label of a choice."""
         return self.gettext(value.replace("_", " "))
 
     def problem_column(self, problem: Problem) -> str:
-        """Return the column of a problem, or the field if the file has no such column."""
+        """Return the heading of the problem's column, or the label of its field."""
         if problem.field is not None and problem.column in (None, problem.field):
             return self.field_label(problem.field)
         return problem.column or ""
 
     def describe_problem(self, problem: Problem) -> str:
-        """Return the text of a problem, with the column in front."""
+        """Return the text of a problem, after its column."""
         place = self.problem_column(problem)
         return f"{place}: {self.problem_text(problem)}" if place else self.problem_text(problem)
 
@@ -334,12 +335,12 @@ class PageLanguage:
         )
 
     def problem_title(self, problem: Problem) -> str:
-        """Return the title of a kind of problem, given its first problem."""
+        """Return the title for all problems with the same code."""
         known = message_of(problem.code)
         return problem.message if known is None else self.gettext(known)
 
     def fix_text(self, problem: Problem) -> str:
-        """Return the action for a problem."""
+        """Return the action for a problem; empty if there is none."""
         if (words := find_problem_words(problem)) is not None:
             return self.gettext(words.action) if words.action else ""
         if problem.code in ACTIONS:
@@ -348,31 +349,31 @@ class PageLanguage:
         return self.gettext(fix) if fix else ""
 
     def describe_error(self, error: ConnectorError) -> tuple[str, str]:
-        """Return the text of an error and its action."""
+        """Return the text and the action of an error."""
         if not isinstance(error, PageError):
             return self.describe_note(error_note(error))
         return self.gettext(error.text) % error.values, self.gettext(error.action)
 
     def describe_note(self, note: Sequence[str]) -> tuple[str, str]:
-        """Return the text and the action of an error note in a draft."""
+        """Return the text and the action of an error that was stored by `error_note`."""
         message, action, *codes = note
         if not codes:
-            return _sentence(self.gettext(message)), self.gettext(action)
+            return end_sentence(self.gettext(message)), self.gettext(action)
         action = self.gettext(next(ACTIONS[code] for code in codes if code in ACTIONS))
         if self.code == LANGUAGES[0] and SpreadsheetError.code in codes:
-            return _sentence(message), action
+            return end_sentence(message), action
         said = self.gettext(next(ERRORS[code] for code in codes if code in ERRORS))
-        return _sentence(f"{said[:1].upper()}{said[1:]}"), action
+        return end_sentence(f"{said[:1].upper()}{said[1:]}"), action
 
     def phone_countries(self) -> list[tuple[str, str]]:
-        """Return the countries of telephone numbers, by name."""
+        """Return code and name of each country of telephone numbers, sorted by name."""
         names = Locale(self.code).territories
         found = ((code, names.get(code, code)) for code in REGIONS if code in names)
         return sorted(found, key=lambda each: each[1])
 
 
 def _shorten_values(now: str, then: str) -> tuple[str, str]:
-    """Return two texts, shortened for display. A common beginning of long texts is omitted."""
+    """Shorten two texts for display, and omit a long beginning that they share."""
     same = takewhile(lambda pair: pair[0] == pair[1], zip(now, then, strict=False))
     alike = sum(1 for _ in same) - _KEPT_CHARACTERS
     if max(len(now), len(then)) > _SHOWN_CHARACTERS and alike > 0:
@@ -381,7 +382,7 @@ def _shorten_values(now: str, then: str) -> tuple[str, str]:
 
 
 def field_name_in_english(name: str) -> str:
-    """Return the name of a field or a resource in English words."""
+    """Return the name of a field or a resource as English words, which are then translated."""
     words = _SHORT.sub(lambda m: m[0].upper(), name.removeprefix("fields.").replace("_", " "))
     return f"{words[:1].upper()}{words[1:]}"
 
@@ -393,13 +394,8 @@ _SHORT = re.compile(r"\b(?:ai|cv|id|ir35|url)\b")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")
 
 
-def _sentence(text: str) -> str:
-    """Return the message of an error with a period, and a capital unless it begins with a name."""
-    return text if text.endswith(".") else f"{text}."
-
-
 def choose_language(accepted: str) -> PageLanguage:
-    """Return the preferred language of a browser, by its header."""
+    """Return the supported language that a browser prefers, by its header `Accept-Language`."""
     preferences = []
     for part in accepted.split(",")[:20]:
         tag, _, quality = part.partition(";q=")
@@ -412,14 +408,14 @@ def choose_language(accepted: str) -> PageLanguage:
 
 
 def find_country(accepted: str) -> str:
-    """Return the first country in a browser's header; empty if there is none."""
+    """Return the first country in the header `Accept-Language`; empty if there is none."""
     found = re.search(r"-([A-Za-z]{2})\b", accepted[:200])
     return found[1].upper() if found and found[1].upper() in REGIONS else ""
 
 
 @cache
 def load_language(code: str) -> PageLanguage:
-    """Return the language with this code."""
+    """Return the language with this code and its translations."""
     path = _LOCALE_FOLDER / f"{code}.po"
     if not path.exists():
         translations = gettext.NullTranslations()

@@ -343,7 +343,7 @@ def _print_groups(
     for group in sorted(shown, key=lambda each: -each.count)[:SHOWN_MAX]:
         problem = group.problem
         where = f"{problem.column}, " if problem.column else ""
-        for line in group.lines:
+        for line in group.describe():
             terminal.say(f"  {where}{end_sentence(line)}")
         if problem.allowed:
             terminal.say(f"    Allowed: {problem.allowed}.")

@@ -99,7 +99,7 @@ Clock = Callable[[], datetime]
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """Check of one thing: the result, and what to do if there is a problem."""
+    """One check: its state, what was found, and the action if there is a problem."""
 
     name: str
     state: State
@@ -108,12 +108,15 @@ class DoctorCheck:
 
 
 CheckOutcome = tuple[State, str, str | None]
+"""State, finding, and the action if there is a problem."""
+
 PendingChecks = Iterable[tuple[str, Callable[[], CheckOutcome]]]
+"""Name of each check, and the function that runs it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Checks of an account, and its settings: names, displayed values, origins."""
+    """Checks of an account, and its settings as (name, displayed value, origin)."""
 
     settings: tuple[tuple[str, str, str], ...]
     checks: tuple[DoctorCheck, ...]
@@ -200,6 +203,7 @@ def check_upkeep(
 
 
 def _run_checks(pending: PendingChecks) -> Iterator[DoctorCheck]:
+    """Yield the result of each check. An error that a check raises is a failed check."""
     for name, look in pending:
         try:
             yield DoctorCheck(name, *look())
@@ -225,6 +229,7 @@ def _warning(found: str, action: str | None) -> CheckOutcome:
 def _pull_checks(
     settings: Settings, now: Clock, *, repairs: bool, renews_ledger: bool
 ) -> PendingChecks:
+    """Yield the checks of files and settings that a pull needs, and requested repairs."""
     warehouse = Warehouse(settings.folder)
     yield "settings", lambda: _check_settings(settings)
     yield "data folder", lambda: _check_folder(settings)
@@ -241,6 +246,7 @@ def _pull_checks(
 
 
 def _check_settings(settings: Settings) -> CheckOutcome:
+    """Check that the address and the key are set. Raises `SettingsError`."""
     settings.connection()
     return _ok("the address and the key are set")
 
@@ -263,7 +269,7 @@ def _check_folder(settings: Settings) -> CheckOutcome:
 
 
 def _repair_work_file(warehouse: Warehouse, now: Clock) -> CheckOutcome:
-    """Check that the work file's log can be read, or move it aside."""
+    """Check that the work file's write-ahead log can be read; move a damaged log aside."""
     if not warehouse.exists:  # A pull restores it from the published file.
         return _ok("no records are loaded yet")
     try:
@@ -280,7 +286,7 @@ def _repair_work_file(warehouse: Warehouse, now: Clock) -> CheckOutcome:
 
 
 def _repair_receipts(settings: Settings) -> CheckOutcome:
-    """Write missing receipts of erasures again, as far as the ledger knows them."""
+    """Write missing receipts of erasures again from the data in the ledger."""
     with Ledger(settings.folder) as ledger:
         missing = Erasures(ledger).missing_receipts() if ledger.exists else []
     if not missing:
@@ -290,7 +296,7 @@ def _repair_receipts(settings: Settings) -> CheckOutcome:
 
 
 def _describe_verified_times(warehouse: Warehouse) -> str:
-    """Describe up to which time each resource is verified, after the write-ahead log was lost."""
+    """Return a sentence on the time up to which each resource is verified."""
     proven = [
         f"{each.resource} {each.proven_at:%Y-%m-%d %H:%M:%S}"
         for each in warehouse.status()
@@ -313,7 +319,7 @@ def _check_warehouse(warehouse: Warehouse) -> CheckOutcome:
 
 
 def _replace_ledger(settings: Settings, now: Clock) -> CheckOutcome:
-    """Replace the ledger if it is lost, damaged or another folder's."""
+    """Replace the ledger if it is lost, damaged or belongs to another folder."""
     replaced = replace_ledger(settings, now())
     if replaced is None:
         return _ok("the ledger is not damaged. Nothing was changed")
@@ -349,7 +355,7 @@ def _check_workspace(settings: Settings) -> CheckOutcome:
 
 
 async def _accept_move(settings: Settings, address: str) -> DoctorCheck:
-    """Store the new address of the workspace."""
+    """Accept the new address of the workspace, after comparing a few records."""
     try:
         return DoctorCheck("moved", "ok", await confirm_move(settings, address))
     except ConnectorError as error:
@@ -373,6 +379,7 @@ def _check_lakehouse(settings: Settings) -> CheckOutcome:
 def _folder_and_settings_checks(
     settings: Settings, environ: Mapping[str, str], now: datetime
 ) -> PendingChecks:
+    """Return the checks of backups, disk space, permissions, alerts and schedules."""
     return (
         ("versions", _check_versions),
         ("room", lambda: _check_disk_space(settings)),
@@ -388,6 +395,7 @@ def _folder_and_settings_checks(
 
 
 def _check_versions() -> CheckOutcome:
+    """Report the versions of the connector, DuckDB and the file formats."""
     return _ok(
         f"{full_version()} with DuckDB {version('duckdb')}; format of work files: "
         f"{SCHEMA_VERSION}, of ledgers: {LEDGER_VERSION}"
@@ -455,7 +463,7 @@ def _check_folders(settings: Settings, environ: Mapping[str, str]) -> CheckOutco
 
 
 def _check_leftovers(settings: Settings) -> CheckOutcome:
-    """Check that no copies of the account are left, because an erasure does not clean them."""
+    """Check that no replaced files of a restore are left, because erasures do not change them."""
     found = leftover_folders(settings.folder)
     if not found:
         return _ok("no replaced files of a restore")
@@ -543,9 +551,10 @@ def _check_proxy(settings: Settings, environ: Mapping[str, str]) -> CheckOutcome
 def _check_quota(
     settings: Settings, ledger: Ledger, now: Clock
 ) -> tuple[DoctorCheck, RequestBudget | None]:
-    """Check that the month's requests can be counted; return the meter for this command.
+    """Check the month's requests. Return also the budget that counts this command's requests.
 
-    This command may use the reserve, and tests a month whose quota the API reported as used up.
+    The budget is None if nothing can be counted. This command may use reserved requests, and sends
+    requests even if the API reported the quota as used up.
     """
     if not settings.folder.is_dir():
         return DoctorCheck("requests", "ok", "no requests are counted yet"), None
@@ -564,10 +573,10 @@ def _check_quota(
 async def _check_api(
     settings: Settings, tally: RequestTally, meter: RequestBudget | None, now: Clock
 ) -> list[DoctorCheck]:
-    """Check address, key, scopes, clock and limits, as far as possible.
+    """Check address, key, scopes, clock and limits, up to the first error that affects all.
 
-    It requests one short list for each scope. A resource with a parent has the parent's scope, and
-    no list of its own (API 4.7).
+    Requests one short list for each scope. A resource with a parent has the parent's scope, and no
+    list of its own (API 4.7).
     """
     connection = settings.connection()
     address, key = connection.base_url, connection.api_key
@@ -596,7 +605,10 @@ async def _check_api(
 async def _check_scope(
     client: Client, resource: Declaration
 ) -> tuple[Page[Resource] | None, DoctorCheck]:
-    """Check that the key may read the resource; raise errors that affect all resources."""
+    """Check that the key may read the resource, and return the page that was read.
+
+    Raises errors that affect all resources.
+    """
     name = f"scope {resource.read_scope()}"
     endpoint: RecordEndpoint[Resource] = RecordEndpoint(client, resource.record)
     try:
@@ -610,7 +622,7 @@ async def _check_scope(
 
 
 async def _check_known_records(client: Client, settings: Settings) -> list[DoctorCheck]:
-    """Search records of the folder in the workspace; return no check if the folder has none."""
+    """Check that the workspace has a record of the folder; no check if the folder is empty."""
     warehouse = Warehouse(settings.folder)
     try:
         if not warehouse.exists:
@@ -644,7 +656,7 @@ async def _check_known_records(client: Client, settings: Settings) -> list[Docto
 
 
 def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorCheck]:
-    """Check the address and the key, by the error that ended the checks of scopes."""
+    """Return the checks of address and key; `error` ended the checks of the scopes."""
     address = DoctorCheck("address", "ok", f"{base_url} is the API")
     match error:
         case None | Stopped() | RateLimited():
@@ -658,7 +670,7 @@ def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorC
 
 
 def _check_clock(skew: float | None) -> DoctorCheck:
-    """Compare the local clock with the server clock."""
+    """Report the difference to the server's clock in seconds; a large one is a warning."""
     if skew is None:
         return DoctorCheck(
             "clock", "warning", "the API does not report its time, so the clock was not checked"

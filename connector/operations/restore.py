@@ -70,7 +70,7 @@ Clock = Callable[[], datetime]
 
 
 def leftover_folders(folder: Path) -> tuple[Path, ...]:
-    """Return the folders that restores left. Commands and erasures do not search these copies."""
+    """Return folders with files that restores replaced. Erasures do not search them."""
     return tuple(sorted((*folder.glob(f"{ASIDE}*"), *folder.glob(STAGING))))
 
 
@@ -122,7 +122,7 @@ class RestoreResult:
 
     @property
     def exit_status(self) -> int:
-        """0: done. 1: not published. 3: a receipt or a file of the inbox needs a review."""
+        """Return 0 if done, 1 if not published, 3 if a receipt or an inbox file needs a review."""
         if self.error is not None:
             return 1
         return 0 if all(each.is_clean for each in self.receipts) and not self.waiting else 3
@@ -181,7 +181,7 @@ def restore(
 
 
 def _check_compatible(settings: Settings, manifest: Manifest, source: Path) -> None:
-    """Refuse a backup of another account or of a newer version."""
+    """Raise an error for a backup of another account or of a newer version."""
     if manifest.account != settings.account.value:
         here = settings.account.value or "the unnamed account"
         whose = manifest.account or "the unnamed account"
@@ -202,7 +202,7 @@ def _check_compatible(settings: Settings, manifest: Manifest, source: Path) -> N
 def _restore_files(
     settings: Settings, manifest: Manifest, options: RestoreOptions, staging: Path, now: Clock
 ) -> RestoreResult:
-    """Move the unpacked files to the folder, erase people again, and publish."""
+    """Move the unpacked files to the account's folder, repeat later erasures, and publish."""
     folder, at = settings.folder, now()
     run_id, live = new_id(at), folder / LEDGER_FILE
     is_readable = _is_readable(live)
@@ -265,7 +265,7 @@ def _restore_files(
 def _record_restore(
     ledger: Ledger, manifest: Manifest, warehouse: Warehouse, at: datetime, *, is_ledger_older: bool
 ) -> None:
-    """Add missing tables to the work file, and record the restore with the verified times."""
+    """Add missing tables to the work file, and record the restore in the ledger."""
     proven: dict[str, datetime | None] = {}
     if warehouse.exists:
         warehouse.prepare()
@@ -274,7 +274,7 @@ def _record_restore(
 
 
 def _publish_restored(settings: Settings, staged: Path, now: Clock, *, is_changed: bool) -> None:
-    """Publish the backup's own file, or build it if people were erased or masks changed."""
+    """Publish the backup's file; build it again if people were erased or masks changed."""
     found = None if is_changed else read_own_publication(staged)
     wanted = settings.publish_personal.value, settings.publish_without.value
     if not is_changed and (found is None or (found.personal, found.left_out) == wanted):
@@ -288,6 +288,7 @@ def _publish_restored(settings: Settings, staged: Path, now: Clock, *, is_change
 
 
 def _is_readable(ledger: Path) -> bool:
+    """Return True if the ledger exists and is not damaged."""
     if not ledger.exists():
         return False
     try:
@@ -298,7 +299,9 @@ def _is_readable(ledger: Path) -> bool:
 
 
 def _should_keep_ledger(existing: Path, in_backup: Path, *, forces_backup: bool) -> bool:
-    """Return True if the existing ledger contains everything of the backup's ledger.
+    """Return True to keep the existing ledger: the backup's ledger has nothing that it lacks.
+
+    `forces_backup` uses the backup's ledger anyway, if the backup has one.
 
     Raises:
         BackupError: Each ledger has pushes or erasures that the other one lacks.
@@ -316,7 +319,7 @@ def _should_keep_ledger(existing: Path, in_backup: Path, *, forces_backup: bool)
 
 
 def _describe_lost(made_at: datetime, *, keeps_ledger: bool) -> list[str]:
-    """Return sentences on data that is lost."""
+    """Return sentences on data that a restore loses."""
     when = format_moment(made_at)
     history = (
         f"Changes between {when} and now may be missing in the history. The next pull reads the"
@@ -337,14 +340,14 @@ def _describe_lost(made_at: datetime, *, keeps_ledger: bool) -> list[str]:
 
 
 class FileSwap:
-    """Exchange of files: unpacked files move to the account's folder, existing files aside."""
+    """Replaces the files of an account's folder by unpacked files; old files are moved aside."""
 
     def __init__(self, folder: Path, staging: Path, at: datetime) -> None:
         self._folder, self._staging, self._stamp = folder, staging, compact_timestamp(at)
         self.aside: Path | None = None
 
     def swap(self, *, keeps_ledger: bool) -> tuple[Path, ...]:
-        """Move all files but the published one to the folder, and return files of the inbox.
+        """Replace all files but the published one. Return inbox tables that were moved aside.
 
         Raises:
             WarehouseError: A file cannot be moved. Files that were moved aside stay there.
@@ -371,7 +374,7 @@ class FileSwap:
         return waiting
 
     def _replace_file(self, name: str, *endings: str) -> None:
-        """Move the file and its logs aside, and the backup's file to the folder."""
+        """Move the file and its logs aside, then the backup's file to the folder."""
         for each in (name, *(name + ending for ending in endings)):
             if (self._folder / each).exists():
                 (self._folder / each).rename(self._make_aside() / each)
@@ -384,7 +387,7 @@ class FileSwap:
         return self.aside
 
     def _add_missing_files(self, name: str) -> None:
-        """Add the backup's files to a folder without replacing existing files."""
+        """Move the backup's files to this folder, except for files that exist."""
         target = self._folder / name
         for each in sorted((self._staging / name).glob("*")):
             make_folder(target)
@@ -392,7 +395,7 @@ class FileSwap:
                 each.rename(target / each.name)
 
     def _restore_inbox(self) -> tuple[Path, ...]:
-        """Restore the inbox if there is none, without the tables that waited in it.
+        """Restore the inbox if there is none. Its tables are moved aside and returned.
 
         They may have been pushed since, so no run may push them automatically.
         """

@@ -22,7 +22,7 @@ from connector.warehouse.pull_commands import Stream
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """Result of the comparison with the API, by stream (`content_items/ID` for items).
+    """Result of the comparison by stream: a resource, or `content_items/ID` for items.
 
     `error` is the error that ended it early; the comparison until then is included.
     """
@@ -69,9 +69,9 @@ async def verify(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> VerifyReport:
-    """Compare the local copy of the resources (default: all) with the API, read-only.
+    """Compare all records of the resources (default: all) with the API. Changes no record.
 
-    It reads every list and every detail. Raises the errors that `run.pull` raises at its start.
+    Reads every list and every detail. Raises the errors that `run.pull` raises at its start.
     """
     names = select_resources(resources)
     started = time.monotonic()

@@ -118,7 +118,7 @@ class DraftReader:
         return self._get_or_start_job(self._opened, draft.id, key, self._read_file_in_thread)
 
     def check_rows(self, draft: ImportDraft) -> ReadingJob[CheckedFile]:
-        """Return the job that writes the draft's edits to a copy of the file and checks the rows."""
+        """Return the job that writes edits to a copy of the file and checks all rows."""
         return self._get_or_start_job(
             self._checked, draft.id, self._check_key(draft), self._check_rows_in_thread
         )
@@ -231,7 +231,7 @@ class DraftReader:
         return {str(number): None for number in numbers if number not in wanted}
 
     def _check_key(self, draft: ImportDraft) -> str:
-        """Return a key of everything that affects the check: answers, edits, and the latest push."""
+        """Return a key of all that affects the check: answers, edits, and the latest push."""
         with Ledger(self._settings.folder) as ledger:
             pushed = [(each.batch, each.outcome) for each in Journal(ledger).batches()[:1]]
         return f"{self._drafts.content_key(draft)} {pushed}"
@@ -335,7 +335,7 @@ class DraftReader:
         # The report requests a result after its row.
         next_results = iter(lambda: results.popleft() if results else None, None)
         words = report_words(load_language(draft.language), draft.resource)
-        write_report(path, replace(table, _read=rows), next_results, words)
+        write_report(path, replace(table, rows=rows), next_results, words)
         rows_lost = _count_rows_above_headings(table)
         with self._drafts.open_for_change(draft.id, draft.changed_by) as now:
             later = {row: edit for row, edit in now.edits.items() if edits.get(row) != edit}
@@ -386,7 +386,7 @@ def _store_rows_while_reading(
                 report_rows(count)
             yield row
 
-    return replace(table, _read=rows)
+    return replace(table, rows=rows)
 
 
 def _first_rows(push_file: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:

@@ -189,7 +189,7 @@ class DraftSender:
         batch: str | None = None,
         report: Path | None = None,
     ) -> None:
-        """Save batch, report and error of a push in the draft. Without a batch, it is open again."""
+        """Save batch, report and error of a push; without a batch, the draft is open again."""
         with self._drafts.open_for_change(id, self._drafts.load(id).changed_by) as draft:
             draft.batch = batch or draft.batch
             draft.report = report.name if report is not None else draft.report

@@ -111,10 +111,7 @@ class LakehouseAccount:
 
 @contextmanager
 def open_for_reading(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a read-only connection to the lakehouse.
-
-    Raises `NothingPublished` if there is no lakehouse yet, and `LakehouseError`.
-    """
+    """Open a read-only connection. Raises `NothingPublished` and `LakehouseError`."""
     with _connect(place) as connection:
         attach_lakehouse(connection, place, reads_only=True)
         yield connection
@@ -183,10 +180,7 @@ def storage_url_style(environ: Mapping[str, str]) -> str:
 
 
 def _load_extension(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Load an extension that DuckDB has already, or from its Python package.
-
-    Raises `LakehouseError`.
-    """
+    """Load an extension of DuckDB or of its Python package. Raises `LakehouseError`."""
     with suppress(duckdb.Error):
         connection.execute(f"LOAD {name}")
         return
@@ -202,10 +196,7 @@ def _load_extension(connection: duckdb.DuckDBPyConnection, name: str) -> None:
 def attach_lakehouse(
     connection: duckdb.DuckDBPyConnection, place: LakehouseAccount, *, reads_only: bool
 ) -> None:
-    """Attach the lakehouse as `lake`.
-
-    With `reads_only`, raises `NothingPublished` if it is missing.
-    """
+    """Attach the lakehouse as `lake`. Raises `NothingPublished` if it must not be created."""
     # Rows stay out of the catalog, so that an erasure only has to search files.
     options = f"DATA_PATH {literal(place.data + '/')}, DATA_INLINING_ROW_LIMIT 0"
     mode = ", READ_ONLY" if reads_only else ""

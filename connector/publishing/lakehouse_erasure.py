@@ -160,10 +160,7 @@ def erase_from_lakehouse(settings: Settings) -> None:
 
 
 def remove_account(settings: Settings) -> LakehouseResult:
-    """Delete all rows of the account from the lakehouse.
-
-    Raises the errors of `publish_to_lakehouse`.
-    """
+    """Delete the account's rows. Raises the errors of `publish_to_lakehouse`."""
     return _replace_rows_and_clean(LakehouseAccount.require(settings), None)
 
 

@@ -40,7 +40,7 @@ PLAN_LEASE = "plan"
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Run of an account: its client, files, lease, budget and record.
+    """Open resources of one run: client, work file, lease and request budget.
 
     Attributes:
         tally: Counts of the run's requests.
@@ -83,7 +83,7 @@ class RunContext:
         return tuple(Stream(resource, id) for id in ids)
 
     async def read_month(self) -> MonthUse:
-        """Store this run's requests, and return the requests of the month."""
+        """Store this run's requests in the ledger, and return the requests of the month."""
         lease, budget = self.lease, self.lease.budget
         budget.limit_per_minute = self.client.limiter.limit
         await budget.return_unused()
@@ -171,7 +171,7 @@ async def open_run(
 
 
 def _take_notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
-    """Return sentences on files that were lost and created again, unless reported before."""
+    """Return sentences on files that were lost and created again, and mark them as reported."""
     relisted = []
     for at, hashes in Erasures(ledger).restored_hash_counts():
         detail = (

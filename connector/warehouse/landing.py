@@ -125,10 +125,7 @@ class LandingTable:
         return len(distinct) - len(stored), _anomaly_events(rows)
 
     def _set_timestamps(self, assignments: str, times: Mapping[int, datetime]) -> None:
-        """Update rows by their row ids.
-
-        `assignments` is SQL in which `stage.at` is the row's time.
-        """
+        """Update rows by row id. In the SQL `assignments`, `stage.at` is the row's time."""
         if not times:
             return
         stage = rowids_table(times, at=timestamp_array(times.values()))
@@ -345,10 +342,7 @@ def _suppression_events(
 def query_without_erased_people(
     query: pull_commands.Query[Any], folder: Path
 ) -> pull_commands.Query[Any]:
-    """Return the query with the personal data of erased people removed from its responses.
-
-    Raises a `WarehouseError`.
-    """
+    """Return the query without data of erased people. Raises a `WarehouseError`."""
     if not isinstance(query, pull_commands.DifferingFields):
         return query
     suppressed = SuppressionList.read_from(folder)

@@ -176,7 +176,7 @@ def test_a_pull_from_a_website_fails_and_publishes_nothing(tmp_path: Path) -> No
     assert not Warehouse(tmp_path).published.exists()
 
 
-def write_text(path: Path) -> None:
+def write_non_database(path: Path) -> None:
     """Write a file that is not a database."""
     path.write_text("Dear reader, " * 1000)
 
@@ -190,7 +190,7 @@ def write_foreign_database(path: Path) -> None:
 @pytest.mark.parametrize("command", ["pull", "status", "doctor"])
 @pytest.mark.parametrize(
     ("write", "message"),
-    [(write_text, "not a DuckDB database"), (write_foreign_database, "another program")],
+    [(write_non_database, "not a DuckDB database"), (write_foreign_database, "another program")],
     ids=["text", "database"],
 )
 def test_a_foreign_work_file_is_reported_and_left_unchanged(

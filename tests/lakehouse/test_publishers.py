@@ -26,7 +26,7 @@ from tests.support.errors import has_code
 
 pytestmark = pytest.mark.slow
 
-ACCOUNTS = tuple(f"agency{n}" for n in range(6))
+ACCOUNTS = tuple(f"agency{n}" for n in range(4))
 PROCESSES = 3
 
 PER_ACCOUNT = (

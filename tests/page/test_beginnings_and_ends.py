@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import openpyxl
@@ -18,13 +17,6 @@ from tests.page.serving import PageProcess, make_csv, make_environ, serve_and_si
 from tests.page.test_ways import prepare_import
 
 ROW = "Bo,Li,bo@example.com,permanent"
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """Sandbox without candidates."""
-    with Sandbox() as opened:
-        yield opened
 
 
 def test_a_rejected_start_form_keeps_its_answers(sandbox: Sandbox, tmp_path: Path) -> None:

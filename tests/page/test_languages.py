@@ -46,14 +46,14 @@ SHARED = {
 """Words that are spelled alike."""
 
 
-def find_english_words(text: str, code: str) -> set[str]:
-    """Return the English words of a text."""
+def find_english_words(text: str, language: str) -> set[str]:
+    """Return the English words and names with underscores in a text of the language `code`."""
     words = re.findall(r"[^\W\d]+", text.lower())
-    return {w for w in words if (w in ENGLISH and w not in SHARED[code]) or "_" in w}
+    return {w for w in words if (w in ENGLISH and w not in SHARED[language]) or "_" in w}
 
 
-def make_errors() -> Iterator[type[ConnectorError]]:
-    """Return one error of every kind."""
+def find_error_classes() -> Iterator[type[ConnectorError]]:
+    """Yield every error class except those of the page."""
     left = [ConnectorError]
     while left:
         error = left.pop()
@@ -63,17 +63,17 @@ def make_errors() -> Iterator[type[ConnectorError]]:
 
 
 def make_problems() -> Iterator[Problem]:
-    """Return a problem of every code with English values."""
+    """Yield problems of every code, with English values."""
     codes = {
         *PROBLEMS,
         *WARNINGS,
         *DOUBTS,
         *SENT,
         *_OUTCOMES_WITHOUT_READ,
-        *(each.code for each in make_errors()),
+        *(each.code for each in find_error_classes()),
     }
     for code in sorted(codes):
-        own = "" if code in {each.code for each in make_errors()} else "the row was not told"
+        own = "" if code in {each.code for each in find_error_classes()} else "the row was not told"
         for values in ({"column": "Ort"}, {"field": "city"}, {"field": "city", "found": "Lyon"}):
             yield Problem(code, own, fix="Run it with --mode update.", **values)
 
@@ -91,7 +91,7 @@ def test_problems_of_rows_are_translated(code: str) -> None:
 @pytest.mark.parametrize("code", OTHERS)
 def test_errors_are_translated(code: str) -> None:
     spoken = load_language(code)
-    for each in make_errors():
+    for each in find_error_classes():
         error = each.__new__(each)
         ConnectorError.__init__(error, "POST /api was not sent", action="Try --ask-anyway.")
         text = " ".join(spoken.describe_error(error))
@@ -117,10 +117,10 @@ def test_every_text_of_a_catalogue_is_translated(code: str) -> None:
     assert spoken.format_record_count(2, "candidates") != COUNTED["candidates"][1] % {"num": 2}
 
 
-def load_catalogue(code: str) -> Iterator[tuple[str, str]]:
-    """Return the texts of a catalogue with their translations."""
-    with (Path(connector.page.__file__).parent / "locale" / f"{code}.po").open("rb") as file:
-        for each in read_po(file, locale=code):
+def load_catalogue(language: str) -> Iterator[tuple[str, str]]:
+    """Yield each text of a language's catalogue with each translation."""
+    with (Path(connector.page.__file__).parent / "locale" / f"{language}.po").open("rb") as file:
+        for each in read_po(file, locale=language):
             translations = each.string if isinstance(each.string, tuple) else (each.string,)
             for one in map(str, translations) if each.id else ():
                 yield str(each.id), re.sub(r"%\(\w+\)s|connector page", "", one)

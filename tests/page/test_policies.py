@@ -35,11 +35,13 @@ def read_notes(sandbox: Sandbox) -> str:
     return str(found["notes"])
 
 
-def start_import(person: PageUser, **fields: str) -> str:
-    """Start an import with these choices, up to the preview. Returns its path."""
-    path = person.upload("changes.csv", CONTENT, mode="update")
-    person.post(f"{path}/columns", {**FIELDS, **fields})
-    person.open(f"{path}/look")
+def start_import(user: PageUser, **fields: str) -> str:
+    """Start an import up to its preview; `fields` are answers of the columns screen. Returns its
+    path.
+    """
+    path = user.upload("changes.csv", CONTENT, mode="update")
+    user.post(f"{path}/columns", {**FIELDS, **fields})
+    user.open(f"{path}/look")
     return path
 
 

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
 
 import pytest
 
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from tests.page.serving import make_csv, serve_and_sign_in
-from tests.page.test_ways import COLUMNS
+from tests.page.serving import COLUMNS, make_csv, serve_and_sign_in, strip_tags
 from tests.support.agency import settings_of
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """Sandbox without candidates."""
-    with Sandbox() as opened:
-        yield opened
-
-
-def strip_tags(page: str) -> str:
-    """Return the text of a page without its tags."""
-    return " ".join(unescape(re.sub("<[^>]+>", " ", page)).split())
 
 
 def test_a_correction_import_contains_only_the_rows_to_correct(

@@ -12,8 +12,7 @@ import httpx
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageUser, make_csv, serve_and_sign_in, serve_page
-from tests.page.test_ways import COLUMNS
+from tests.page.serving import COLUMNS, PageUser, make_csv, serve_and_sign_in, serve_page
 
 DIGITS = "9" * 5_000
 SCREENS = ("table", "columns", "values", "rows", "rows/2", "look")
@@ -27,19 +26,19 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def read_response_to_head(address: str, *lines: str) -> str:
+def read_response_to_head(address: str, *header_lines: str) -> str:
     """Return the response to the headers of a request whose body is never sent."""
     place = urlsplit(address)
     with socket.create_connection((place.hostname, place.port), ANSWER_SECONDS) as opened:
-        head = (*lines, f"Host: {place.netloc}", f"Origin: {address}", "", "")
+        head = (*header_lines, f"Host: {place.netloc}", f"Origin: {address}", "", "")
         opened.sendall("\r\n".join(head).encode())
         return opened.recv(4_096).decode()
 
 
-def find_form_fields(screen: str) -> list[tuple[str, str]]:
-    """Return the address and the name of every field of a screen's forms."""
+def find_form_fields(html: str) -> list[tuple[str, str]]:
+    """Return the action and the name of each field in the forms of a screen."""
     found = []
-    for form in re.findall(r"<form .*?</form>", screen, re.DOTALL):
+    for form in re.findall(r"<form .*?</form>", html, re.DOTALL):
         action = re.search(r'<form [^>]*action="([^"]+)"', form)
         names = dict.fromkeys(re.findall(r'\bname="([^"]+)"', form))
         found += [(action[1] if action else "", name) for name in names if name != "form_key"]

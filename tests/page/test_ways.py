@@ -8,7 +8,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,22 +25,18 @@ from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings
 from connector.warehouse.warehouse import Warehouse
-from tests.page.serving import PageUser, make_csv, make_environ, serve_and_sign_in, serve_page
+from tests.page.serving import (
+    COLUMNS,
+    PageUser,
+    make_csv,
+    make_environ,
+    serve_and_sign_in,
+    serve_page,
+)
 from tests.pushes.pushing import create_lead
 from tests.support.agency import settings_of
 
 SETTLE_SECONDS = 0.2
-COLUMNS = {
-    f"c:{index}": name
-    for index, name in enumerate(("first_name", "last_name", "email", "employment_type"))
-}
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """Sandbox without candidates."""
-    with Sandbox() as opened:
-        yield opened
 
 
 def read_emails(sandbox: Sandbox) -> list[str]:
@@ -49,11 +44,11 @@ def read_emails(sandbox: Sandbox) -> list[str]:
     return sorted(each["email"] for each in sandbox.store.records("candidates").values())
 
 
-def prepare_import(person: PageUser, *lines: str) -> str:
+def prepare_import(user: PageUser, *lines: str) -> str:
     """Prepare an import of these rows up to the preview. Returns its path."""
-    path = person.upload("people.csv", make_csv(*lines))
-    person.post(f"{path}/columns", COLUMNS)
-    person.open(f"{path}/look")
+    path = user.upload("people.csv", make_csv(*lines))
+    user.post(f"{path}/columns", COLUMNS)
+    user.open(f"{path}/look")
     return path
 
 

@@ -39,7 +39,7 @@ REFUSALS = (PageError, AccessDenied, LoginsTooMany, DraftChanged, DraftUnknown)
 
 
 def find_rejection_texts() -> Iterator[str]:
-    """Return the texts of rejections on the page."""
+    """Yield the messages and actions of errors that the page raises."""
     names = {each.__name__ for each in REFUSALS}
     for path in FOLDER.glob("*.py"):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -59,7 +59,7 @@ def find_page_texts() -> list[str | tuple[str, ...]]:
 
 
 def find_check_texts() -> Iterator[str]:
-    """Return the texts and actions for invalid rows."""
+    """Yield the messages and actions for invalid rows."""
     for code, text in {**PROBLEMS, **WARNINGS}.items():
         wrong, _, cure = text.partition(": ")
         yield f"{wrong}."
@@ -67,7 +67,7 @@ def find_check_texts() -> Iterator[str]:
 
 
 def find_catalog_names() -> Iterator[str]:
-    """Return the display names of resources, fields and values."""
+    """Yield the display names of resources, fields and values."""
     yield from ("Full name", "yes", "no")
     for resource in importable_resources():
         yield field_name_in_english(resource)

@@ -23,7 +23,7 @@ from tests.pushes.pushing import (
 
 @dataclass(frozen=True, slots=True)
 class ApiRefusal:
-    """Rejects the request with this status and document."""
+    """Fault that rejects a request with this status and JSON document."""
 
     status: int
     document: dict[str, Any]
@@ -36,7 +36,9 @@ class ApiRefusal:
 def push_rejected_rows(
     folder: Path, *faults: ApiRefusal
 ) -> list[list[tuple[str, str | None, str]]]:
-    """Return the problems of rows rejected by these faults, as code, field and message."""
+    """Push one row per fault, each of which is rejected. Returns code, field and message of the
+    problems of each row.
+    """
     with Sandbox() as sandbox:
         for each in faults:
             sandbox.faults.add(each, method="POST", path=CANDIDATES)

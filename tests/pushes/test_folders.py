@@ -116,8 +116,8 @@ def test_records_known_to_the_local_copy_are_not_reported_as_duplicates(tmp_path
         pusher = Pusher(sandbox, tmp_path)
         sandbox.store.create("candidates", dict(make_create(2).fields))
         asyncio.run(pull(pusher.settings, ["candidates"]))
-        first = pusher.push([make_create(2, phone="1")], now=pusher.wall)
-        second = pusher.push(make_plan([make_create(2, phone="2")]), now=pusher.wall)
+        first = pusher.push([make_create(2, phone="1")], now=pusher.wall_time)
+        second = pusher.push(make_plan([make_create(2, phone="2")]), now=pusher.wall_time)
 
     assert [{2: "created"}] * 2 == [map_outcomes(first), map_outcomes(second)]
 

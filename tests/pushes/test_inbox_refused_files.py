@@ -28,7 +28,9 @@ def inbox(tmp_path: Path) -> Path:
 
 
 def read_tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Return mode, modification time and content of everything below the folder."""
+    """Return mode, modification time and content of every file and folder below the folder. The
+    content of a link is its target.
+    """
     found: dict[str, tuple[int, int, bytes]] = {}
     for path in sorted(folder.rglob("*")):
         status, held = path.lstat(), b""

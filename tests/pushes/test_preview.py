@@ -50,7 +50,7 @@ SENT_BYTES_MAX = 120
 
 
 def preview_creates(folder: Path, count: int) -> PushReport:
-    """Preview a file of so many creates, of which every tenth is invalid."""
+    """Preview a file of `count` creates; every tenth is invalid."""
     settings = settings_at("http://127.0.0.1:9", folder, "nobody")
     push_file = PushFile("candidates", write_creates(folder, count), "create")
     (report,) = asyncio.run(push(settings, [push_file], PushRunOptions()))
@@ -58,7 +58,7 @@ def preview_creates(folder: Path, count: int) -> PushReport:
 
 
 def write_creates(folder: Path, count: int) -> Path:
-    """Write a file of so many creates, of which every tenth is invalid."""
+    """Write a file of `count` creates; every tenth is invalid."""
     folder.mkdir(exist_ok=True)
     path = folder / f"{count}.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -71,9 +71,9 @@ def write_creates(folder: Path, count: int) -> Path:
 
 
 def measure_peak(work: Callable[[], PushReport]) -> tuple[PushReport, int]:
-    """Return the result of the work and the peak of its memory in bytes.
+    """Return the result of `work` and the peak of its memory in bytes.
 
-    The garbage collector ignores older objects, so they do not delay collecting the work's own.
+    The garbage collector ignores older objects, so they do not delay collecting the new ones.
     """
     gc.collect()
     gc.freeze()
@@ -86,7 +86,7 @@ def measure_peak(work: Callable[[], PushReport]) -> tuple[PushReport, int]:
 
 
 def apply_creates(sandbox: Sandbox, folder: Path, count: int) -> PushReport:
-    """Apply such a file with a budget for the search of existing records and one row."""
+    """Apply a file of `count` creates with a budget of two requests, which suffices for one row."""
     push_file = PushFile("candidates", write_creates(folder, count), "create")
     manner = PushRunOptions(applies=True, pulls=False)
     (report,) = asyncio.run(push(settings_of(sandbox, folder), [push_file], manner, budget=2))
@@ -95,7 +95,7 @@ def apply_creates(sandbox: Sandbox, folder: Path, count: int) -> PushReport:
 
 @pytest.fixture
 def use_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read small portions, so that memory kept per row becomes visible."""
+    """Read files and the journal in small portions, so that memory kept per row becomes visible."""
     for module, name, small in (
         (kept, "MEMORY_BYTES", 4_000),
         (kept, "_LINES_AT_ONCE", 50),
@@ -137,7 +137,7 @@ def list_row_outcomes(report: PushReport) -> list[tuple[int, str]]:
 
 
 def _assert_growth(peak: Callable[[int], int], bytes_max: int) -> None:
-    """Assert that each additional row takes at most so many bytes.
+    """Assert that the peak memory, by the number of rows, grows by at most `bytes_max` per row.
 
     Other work of the process can only raise a peak, so the least of up to three counts.
     """

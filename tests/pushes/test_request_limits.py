@@ -33,7 +33,7 @@ from tests.support.clock import Time
 
 
 def count_outcomes(report: BatchReport) -> dict[str, int]:
-    """Return the counts, after asserting that they add up to the rows."""
+    """Return the number of rows by outcome; assert that they add up to all rows."""
     counts = {str(outcome): count for outcome, count in report.counts.items()}
     assert sum(counts.values()) == len(report.rows)
     return counts

@@ -49,7 +49,7 @@ def write_file(folder: Path, name: str, text: str) -> Path:
 
 
 def map_results(reports: list[PushReport]) -> dict[str, list[tuple[str, str | None]]]:
-    """Return each row's outcome and code by file, in the order of the push."""
+    """Return outcome and code of each row by file name, in the order of the push."""
     return {
         each.preview.asked.path.stem: [(row.outcome, row.code) for row in each.results]
         for each in reports

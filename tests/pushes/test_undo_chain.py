@@ -26,9 +26,11 @@ def test_batches_about_one_record_are_undone_one_after_another(
         batches = [made.batch]
         for rows in ({"notes": "a"}, {"notes": "b", "city": "Leeds"}):
             time.pass_minutes(1)
-            batches.append(undoer.push([make_update(2, id, undoer.record(id), **rows)]).batch)
+            batches.append(
+                undoer.push([make_update(2, id, undoer.read_candidate(id), **rows)]).batch
+            )
             if is_edited and len(batches) == 2:
-                undoer.edit(id, phone="+44 7")
+                undoer.edit_candidate(id, phone="+44 7")
         assert {2: "conflict"} == map_undo_outcomes(undoer.undo(made.batch))
         time.pass_minutes(1)
 

@@ -36,7 +36,7 @@ _FILE_NAME = re.compile(r"[\w.-]+")
 
 
 def make_hostile(value: Any) -> Any:
-    """Return the value with every text in it replaced by a hostile one."""
+    """Return a copy of a JSON value in which every text, except ids and codes, is hostile."""
     match value:
         case str() if not _PLAIN.fullmatch(value):
             return HOSTILE + value
@@ -65,7 +65,7 @@ def make_records_hostile(sandbox: Sandbox) -> None:
 
 
 def read_texts(path: Path) -> Iterator[str]:
-    """Yield the texts of a file that users open; of a workbook, those of its parts."""
+    """Yield the text of a file that users open, or of each part of a workbook."""
     if path.suffix == ".xlsx":
         with zipfile.ZipFile(path) as book:
             yield from (book.read(name).decode() for name in book.namelist())
@@ -82,7 +82,7 @@ def find_unsafe_characters(text: str) -> set[str]:
 def hostile_run(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Path, list[CommandResult], Sandbox]:
-    """Folder after a pull, publication and push with a hostile server, and the output."""
+    """Folder, results and server of commands that meet hostile text in every record."""
     folder = tmp_path_factory.mktemp("hostile")
     calls: list[CommandResult] = []
     people = folder / "people.csv"
@@ -120,11 +120,11 @@ def hostile_run(
     return folder, calls, sandbox
 
 
-Left = tuple[Path, list[CommandResult], Sandbox]
+HostileRun = tuple[Path, list[CommandResult], Sandbox]
 
 
 @pytest.mark.slow
-def test_hostile_text_is_escaped_on_the_terminal(hostile_run: Left) -> None:
+def test_hostile_text_is_escaped_on_the_terminal(hostile_run: HostileRun) -> None:
     texts = [text for each in hostile_run[1] for text in (each.out, each.err)]
 
     assert any("\\x1b" in text or "\\u001b" in text for text in texts)
@@ -132,7 +132,7 @@ def test_hostile_text_is_escaped_on_the_terminal(hostile_run: Left) -> None:
 
 
 @pytest.mark.slow
-def test_hostile_text_is_escaped_in_the_report(hostile_run: Left) -> None:
+def test_hostile_text_is_escaped_in_the_report(hostile_run: HostileRun) -> None:
     text = (hostile_run[0] / "report.html").read_text(encoding="utf-8")
     page = Document.parse(text)
 
@@ -144,7 +144,7 @@ def test_hostile_text_is_escaped_in_the_report(hostile_run: Left) -> None:
 
 
 @pytest.mark.slow
-def test_hostile_text_loses_no_table_of_the_published_file(hostile_run: Left) -> None:
+def test_hostile_text_loses_no_table_of_the_published_file(hostile_run: HostileRun) -> None:
     with duckdb.connect(
         str(hostile_run[0] / "data" / "recruitment.duckdb"), read_only=True
     ) as published:
@@ -163,7 +163,7 @@ def test_hostile_text_loses_no_table_of_the_published_file(hostile_run: Left) ->
 
 
 @pytest.mark.slow
-def test_hostile_text_is_escaped_in_files_and_unused_in_paths(hostile_run: Left) -> None:
+def test_hostile_text_is_escaped_in_files_and_unused_in_paths(hostile_run: HostileRun) -> None:
     files = [path for path in hostile_run[0].rglob("*") if path.is_file()]
     seeds = list((hostile_run[0] / "data" / "seeds").glob("*.csv"))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.catalog.document import read_tables
+from tests.catalog.document import parse_tables
 from tests.readme.test_readme import find_free_port
 from tests.repository import ROOT
 from tests.service.guide_tools import find_installed_packages, write_fake_tools
@@ -212,7 +212,7 @@ def find_remaining_files(root: Path, *folders: str) -> list[Path]:
 
 
 def test_documented_sizes_match_the_packages() -> None:
-    table = next(t for t in read_tables(GUIDE) if t.header[0] == "Lock")
+    table = next(t for t in parse_tables(GUIDE) if t.header[0] == "Lock")
     measured = {}
     for path in LOCKS.glob("*.txt"):
         packages = list(find_installed_packages(path).values())
@@ -230,7 +230,7 @@ def test_documented_sizes_match_the_packages() -> None:
             for at in files
             if at.suffix != ".pyc" and at.exists()
         )
-    shown = {row["Lock"].strip("`"): float(row["MB"]) for row in table.records()}
+    shown = {row["Lock"].strip("`"): float(row["MB"]) for row in table.rows_as_dicts()}
 
     assert {path.name for path in LOCKS.glob("*.txt")} - {"build.txt"} == set(shown)
     assert {"base.txt", "page.txt", "report.txt", "lakehouse.txt"} <= set(measured)

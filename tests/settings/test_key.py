@@ -22,7 +22,7 @@ def write_file(path: Path, content: bytes, mode: int = 0o600) -> Path:
 
 
 def read_key(file: Path) -> str:
-    """Return the key that a key file provides."""
+    """Return the API key that the settings read from a key file."""
     settings = load_settings({}, {"CONNECTOR_API_KEY_FILE": str(file)}, file.parent)
     assert settings.api_key.value is not None
     return settings.api_key.value.get_secret_value()

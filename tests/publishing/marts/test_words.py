@@ -9,7 +9,7 @@ from connector.publishing.build import build
 from connector.publishing.project_loader import load_project
 from connector.publishing.publication import publish
 from connector.settings.model import load_settings
-from tests.catalog.document import list_quoted_words, read_tables
+from tests.catalog.document import list_quoted_words, parse_tables
 from tests.publishing.marts.world import (
     BORN,
     BuiltWorld,
@@ -231,8 +231,8 @@ def load_bookings(world: ModelWorld, status: str) -> None:
 
 
 def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
-    table = next(t for t in read_tables(PAGE.read_text("utf-8")) if t.header[0] == "Status")
-    records = {list_quoted_words(each["Status"])[0]: each for each in table.records()}
+    table = next(t for t in parse_tables(PAGE.read_text("utf-8")) if t.header[0] == "Status")
+    records = {list_quoted_words(each["Status"])[0]: each for each in table.rows_as_dicts()}
     for status in records:
         load_bookings(world, status)
     shown = build_models(

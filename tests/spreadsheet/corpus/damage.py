@@ -19,7 +19,6 @@ TEXT = """First Name,Last Name,Email,Employment Type,City,Salary Currency,Curren
 Ann,Poe,ann@x.example,permanent,"York, UK",GBP,Wren
 Bob,Ray,bob@x.example,interim,Leeds,,"The ""Old"" Inn"
 Cid,Orr,cid@x.example,contractor,Bath,EUR,
-Dee,Fay,dee@x.example,permanent,Bonn,GBP,Acme
 """
 """A table with quoted cells, an empty one, and a last line that ends."""
 

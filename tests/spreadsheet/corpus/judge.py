@@ -16,7 +16,7 @@ from typing import Any
 from connector.errors import ConnectorError
 from connector.pushes.dry_run import Preview, preview
 from connector.pushes.options import PushOptions
-from tests.pushes.pushing import prepare_data_folder
+from tests.pushes.pushing import make_template_folder
 from tests.spreadsheet.corpus.cases import list_sample_files
 from tests.spreadsheet.corpus.files import SKIP, Record, SampleFile
 from tests.support.agency import settings_at
@@ -55,7 +55,7 @@ def preview_file(
     try:
         push_file = PushOptions("create", **options).push_file(file.resource, file.write(folder))
         settings = settings_at("http://127.0.0.1:9", folder, "nobody")
-        shutil.copytree(prepare_data_folder(), settings.folder)
+        shutil.copytree(make_template_folder(), settings.folder)
         return preview(settings, push_file, keeps_tasks=True)
     except ConnectorError as error:
         return error

@@ -27,7 +27,7 @@ def find_all_faults(folder: Path, some: Sequence[Damage]) -> list[str]:
     """Preview all damaged files, and return their faults as texts."""
     path = folder / "people.csv"
     undamaged = preview_text(path, TEXT)
-    assert 4 == len(undamaged.sent)
+    assert 3 == len(undamaged.sent)
     return [
         f"{damage}: {fault}"
         for damage in some
@@ -46,5 +46,5 @@ def test_damage_rejects_only_its_own_rows_and_silently_changes_no_value(tmp_path
 def test_damage_at_every_position_silently_changes_no_value(tmp_path: Path) -> None:
     every = list(iterate_damages())
 
-    assert len(every) > 2_200
+    assert len(every) > 1_900
     assert [] == find_all_faults(tmp_path, every)

@@ -26,8 +26,15 @@ from connector.page.drafts import RECORD, DraftFolder, Edits, ImportDraft
 from connector.page.report_words import report_words
 from connector.page.row_index import TAKEN_BACK, IndexedRow, RowIndex
 from connector.page.words import load_language
-from connector.pushes.dry_run import Preview, PushFile, open_file, preview, target_of, with_column
-from connector.pushes.file_warnings import load_saved_match
+from connector.pushes.dry_run import (
+    Preview,
+    PushFile,
+    open_push_file,
+    preview,
+    push_target_of,
+    with_column,
+)
+from connector.pushes.file_warnings import load_remembered_mapping
 from connector.pushes.push import record_preview
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping import ColumnMap, map_headings
@@ -138,7 +145,7 @@ class DraftReader:
         if job is None or not job.future.done() or job.future.exception() is not None:
             return None
         found = job.future.result()
-        return found if found.preview.asked == self.push_file(draft) else None
+        return found if found.preview.push_file == self.push_file(draft) else None
 
     def discard_results(self, id: str) -> None:
         """Remove the cached results of a draft."""
@@ -158,7 +165,7 @@ class DraftReader:
         saved, saved_name = push_file.saved, None
         if push_file.remembers:
             folder = self._settings.folder
-            saved, saved_name = load_saved_match(
+            saved, saved_name = load_remembered_mapping(
                 folder, push_file.resource, headings, push_file.saved
             )
         found = map_headings(headings, opened.target, saved=saved, ignored=push_file.ignored)
@@ -182,7 +189,9 @@ class DraftReader:
                 edited.append(apply_edit(before.row, edit, headings))
         if edited:
             table = checked.preview.table
-            rechecked = preview(self._settings, checked.preview.asked, table=table, only=edited)
+            rechecked = preview(
+                self._settings, checked.preview.push_file, table=table, only_rows=edited
+            )
             for row, result in zip(edited, rechecked.results, strict=True):
                 rows.replace_checked_row(IndexedRow(row, result))
 
@@ -190,9 +199,11 @@ class DraftReader:
         self, checked: CheckedFile, rows: list[IndexedRow]
     ) -> dict[int, Mapping[str, Any]]:
         """Return the values that the push would send for these rows, by row number and field."""
-        push_file, table = checked.preview.asked, checked.preview.table
+        push_file, table = checked.preview.push_file, checked.preview.table
         only = [each.row for each in rows]
-        checked_rows = preview(self._settings, push_file, table=table, only=only, keeps_tasks=True)
+        checked_rows = preview(
+            self._settings, push_file, table=table, only_rows=only, keeps_tasks=True
+        )
         return {each.number: {**each.fields, **each.afterwards} for each in checked_rows.rows.tasks}
 
     def preview_sheets(
@@ -214,7 +225,7 @@ class DraftReader:
 
     def count_rows_missing_in_report(self, draft: ImportDraft) -> int:
         """Return the number of rows above the headings that a report of the draft's file omits."""
-        return _count_rows_above_headings(open_file(self.push_file(draft)))
+        return _count_rows_above_headings(open_push_file(self.push_file(draft)))
 
     def skip_finished_rows(self, draft: ImportDraft, rest: ImportDraft) -> Edits:
         """Return edits for `rest`, made of the draft's report, that skip rows without errors."""
@@ -226,7 +237,7 @@ class DraftReader:
                 for each in Journal(ledger).rows(draft.batch)
                 if each.outcome in TO_CORRECT
             }
-        table = open_file(self.push_file(rest))
+        table = open_push_file(self.push_file(rest))
         numbers = (row.number for row in table.rows() if not row.is_left_out)
         return {str(number): None for number in numbers if number not in wanted}
 
@@ -264,9 +275,9 @@ class DraftReader:
     def _read_file_in_thread(self, id: str, job: ReadingJob[OpenedFile]) -> OpenedFile:
         draft = self._drafts.load(id)
         push_file = self.push_file(draft)
-        table = open_file(push_file)
+        table = open_push_file(push_file)
         with WarehouseLookups(_open_warehouse(self._settings), comparison_text) as lookups:
-            target = target_of(push_file, lookups)
+            target = push_target_of(push_file, lookups)
         beginning, begins_at = _first_rows(push_file)
         samples: list[dict[str, None]] = [{} for _ in table.headings]
         for row in islice(table.rows(), SAMPLED_ROWS):
@@ -282,11 +293,11 @@ class DraftReader:
             draft = self._write_edits_to_copy(draft)
             job.key = self._check_key(draft)
         push_file, at = self.push_file(draft), datetime.now(UTC)
-        opened = open_file(push_file)
+        opened = open_push_file(push_file)
         rows = RowIndex(self._settings.folder)
         counted = _store_rows_while_reading(opened, rows, job.report_rows)
         previewed = preview(
-            self._settings, push_file, again=bool(draft.options.get("resend")), table=counted
+            self._settings, push_file, resend=bool(draft.options.get("resend")), table=counted
         )
         record_preview(self._settings.folder, previewed, at)
         rows.add_results(previewed.results, opened.headings)
@@ -296,7 +307,7 @@ class DraftReader:
     def _read_outcomes_in_thread(self, id: str, job: ReadingJob[RowIndex]) -> RowIndex:
         draft = self._drafts.load(id)
         assert draft.batch is not None
-        table = open_file(self.push_file(draft))
+        table = open_push_file(self.push_file(draft))
         columns, _ = self.map_columns(draft, self._read_file_in_thread(id, ReadingJob(job.key)))
         with Ledger(self._settings.folder) as ledger:
             records = list(Journal(ledger).rows(draft.batch))
@@ -314,7 +325,7 @@ class DraftReader:
         The copy is a report: every table can be written as a report, and the command can read it.
         """
         push_file, edits = self.push_file(draft), draft.edits
-        table = open_file(push_file)
+        table = open_push_file(push_file)
 
         results: deque[RowResult] = deque()
 
@@ -393,7 +404,7 @@ def _first_rows(push_file: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
     """Return the first rows of the file as texts, and the number of the first of them."""
     for first in range(1, SHOWN_ROWS):
         try:
-            table = open_file(replace(push_file, header_row=first))
+            table = open_push_file(replace(push_file, header_row=first))
         except ConnectorError:
             continue
         shown = [table.headings, *(row.cells for row in islice(table.rows(), SHOWN_ROWS))]

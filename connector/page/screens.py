@@ -274,7 +274,7 @@ _FILE_WIDE = {
 
 def value_questions(checked: CheckedFile) -> list[ValueQuestion]:
     """Return all questions about a file's values, answered or not."""
-    preview, words, mode = checked.preview, checked.rows.cell_counts, checked.preview.asked.mode
+    preview, words, mode = checked.preview, checked.rows.cell_counts, checked.preview.push_file.mode
     readings = {each.column: each for each in preview.questions if each.choices}
     found = [*_file_questions(checked)]
     for column in preview.columns.columns:
@@ -358,7 +358,7 @@ def values_question(
     Without a `code`, texts with any problem are included if there are choices or a text occurs more
     than once. Other cells are corrected in their rows.
     """
-    mode, field = checked.preview.asked.mode, column.target.field
+    mode, field = checked.preview.push_file.mode, column.target.field
     answers, is_bool = column.options.values, field.kind is FieldKind.BOOL
     allowed = ("yes", "no") if is_bool else column.target.accepted_values(mode)
     takes_any = field.kind is FieldKind.STRING and field.format is None
@@ -574,9 +574,9 @@ def group_question(checked: CheckedFile, kind: Kind) -> GroupQuestion | None:
     column = next((each for each in preview.columns.columns if each.heading == kind[2]), None)
     if column is None:
         return None
-    mode, target = preview.asked.mode, column.target
-    keys = {name for some in CATALOG[preview.asked.resource].natural_keys for name in some}
-    keys |= {*preview.asked.match, "id", WHOLE_NAME}
+    mode, target = preview.push_file.mode, column.target
+    keys = {name for some in CATALOG[preview.push_file.resource].natural_keys for name in some}
+    keys |= {*preview.push_file.match, "id", WHOLE_NAME}
     is_needed = target.create.required and mode in ("create", "upsert")
     may_be_empty = kind[1] not in ("required", "match_missing") and not is_needed
     return GroupQuestion(
@@ -724,7 +724,7 @@ def shown_row(
         if is_whole or (heading and heading in listed):
             found = tuple(by_column.pop(heading, ())) if heading else ()
             place = mapped.get(heading)
-            allowed = place.target.accepted_values(checked.preview.asked.mode) if place else ()
+            allowed = place.target.accepted_values(checked.preview.push_file.mode) if place else ()
             cells.append(ShownCell(index, heading, text, found, allowed))
     rest = tuple(problem for some in by_column.values() for problem in some)
     edit = edits.get(str(row.number), {})

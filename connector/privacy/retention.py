@@ -128,6 +128,7 @@ def _date_fields(declaration: Declaration) -> tuple[str, ...]:
 
 
 def _invalid_rule(resource: str, text: str, origin: str, allowed: str) -> SettingsError:
+    """Return the error for a rule that must be `allowed`."""
     return SettingsError(
         f"retention.{resource} is {text!r} (from {origin}): it must be {allowed}",
         action="Correct the rule. docs/PERSONAL_DATA.md shows examples.",

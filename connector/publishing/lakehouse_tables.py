@@ -115,6 +115,7 @@ def _create_table(connection: duckdb.DuckDBPyConnection, table: TableSchema, tar
 def _write_column_comments(
     connection: duckdb.DuckDBPyConnection, target: str, columns: Iterable[Column]
 ) -> None:
+    """Write the comments that are not empty to the columns of the table `target`."""
     for each in columns:
         if each.comment:
             connection.execute(

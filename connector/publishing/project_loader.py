@@ -529,6 +529,7 @@ class _ProjectLoader:
         return sorted(self._own.folder.glob(f"**/*.{suffix}")) if self._own else []
 
     def _render_query(self, text: str, path: Path) -> ModelQuery:
+        """Evaluate the template of a file with the tables of this project."""
         sources = {name: each.table for name, each in self._source_tables.items()}
         return render(text, path, self._tables, sources)
 

@@ -71,7 +71,7 @@ async def pull(
     options: PullOptions = FEWEST_REQUESTS,
     ids: Sequence[str] | Mapping[str, Sequence[str]] = (),
     budget: int | None = None,
-    asks_anyway: bool = False,
+    ignores_quota: bool = False,
     publishes: bool = True,
     watch: Watch | None = None,
     building: BuildObserver | None = None,
@@ -88,7 +88,7 @@ async def pull(
             among the resources by size.
         ids: Read only these records, by resource, or of the only resource.
         budget: Maximum number of requests, including retries.
-        asks_anyway: Send requests even if the API reported that the monthly quota is used up.
+        ignores_quota: Send requests even if the API reported that the monthly quota is used up.
         publishes: Publish at the end if something has changed.
         watch: Called with the progress.
         building: Called with each model.
@@ -116,7 +116,7 @@ async def pull(
         settings,
         command,
         budget=budget,
-        asks_anyway=asks_anyway,
+        ignores_quota=ignores_quota,
         watch=watch,
         now=now,
         connect=connect,

@@ -109,7 +109,7 @@ async def open_run(
     *,
     lease: str = PULL_LEASE,
     budget: int | None = None,
-    asks_anyway: bool = False,
+    ignores_quota: bool = False,
     watch: Watch | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
@@ -130,7 +130,9 @@ async def open_run(
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
     run = Run(new_id(started_at), command, started_at, budget=budget)
-    spender = RequestSpender(run.run_id, command, allowance_of(settings), ignores_quota=asks_anyway)
+    spender = RequestSpender(
+        run.run_id, command, allowance_of(settings), ignores_quota=ignores_quota
+    )
     with Ledger(settings.folder) as ledger:
         async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as holder:
             tally, follow = RequestTally(), watch or ignore_progress

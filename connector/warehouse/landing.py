@@ -138,7 +138,10 @@ class LandingTable:
     def _land_records(
         self, records: tuple[FoundDetail, ...], run_id: str
     ) -> tuple[LandedCounts, tuple[Event, ...]]:
-        """Replace the rows of records that were read; unchanged rows only get new timestamps."""
+        """Replace the rows of details; unchanged rows only get new timestamps.
+
+        Returns the numbers of rows and the events.
+        """
         if not records:
             return LandedCounts(), ()
         distinct: dict[str, FoundDetail] = {each.record.id: each for each in records}
@@ -265,10 +268,10 @@ class LandingTable:
         with staged_table(self._connection, table):
             self._connection.execute(f"INSERT INTO {name} BY NAME SELECT * FROM stage")
 
-    def _delete_rows(self, places: Sequence[int]) -> None:
+    def _delete_rows(self, rowids: Sequence[int]) -> None:
         """Delete the rows with these row ids."""
-        if places:
-            with staged_table(self._connection, rowids_table(places)):
+        if rowids:
+            with staged_table(self._connection, rowids_table(rowids)):
                 rows = "rowid IN (SELECT place FROM stage)"
                 self._connection.execute(f"DELETE FROM {self._name} WHERE {rows}")
 

@@ -341,7 +341,7 @@ class CountLive(Query[int]):
 
 @dataclass(frozen=True, slots=True)
 class TiedPages(Query[frozenset[int]]):
-    """Numbers of pages on which all rows have one `created_at`, sorted by creation."""
+    """Numbers of pages whose rows all have one `created_at`, with live rows sorted by creation."""
 
     per_page: int
 

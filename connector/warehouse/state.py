@@ -413,16 +413,16 @@ def find_push(
 
 
 def write_pushes(
-    connection: duckdb.DuckDBPyConnection, copied: int, batches: Iterable[PushChanges]
+    connection: duckdb.DuckDBPyConnection, copied: int, parts: Iterable[PushChanges]
 ) -> bool:
-    """Replace the copied rows of the journal that changed since the change number `copied`.
+    """Replace the copied rows of the journal that changed since the change `copied`, in parts.
 
     Returns False and writes no rows if another process has copied since, because its copy may be
     newer.
     """
     if last_copied_change(connection) != copied:
         return False
-    for changes in batches:
+    for changes in parts:
         _replace_rows(connection, changes)
     return True
 

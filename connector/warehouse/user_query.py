@@ -43,7 +43,7 @@ class OpenQuery:
         return list(self._types)
 
     def rows(self, null: str) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells. Raises `Misused` if a value is invalid."""
+        """Yield each row as texts of cells, with `null` for nulls. Raises `Misused`."""
         with _convert_errors("", "the query failed"):
             for batch in self._cursor.to_arrow_reader(_BATCH_ROWS):
                 columns = [

@@ -146,7 +146,7 @@ def preview_text(path: Path, text: str) -> PreviewResult:
         lost = LostColumns(table, columns)
         meanings = ColumnMeanings(table.rows, columns.columns)
         rows = list(
-            check_rows(lost.pass_rows(), columns, target, InMemoryLanding(), meanings=meanings)
+            check_rows(lost.yield_rows(), columns, target, InMemoryLanding(), meanings=meanings)
         )
     except SpreadsheetError as error:
         return PreviewResult(error=error.code)

@@ -316,7 +316,9 @@ def test_every_value_sent_without_a_warning_is_what_a_user_reads(
     if file is None:
         return
     seen = preview_file(file, tmp_path_factory.mktemp("sheet") / "data", {})
-    if isinstance(seen, ConnectorError) or {each.code for each in seen.stopping} - {"warnings"}:
+    if isinstance(seen, ConnectorError) or {each.code for each in seen.blocking_questions} - {
+        "warnings"
+    }:
         return
     results = list(seen.results)
     assert len(results) == len(rows)

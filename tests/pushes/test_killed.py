@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -45,13 +44,6 @@ class WallTime(Time):
     def server_now(self) -> datetime:
         """Return the server's time."""
         return self.local_now()
-
-
-@pytest.fixture(scope="module")
-def fork_server() -> Iterator[PushForkServer]:
-    """Process from which all killed pushes are forked."""
-    with PushForkServer() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +34,6 @@ from tests.support.kill_points import IS_ALL
 CREATED, CHANGED = 3, 2
 MODES = ("commits", "drops", "commits late")
 """What the server does with the write that was under way."""
-
-
-@pytest.fixture(scope="module")
-def fork_server() -> Iterator[PushForkServer]:
-    """Process from which all killed undos are forked."""
-    with PushForkServer() as opened:
-        yield opened
 
 
 class KilledUndoStage:

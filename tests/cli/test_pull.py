@@ -276,7 +276,7 @@ def test_pull_all_continues_with_other_accounts_when_one_fails(tmp_path: Path) -
     (failed,) = [line for line in lines if line["level"] == "error"]
     assert ("globex", True) == (failed["account"], "cannot be reached" in failed["message"])
     assert {"acme", "globex", "umbrella", None} == {line.get("account") for line in lines}
-    # One after another: those that were never pulled come first.
+    # Accounts that were never pulled are first.
     assert [("globex", 1), ("umbrella", 0), ("acme", 0)] == [
         (name, each["exit_status"]) for name, each in with_json["accounts"].items()
     ]

@@ -47,7 +47,7 @@ def make_create(number: int, **fields: Any) -> Task:
 
 
 def make_creates(count: int) -> tuple[Task, ...]:
-    """Return `count` rows from row 2, each of which creates another candidate."""
+    """Return `count` rows, numbered from 2, that each create another candidate."""
     return tuple(make_create(number) for number in range(2, count + 2))
 
 

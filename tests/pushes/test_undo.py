@@ -127,7 +127,7 @@ def test_an_undo_preview_only_reads(pusher: Undoer) -> None:
 
 
 def test_an_undo_keeps_changes_by_other_users(pusher: Undoer) -> None:
-    """A created record that somebody edited is kept. A deleted one counts only for an update."""
+    """A created record with a later edit is kept. A deleted record counts only for an update."""
     one, gone = pusher.create_candidate(), pusher.create_candidate(email="gone@example.com")
     rows = (
         *make_creates(4),
@@ -179,7 +179,7 @@ def test_conversions_and_held_rows_are_reported_as_not_undone(pusher: Undoer) ->
         report = pusher.undo(batch)
         assert ({2: outcome}, 3, 0) == (map_outcomes(report), report.exit_status, report.requests)
         assert report.rows[0].problems
-    # A record that a person named is not known to be the row's own.
+    # A record that the user named may not be the record of the row.
     pusher.resolve(held.batch, 2, DeclaredRecord(pusher.create_candidate(), is_sure=True))
     report = pusher.undo(held.batch)
     assert ({2: "conflict"}, 0) == (map_outcomes(report), report.requests)

@@ -97,7 +97,7 @@ def test_an_undo_killed_at_any_point_is_finished_by_the_next(
     with KilledUndoStage(tmp_path) as stage:
         _, batch = stage.restore_and_push()
         points = parse_kill_points(fork_server.run(stage.make_order(batch)))
-        # The rows are taken back from the last to the first: the PUTs before the DELETEs.
+        # Rows are undone from the last to the first: the PUTs before the DELETEs.
         assert CREATED + CHANGED == points[-1].writes
         for mode in MODES:
             for point in choose_points(points, mode):

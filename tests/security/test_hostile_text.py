@@ -31,7 +31,7 @@ HOSTILE = (
 )
 FORMULA = f'=HYPERLINK("http://evil.example"){HOSTILE}'
 _PLAIN = re.compile(r"[\d:TZ.+-]+|[0-9a-f-]{36}|[A-Z]{2,3}|[\w.+-]+@[\w.-]+")
-"""Moments, ids, codes and addresses, which the models calculate with: they stay."""
+"""Timestamps, ids, codes and addresses stay unchanged, because the models calculate with them."""
 _FILE_NAME = re.compile(r"[\w.-]+")
 
 

@@ -1,4 +1,4 @@
-"""The API key: its sources and their errors, none of which show it."""
+"""The API key: its sources, and errors, which do not show it."""
 
 from __future__ import annotations
 

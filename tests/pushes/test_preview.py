@@ -37,7 +37,7 @@ from tests.repository import ROOT
 from tests.support.agency import rows, settings_at, settings_of
 from tests.support.command import call, variables
 
-FEW, MANY = 3_000, 6_000
+FEW, MANY = 2_000, 4_000
 """Rows of two files. The smaller one fills every portion."""
 
 GROWTH_BYTES_MAX = 60

@@ -26,8 +26,15 @@ from connector.page.drafts import RECORD, DraftFolder, Edits, ImportDraft
 from connector.page.report_words import report_words
 from connector.page.row_index import TAKEN_BACK, IndexedRow, RowIndex
 from connector.page.words import language
-from connector.pushes.dry_run import Preview, PushFile, open_file, preview, target_of, with_column
-from connector.pushes.file_warnings import load_saved_match
+from connector.pushes.dry_run import (
+    Preview,
+    PushFile,
+    open_push_file,
+    preview,
+    push_target_of,
+    with_column,
+)
+from connector.pushes.file_warnings import load_remembered_mapping
 from connector.pushes.push import record_preview
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping import ColumnMap, map_headings
@@ -130,7 +137,7 @@ class DraftReader:
         if job is None or not job.future.done() or job.future.exception() is not None:
             return None
         found = job.future.result()
-        return found if found.preview.asked == self.push_file(draft) else None
+        return found if found.preview.push_file == self.push_file(draft) else None
 
     def discard(self, id: str) -> None:
         """Discard a draft's readings."""
@@ -150,7 +157,7 @@ class DraftReader:
         saved, saved_name = push_file.saved, None
         if push_file.remembers:
             folder = self._settings.folder
-            saved, saved_name = load_saved_match(
+            saved, saved_name = load_remembered_mapping(
                 folder, push_file.resource, headings, push_file.saved
             )
         found = map_headings(headings, opened.target, saved=saved, ignored=push_file.ignored)
@@ -174,7 +181,9 @@ class DraftReader:
                 edited.append(edited_row(before.row, edit, headings))
         if edited:
             table = checked.preview.table
-            rechecked = preview(self._settings, checked.preview.asked, table=table, only=edited)
+            rechecked = preview(
+                self._settings, checked.preview.push_file, table=table, only_rows=edited
+            )
             for row, result in zip(edited, rechecked.results, strict=True):
                 rows.patch(IndexedRow(row, result))
 
@@ -182,9 +191,11 @@ class DraftReader:
         self, checked: CheckedFile, rows: list[IndexedRow]
     ) -> dict[int, Mapping[str, Any]]:
         """Return the values that each of these rows would send, by field."""
-        push_file, table = checked.preview.asked, checked.preview.table
+        push_file, table = checked.preview.push_file, checked.preview.table
         only = [each.row for each in rows]
-        checked_rows = preview(self._settings, push_file, table=table, only=only, keeps_tasks=True)
+        checked_rows = preview(
+            self._settings, push_file, table=table, only_rows=only, keeps_tasks=True
+        )
         return {each.number: {**each.fields, **each.afterwards} for each in checked_rows.rows.tasks}
 
     def sheets(
@@ -206,7 +217,7 @@ class DraftReader:
 
     def rows_lost(self, draft: ImportDraft) -> int:
         """Return the number of rows above the headings that a report of the draft's file lacks."""
-        return _rows_above_headings(open_file(self.push_file(draft)))
+        return _rows_above_headings(open_push_file(self.push_file(draft)))
 
     def skip_all_but(self, draft: ImportDraft, rest: ImportDraft) -> Edits:
         """Return edits of `rest`, a draft's report, that skip all rows but those to correct."""
@@ -218,7 +229,7 @@ class DraftReader:
                 for each in Journal(ledger).rows(draft.batch)
                 if each.outcome in TO_CORRECT
             }
-        table = open_file(self.push_file(rest))
+        table = open_push_file(self.push_file(rest))
         numbers = (row.number for row in table.rows() if not row.is_left_out)
         return {str(number): None for number in numbers if number not in wanted}
 
@@ -254,9 +265,9 @@ class DraftReader:
     def _open_draft(self, id: str, job: ReadingJob[OpenedFile]) -> OpenedFile:
         draft = self._drafts.load(id)
         push_file = self.push_file(draft)
-        table = open_file(push_file)
+        table = open_push_file(push_file)
         with WarehouseLookups(_open_warehouse(self._settings), comparison_text) as lookups:
-            target = target_of(push_file, lookups)
+            target = push_target_of(push_file, lookups)
         beginning, begins_at = _first_rows(push_file)
         samples: list[dict[str, None]] = [{} for _ in table.headings]
         for row in islice(table.rows(), SAMPLED_ROWS):
@@ -272,11 +283,11 @@ class DraftReader:
             draft = self._with_edits(draft)
             job.key = self._key(draft)
         push_file, at = self.push_file(draft), datetime.now(UTC)
-        opened = open_file(push_file)
+        opened = open_push_file(push_file)
         rows = RowIndex(self._settings.folder)
         counted = _index_while_reading(opened, rows, job.report_rows)
         previewed = preview(
-            self._settings, push_file, again=bool(draft.options.get("resend")), table=counted
+            self._settings, push_file, resend=bool(draft.options.get("resend")), table=counted
         )
         record_preview(self._settings.folder, previewed, at)
         rows.fill(previewed.results, opened.headings)
@@ -286,7 +297,7 @@ class DraftReader:
     def _read_ended(self, id: str, job: ReadingJob[RowIndex]) -> RowIndex:
         draft = self._drafts.load(id)
         assert draft.batch is not None
-        table = open_file(self.push_file(draft))
+        table = open_push_file(self.push_file(draft))
         columns, _ = self.columns(draft, self._open_draft(id, ReadingJob(job.key)))
         with Ledger(self._settings.folder) as ledger:
             records = list(Journal(ledger).rows(draft.batch))
@@ -304,7 +315,7 @@ class DraftReader:
         The copy is a report: every table can be written as a report, and the command can read it.
         """
         push_file, edits = self.push_file(draft), draft.edits
-        table = open_file(push_file)
+        table = open_push_file(push_file)
 
         results: deque[RowResult] = deque()
 
@@ -325,7 +336,7 @@ class DraftReader:
         # The report requests a result after its row.
         next_results = iter(lambda: results.popleft() if results else None, None)
         words = report_words(language(draft.language), draft.resource)
-        write_report(path, replace(table, _read=rows), next_results, words)
+        write_report(path, replace(table, rows=rows), next_results, words)
         rows_lost = _rows_above_headings(table)
         with self._drafts.open_for_change(draft.id, draft.changed_by) as now:
             later = {row: edit for row, edit in now.edits.items() if edits.get(row) != edit}
@@ -375,14 +386,14 @@ def _index_while_reading(
                 report_rows(count)
             yield row
 
-    return replace(table, _read=rows)
+    return replace(table, rows=rows)
 
 
 def _first_rows(push_file: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
     """Return the first rows of the file, and the number of the first of them."""
     for first in range(1, SHOWN_ROWS):
         try:
-            table = open_file(replace(push_file, header_row=first))
+            table = open_push_file(replace(push_file, header_row=first))
         except ConnectorError:
             continue
         shown = [table.headings, *(row.cells for row in islice(table.rows(), SHOWN_ROWS))]

@@ -161,13 +161,17 @@ class DraftSender:
             users["prepared"] = draft.ready_by
         words = report_words(language(draft.language), draft.resource)
         run_options = PushRunOptions(
-            applies=True, terms=options.policy(), people=users, words=words
+            applies=True, policy=options.policy(), people=users, words=words
         )
         push_file = self._reader.push_file(draft)
         while True:
             try:
                 (report,) = await push(
-                    self._settings, [push_file], run_options, watch=run.update, waits=lambda _: None
+                    self._settings,
+                    [push_file],
+                    run_options,
+                    watch=run.update,
+                    on_wait=lambda _: None,
                 )
                 break
             except LeaseHeld:

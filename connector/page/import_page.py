@@ -218,7 +218,7 @@ class ImportPage(PreparingScreens):
         # Writing edits to the file has created another version of the draft.
         draft = self.drafts.load(call.id)
         preview = checked.preview
-        stopping = [each for each in preview.stopping if each.code not in _BY_CONSENT]
+        stopping = [each for each in preview.blocking_questions if each.code not in _BY_CONSENT]
         return self.render_draft(
             call,
             "look.html",
@@ -226,7 +226,7 @@ class ImportPage(PreparingScreens):
             preview=preview,
             consents=[
                 code
-                for code in dict.fromkeys(each.code for each in preview.stopping)
+                for code in dict.fromkeys(each.code for each in preview.blocking_questions)
                 if code in _BY_CONSENT
             ],
             stopping=stopping,
@@ -244,7 +244,7 @@ class ImportPage(PreparingScreens):
         draft = self.drafts.load(call.id)
         checked, person = self.checked(draft), call.session.person
         draft = self.drafts.load(call.id)
-        stopping = {each.code for each in checked.preview.stopping}
+        stopping = {each.code for each in checked.preview.blocking_questions}
         if stopping - _BY_CONSENT or (stopping and call.form.get("accept") != "yes"):
             raise PageError(
                 "Some questions or warnings need your answer.",

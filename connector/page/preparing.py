@@ -37,8 +37,13 @@ from connector.page.row_index import IndexedRow, Kind
 from connector.page.screens import ValueQuestion, count_pages, parse_kind, problem_kinds
 from connector.page.site import PageCall, redirect
 from connector.page.words import MODES, PageError, country_of, resource_names
-from connector.pushes.dry_run import template
-from connector.pushes.file_warnings import NAME_ALLOWED, load_named_map, named_maps, save_named_map
+from connector.pushes.dry_run import create_template
+from connector.pushes.file_warnings import (
+    NAME_ALLOWED,
+    list_named_mappings,
+    load_named_mapping,
+    save_named_mapping,
+)
 from connector.pushes.inbox import Inbox
 from connector.pushes.options import NO_MAP
 from connector.settings.model import Settings
@@ -71,7 +76,7 @@ class PreparingScreens:
         self.drafts = DraftFolder(settings.folder, keep)
         self.reader = DraftReader(settings, self.drafts)
         self._inbox = Inbox(settings.folder)
-        self._inbox_seen = self._inbox.scan(None).seen
+        self._inbox_seen = self._inbox.scan(None).state
 
     # -- Drafts -----------------------------------------------------------------------------------
 
@@ -82,7 +87,7 @@ class PreparingScreens:
     def _home_screen(self, call: PageCall, message: str = "") -> Response:
         """Return the first screen. With a message, the input of an invalid form is kept."""
         found = self._inbox.scan(self._inbox_seen)
-        self._inbox_seen = found.seen
+        self._inbox_seen = found.state
         return call.render(
             "home.html",
             status=422 if message else 200,
@@ -151,7 +156,7 @@ class PreparingScreens:
         is_item = resource == "content_items"
         with TemporaryDirectory() as folder:
             path = Path(folder) / f"{resource}.xlsx"
-            template(
+            create_template(
                 *(self._settings, resource, path),
                 mode=mode,
                 match=CATALOG[resource].natural_keys[0] if mode in ("update", "upsert") else (),
@@ -166,7 +171,7 @@ class PreparingScreens:
         waiting = next((w for w in found if [w.resource, w.name, w.digest] == keys), None)
         if waiting is None:
             raise PageError("The file is no longer in the inbox.")
-        claimed, said = self._inbox.claim(*keys), waiting.orders.options
+        claimed, said = self._inbox.claim(*keys), waiting.instructions.options
         options = {n: v for n, v in asdict(said).items() if n not in ("mode", "mapping_file")}
         with claimed.path.open("rb") as content:
             draft = self.drafts.create(
@@ -301,7 +306,7 @@ class PreparingScreens:
             matchable=[n for n, each in named.items() if _may_match(draft, each)],
             message=message,
             left_out=screens.LEFT_OUT,
-            named_maps=named_maps(self._settings.folder, draft.resource),
+            named_maps=list_named_mappings(self._settings.folder, draft.resource),
             status=422 if message else 200,
         )
 
@@ -311,7 +316,7 @@ class PreparingScreens:
         headings = self.opened(chosen).table.headings
         saved = None
         if NAME_ALLOWED(name):
-            saved = load_named_map(self._settings.folder, chosen.resource, name, headings)
+            saved = load_named_mapping(self._settings.folder, chosen.resource, name, headings)
         if saved is None:
             message = call.language.gettext("These saved matches no longer exist.")
             return self._columns_screen(call, chosen, message)
@@ -338,7 +343,7 @@ class PreparingScreens:
         elif (name := call.form.get("save_as", "").strip()) and not NAME_ALLOWED(name):
             message = words.gettext("Use letters, digits, spaces and hyphens for the name.")
         elif name:
-            save_named_map(self._settings.folder, name, saved)
+            save_named_mapping(self._settings.folder, name, saved)
         with self.reopen_draft(call) as draft:
             self.drafts.save_map(draft, saved)
             if draft.mode in ("update", "upsert") and call.form.get("match"):
@@ -405,7 +410,7 @@ class PreparingScreens:
             group = screens.group_question(checked, kind)
             questions = [group.values] if group is not None and group.values is not None else []
         saved, wrong = screens.answered_map(
-            call.form, questions, checked.preview.columns, checked.preview.asked.mode
+            call.form, questions, checked.preview.columns, checked.preview.push_file.mode
         )
         with self.reopen_draft(call) as draft:
             self.drafts.save_map(draft, saved)

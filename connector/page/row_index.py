@@ -11,10 +11,10 @@ from pathlib import Path
 from connector.ledger.push_plan import Problem, RowResult
 from connector.pushes.spill_file import (
     SpillFile,
-    packed_result,
-    packed_row,
-    unpacked_result,
-    unpacked_row,
+    result_from_json,
+    result_to_json,
+    row_from_json,
+    row_to_json,
 )
 from connector.spreadsheet.problems import SheetRow, text_of
 
@@ -66,8 +66,8 @@ class RowIndex:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._rows: SpillFile[SheetRow] = SpillFile(folder, packed_row, unpacked_row)
-        self._results: SpillFile[RowResult] = SpillFile(folder, packed_result, unpacked_result)
+        self._rows: SpillFile[SheetRow] = SpillFile(folder, row_to_json, row_from_json)
+        self._results: SpillFile[RowResult] = SpillFile(folder, result_to_json, result_from_json)
         self._row_offsets, self._result_offsets = array("Q"), array("Q")
         self._places: dict[int, int] = {}
         self._last = 0

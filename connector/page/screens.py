@@ -284,7 +284,7 @@ def value_questions(checked: CheckedFile, passed: Collection[str] = ()) -> list[
 
 
 def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
-    preview, words, mode = checked.preview, checked.rows.words, checked.preview.asked.mode
+    preview, words, mode = checked.preview, checked.rows.words, checked.preview.push_file.mode
     readings = {each.column: each for each in preview.questions if each.choices}
     found = [*_file_questions(checked)]
     for column in preview.columns.columns:
@@ -368,7 +368,7 @@ def values_question(
     Without a `code`, values with any problem are included if there are choices or if the same value
     occurs more than once. Single cells are corrected in their rows.
     """
-    mode, field = checked.preview.asked.mode, column.target.field
+    mode, field = checked.preview.push_file.mode, column.target.field
     answers, is_bool = column.options.values, field.kind is FieldKind.BOOL
     allowed = ("yes", "no") if is_bool else column.target.accepted_values(mode)
     takes_any = field.kind is FieldKind.STRING and field.format is None
@@ -579,9 +579,9 @@ def group_question(checked: CheckedFile, kind: Kind) -> GroupQuestion | None:
     column = next((each for each in preview.columns.columns if each.heading == kind[2]), None)
     if column is None:
         return None
-    mode, target = preview.asked.mode, column.target
-    keys = {name for some in CATALOG[preview.asked.resource].natural_keys for name in some}
-    keys |= {*preview.asked.match, "id", WHOLE_NAME}
+    mode, target = preview.push_file.mode, column.target
+    keys = {name for some in CATALOG[preview.push_file.resource].natural_keys for name in some}
+    keys |= {*preview.push_file.match, "id", WHOLE_NAME}
     is_needed = target.create.required and mode in ("create", "upsert")
     may_be_empty = kind[1] not in ("required", "match_missing") and not is_needed
     return GroupQuestion(
@@ -726,7 +726,7 @@ def shown_row(
         if is_whole or (heading and heading in listed):
             found = tuple(by_column.pop(heading, ())) if heading else ()
             place = mapped.get(heading)
-            allowed = place.target.accepted_values(checked.preview.asked.mode) if place else ()
+            allowed = place.target.accepted_values(checked.preview.push_file.mode) if place else ()
             cells.append(ShownCell(index, heading, text, found, allowed))
     rest = tuple(problem for some in by_column.values() for problem in some)
     edit = edits.get(str(row.number), {})

@@ -152,10 +152,7 @@ Identifier = tuple[IdentifierKind, str]
 
 
 def find_returned_people(settings: Settings) -> list[Person]:
-    """Find the people who were erased and whose identifiers are in the account's files again.
-
-    Raises a `WarehouseError`.
-    """
+    """Find erased people who are in the account's files again. Raises a `WarehouseError`."""
     suppressed = SuppressionList.read_from(settings.folder)
     if suppressed is None:
         return []

@@ -35,7 +35,7 @@ from connector.spreadsheet.workbook_writer import (
     text_cell_xml,
     value_cell_xml,
 )
-from connector.warehouse.duckdb_file import convert_errors, quoted
+from connector.warehouse.duckdb_file import convert_errors, quoted, quoted_table
 from connector.warehouse.published_file import open_read_only, tables_in
 
 ROWS_MAX = 1_048_575
@@ -75,18 +75,10 @@ class Sheet:
 
 
 def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet, ...]:
-    """Write tables of the published file to a workbook, which replaces an earlier one.
+    """Write tables (`schema.table`) of the published file to a workbook, one sheet each.
 
-    Args:
-        file: The published file.
-        path: The workbook.
-        tables: Tables and views as `schema.table`, in the order of the sheets.
-
-    Raises:
-        Misused: A table has more rows than a sheet can hold.
-        NothingPublished: There is no published file.
-        UnknownName: A table does not exist.
-        WarehouseError: A file cannot be read or written.
+    An earlier workbook is replaced. Raises `Misused` for a table with too many rows, `UnknownName`,
+    `NothingPublished` and another `WarehouseError`.
     """
     if not file.exists():
         raise NothingPublished(f"{file} does not exist: nothing has been published yet")
@@ -119,7 +111,7 @@ class _SourceTable:
         self.table = table
         self.shortened = Counter[str]()
         self._connection = connection
-        self._from = ".".join(map(quoted, table.split(".", 1)))
+        self._from = quoted_table(table)
         ((self.rows,),) = connection.execute(f"SELECT count(*) FROM {self._from}").fetchall()
         if self.rows > ROWS_MAX:
             raise Misused(

@@ -54,10 +54,7 @@ def read(table: str, *, account: str | None = None) -> Frame:
 def sql(query: str, *, account: str | None = None) -> Frame:
     """Return the result of a query of the published file, in the types of `read`.
 
-    Raises:
-        Misused: DuckDB refuses the query. The message has DuckDB's error.
-        NothingPublished: There is no published file.
-        SettingsError: A setting is invalid.
+    Raises the errors of `read`, and `Misused` with DuckDB's message if it refuses the query.
     """
     from connector.publishing.frames import Frame  # noqa: PLC0415
 

@@ -88,8 +88,6 @@ PALETTE: Mapping[str, ThemeColor] = {
 text colors, `first` to `fourth` are for charts.
 """
 
-SURFACES = ("paper", "card")
-TEXTS = ("ink", "muted", "link", "warn")
 SERIES = ("first", "second", "third", "fourth")
 
 

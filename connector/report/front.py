@@ -114,11 +114,6 @@ class KeyFigure:
     reading: FigureValue
     compared: tuple[ComparedValue, ...] = ()
 
-    @property
-    def label(self) -> str:
-        """Label of the figure."""
-        return self.declaration.label
-
 
 def compute_key_figure(
     question: KeyFigureDeclaration,

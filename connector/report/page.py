@@ -158,7 +158,7 @@ def _figure_json(figure: KeyFigure) -> dict[str, Any]:
         }
         for each in figure.compared
     ]
-    return {"label": figure.label, **_value_json(figure.reading), "compared": others}
+    return {"label": figure.declaration.label, **_value_json(figure.reading), "compared": others}
 
 
 def _value_json(reading: FigureValue) -> dict[str, Any]:
@@ -177,13 +177,9 @@ def write_report(
 ) -> ReportPage:
     """Write the page of the published `file` to `out`, and return it.
 
-    Args:
-        file: The published file. All queries use one snapshot.
-        out: File to write. It is replaced atomically, and only its owner can read it.
-        written_at: Current time, for the age of the data.
-        account: Name in the title.
-        period: Period of the first page.
-        compare: Periods for comparison.
+    The file `out` is replaced atomically, and only its owner can read it. `written_at` is the
+    current time, for the age of the data, and `account` a name for the title. `period` and
+    `compare` are the periods of the first page.
 
     Raises:
         NothingPublished: There is no published file.

@@ -53,7 +53,7 @@ class PartMissing(Exception):
 
 
 class PublishedFile:
-    """Published file that is open for one report."""
+    """Published file that is open for one report: its rows, comments, and time."""
 
     def __init__(self, ask: Callable[[str], QueryResult]) -> None:
         self._ask = ask

@@ -199,7 +199,7 @@ class _RowChecker:
         return CheckedRow(draft.row, None, (), task, draft.record_id, changes, draft.warnings)
 
     def _warn_of_odd_values(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
-        """Add warnings for values that are valid each and implausible together."""
+        """Add warnings for unusual pay, reversed ranges, and impossible dates of birth."""
         if not (self._ranges or self._has_birth or self._amounts):
             return
         for key, minimum, maximum in self._amounts:

@@ -109,12 +109,12 @@ def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
 
 
 def has_report_headings(first_row: Sequence[str]) -> bool:
-    """Return True if the row has the headings of a report."""
+    """Return True if the last cells that are not empty are the headings that a report adds."""
     return tuple(_without_empty_end(first_row)[-len(REPORT_HEADINGS) :]) in _HEADINGS
 
 
 def _without_empty_end(cells: Sequence[str]) -> list[str]:
-    """Return the cells up to the last visible one."""
+    """Return the cells without the empty or invisible ones at the end."""
     filled = list(cells)
     while filled and not appearance_key(filled[-1]):
         filled.pop()

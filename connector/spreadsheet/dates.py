@@ -118,7 +118,10 @@ class DateFormat:
         self.has_time = "h" in kinds
 
     def read(self, text: str) -> datetime | None:
-        """Return the date and time of the text, without time zone; None for another format."""
+        """Return the date and time of the text, without time zone; None for another format.
+
+        Raises `CellError` for a date that does not exist.
+        """
         found = self._match(text)
         if found is None:
             return None
@@ -392,7 +395,10 @@ def timestamp_reader(
 
 
 def typed_timestamp(zone: ZoneInfo | None) -> ReadTyped:
-    """Return the reader of typed cells in a timestamp column."""
+    """Return the reader of date cells in a timestamp column, which returns UTC.
+
+    `zone` is the time zone of the cells. The reader raises `CellError` for other cells.
+    """
 
     def read(cell: Any) -> str:
         match cell:

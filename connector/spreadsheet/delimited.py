@@ -27,8 +27,8 @@ from connector.spreadsheet.table_place import (
     LOOKED_AT,
     HeadingRows,
     find_headings,
-    has_emails,
-    has_one_line,
+    is_email_heading,
+    is_one_line_heading,
 )
 
 # -- Encoding --------------------------------------------------------------------------------------
@@ -69,8 +69,6 @@ _SAMPLE_CHARACTERS_MAX = 40
 _CELL_REACH = 1_000
 _LETTER = re.compile(r"[^\W\x00-\x7f]")
 _UP_TO_EDGE = re.compile(r'[^,;\t|"\r\n]*')
-# These five bytes are undefined in cp1252, and no one-byte text contains NUL.
-_NOT_IN_CP1252 = b"\x81\x8d\x8f\x90\x9d\0"
 _NULS_CERTAIN, _NULS_LIKELY, _NULS_MIN = 0.4, 0.02, 16
 
 
@@ -255,7 +253,7 @@ _SIGN_IN_WORD = re.compile(r"[^\W\d_][«»€£°§©®½²³\u2026\u201e\u2122\
 
 
 def _is_word(text: str) -> bool:
-    """Return True if it looks like a word: no sign and no capital inside."""
+    """Return True if the text can be a word: no sign and no capital inside, and usual letters."""
     if _SIGN_IN_WORD(text):
         return False
     for part in _TYPOGRAPHY.sub(" ", text).split():
@@ -375,8 +373,8 @@ class RowShape:
     first_row: int
     widths: range
     emails: frozenset[int]
-    addresses: frozenset[int]
-    one_line: frozenset[int]
+    email_headings: frozenset[int]
+    one_line_headings: frozenset[int]
 
     def fits(self, cells: Sequence[str]) -> bool:
         """Return True if the number of cells is right and email columns contain an @."""
@@ -390,16 +388,13 @@ class RowShape:
     ) -> bool:
         """Return True if a cell contains other rows because a quote is not closed.
 
-        Args:
-            cells: Cells of a row that has several lines.
-            lines: Lines of the row.
-            delimiter: Delimiter of the file.
+        `cells` and `lines` belong to one row that has several lines.
         """
         for index, cell in enumerate(cells):
-            if index in self.one_line and (found := _BREAK(cell)):
+            if index in self.one_line_headings and (found := _BREAK(cell)):
                 # A swallowed row begins after the other cells of the row that swallows it.
                 is_rest = cell.count(delimiter, 0, found.start()) >= len(cells) - 1 - index
-                is_named = "@" in cell and index not in self.addresses
+                is_named = "@" in cell and index not in self.email_headings
                 if is_named or (is_rest and delimiter in cell):
                     return True
         if not self.emails or len(_split_ignoring_quotes(lines[0], delimiter)) < self.widths.start:
@@ -427,21 +422,12 @@ DelimitedRow = tuple[int, list[str], QuoteDamage | None]
 def read_rows(
     source: SourceFile, encoded: TextEncoding, delimiter: str, shape: RowShape | None = None
 ) -> Generator[DelimitedRow, None, None]:
-    """Read each row, including the headings. A blank line has no cells.
+    """Yield each row, including the headings. A blank line has no cells.
 
-    Args:
-        source: File to read.
-        encoded: Encoding of the file.
-        delimiter: Delimiter of the file.
-        shape: Shape of the rows, to continue after a wrong quote.
+    With a `shape`, reading continues after a wrong quote; the cells of such a row are the parts of
+    its line between delimiters.
 
-    Yields:
-        Each row. The cells of a row with a wrong quote are the parts of its line between
-        delimiters.
-
-    Raises:
-        DamagedSpreadsheet: A quote is wrong and no shape was given.
-        SpreadsheetChanged: The file has changed.
+    Raises `DamagedSpreadsheet` for a wrong quote without a shape, and `SpreadsheetChanged`.
     """
     # The limit applies to the whole process, so it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), LINE_CHARACTERS_MAX))
@@ -513,7 +499,9 @@ class _RowReader:
                 yield self._refuse_unmatched_quotes(str(error))
 
     def _read_lines(self) -> Iterator[str]:
-        """Yield the lines of the file, after those that were put back."""
+        """Yield the lines of the file, or first the lines that were put back; each is added to
+        `_taken`.
+        """
         while self._returned:
             self._taken.append(self._returned.popleft())
             yield self._taken[-1]
@@ -664,10 +652,10 @@ class DelimiterFit:
 def detect_delimiter(
     source: SourceFile, encoded: TextEncoding, given: str | None, header_row: int | None = None
 ) -> DelimiterFit:
-    """Return the delimiter of the file and the shape of its rows; `given` is the user's choice.
+    """Return the fit of the delimiter that the user gave, or else of the only one that fits.
 
-    Raises `SpreadsheetError`, also if no delimiter or several fit, `UnknownName` for one that
-    may not be given, and the errors of `read_rows`.
+    Raises `SpreadsheetError`, also if no delimiter or several fit, `UnknownName` for one that may
+    not be given, and the errors of `read_rows`.
     """
     if given is None:
         fit = _best_fit(source, _candidate_fits(source, encoded, header_row))
@@ -828,8 +816,8 @@ def _row_shape(
             for index in range(len(headings))
             if 2 * sum(index < len(row) and "@" in row[index] for row in rows) > len(rows)
         ),
-        frozenset(index for index, each in enumerate(headings) if has_emails(each)),
-        frozenset(index for index, each in enumerate(headings) if has_one_line(each)),
+        frozenset(index for index, each in enumerate(headings) if is_email_heading(each)),
+        frozenset(index for index, each in enumerate(headings) if is_one_line_heading(each)),
     )
 
 

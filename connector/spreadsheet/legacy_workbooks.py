@@ -163,13 +163,13 @@ def _xls_value(book: Any, cell: Any) -> Cell:
     """Return the value of a cell of the xls library, as the cell's number format shows it."""
     match cell.ctype:
         case xlrd.XL_CELL_NUMBER:
-            return apply_format(as_typed(cell.value), _number_format_of(book, cell))
+            return apply_format(as_typed(cell.value), _xls_number_format(book, cell))
         case xlrd.XL_CELL_DATE:
-            return _xls_date(cell.value, _number_format_of(book, cell), book.datemode)
+            return _xls_date(cell.value, _xls_number_format(book, cell), book.datemode)
         case xlrd.XL_CELL_BOOLEAN:
             return bool(cell.value)
         case xlrd.XL_CELL_TEXT:
-            return apply_format(str(cell.value), _number_format_of(book, cell))
+            return apply_format(str(cell.value), _xls_number_format(book, cell))
     return ""
 
 
@@ -188,7 +188,8 @@ def _xls_date(days: float, number_format: str, mode: Literal[0, 1]) -> Cell:
     return apply_format(datetime(*parts) if any(parts[3:]) else date(*parts[:3]), number_format)
 
 
-def _number_format_of(book: Any, cell: Any) -> str:
+def _xls_number_format(book: Any, cell: Any) -> str:
+    """Return the number format of a cell of the xls library, such as 0.00%."""
     return str(book.format_map[book.xf_list[cell.xf_index].format_key].format_str)
 
 
@@ -328,7 +329,7 @@ def _repeat_count(text: str | None) -> int:
 
 
 def _ods_value(attributes: Mapping[str, str], text: str) -> Cell:
-    """Return the cell's value, or its text if the value lacks a part of the text."""
+    """Return the typed value of an ods cell, or its visible text if that shows something else."""
     kind = attributes.get("office:value-type", "")
     try:
         match kind:

@@ -110,7 +110,7 @@ class _MixedDates:
         """Note the first date and the first text, and whether the cell proves that nothing is
         swapped.
         """
-        day = _day_of(cell)
+        day = _date_in_cell(cell)
         if day is not None:
             self.is_proven |= day.day > _DAYS_EITHER
             if day.day != day.month:
@@ -129,7 +129,7 @@ class _MixedDates:
         return bool(self.date and self.text) and not self.is_proven
 
 
-def _day_of(cell: Cell) -> date | None:
+def _date_in_cell(cell: Cell) -> date | None:
     """Return the day of a cell that is a date or an ISO text; None for other cells."""
     if isinstance(cell, PartlyVisibleCell):
         cell = cell.value
@@ -191,7 +191,7 @@ class ColumnMeanings:
         proofs = {
             column.index: _ColumnProofs(sort)
             for column in self._columns
-            if (sort := _ambiguity_of(column)) is not None
+            if (sort := _possible_ambiguity(column)) is not None
         }
         for row in self._rows():
             for index, found in proofs.items():
@@ -231,7 +231,7 @@ class ColumnMeanings:
         )
 
 
-def _ambiguity_of(column: MappedColumn) -> AmbiguousKind | None:
+def _possible_ambiguity(column: MappedColumn) -> AmbiguousKind | None:
     """Return what can be ambiguous in the column; None if nothing is, or the user declared it."""
     sort = _SORTS.get(column.target.field.kind)
     if column.target.field.values or column.target.reference is not None:
@@ -319,7 +319,7 @@ class RowReader:
         self, target: PushTarget, columns: ColumnMap, meanings: ColumnMeanings | None = None
     ) -> None:
         self._target, self._meanings = target, meanings
-        self._watch = meanings.date_observer if meanings is not None else _watch_none
+        self._watch = meanings.date_observer if meanings is not None else lambda _: None
         self._drops_cleared = target.mode == "create"
         self._prepare_readers(columns.columns)
         self._currencies = _currency_by_amount(target)
@@ -476,10 +476,6 @@ class RowReader:
         elif not self._drops_cleared:
             # A new record has no value to be emptied.
             draft.values[key] = None
-
-
-def _watch_none(column: MappedColumn) -> None:
-    """Return None: watch no column."""
 
 
 def _cached_cell_reader(

@@ -231,7 +231,7 @@ def _refuse_encrypted(source: SourceFile) -> None:
 
 @contextmanager
 def open_archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
-    """Open the zip. Errors of its structure are raised as `DamagedSpreadsheet`."""
+    """Yield the opened zip of a workbook. Errors of its structure become `DamagedSpreadsheet`."""
     with source.open() as file:
         _check_zip_directory(source, file)
         with _convert_errors(source), zipfile.ZipFile(file) as archive:

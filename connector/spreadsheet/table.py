@@ -76,6 +76,9 @@ class Spreadsheet:
         kind: Format. tsv is any text with tabs as delimiter.
         headings: Headings of the input. A report (`is_report`) has the headings of its table.
         digest: SHA-256 of the file, in hexadecimal digits.
+        rows: Yields every row below the headings, in order, including blank ones. Rows of a text
+            are read one by one; the sheet of a workbook is kept in memory. Raises
+            `SpreadsheetChanged` if the file has changed, or `DamagedSpreadsheet`.
         sheet: Name of a workbook's sheet.
         merged: First ranges of merged cells; only the first cell of a range has a value.
         hidden: Headings of hidden columns.
@@ -93,7 +96,7 @@ class Spreadsheet:
     headings: tuple[str, ...]
     digest: str
     is_report: bool
-    _read: Callable[[], Iterator[SheetRow]] = field(repr=False)
+    rows: Callable[[], Iterator[SheetRow]] = field(repr=False)
     sheet: str | None = None
     merged: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
@@ -105,14 +108,6 @@ class Spreadsheet:
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
     left_out: LeftOutRows = field(default_factory=LeftOutRows, repr=False)
-
-    def rows(self) -> Iterator[SheetRow]:
-        """Yield every row below the headings, in order, including blank ones; can be called again.
-
-        Rows of a text are read one by one; the sheet of a workbook is kept in memory. Raises
-        `SpreadsheetChanged` if the file has changed, or `DamagedSpreadsheet`.
-        """
-        return self._read()
 
     def release(self) -> None:
         """Free the memory of a workbook's values, which can be read again."""
@@ -228,7 +223,7 @@ def _open_text(
         headings=columns.headings,
         digest=source.digest(),
         is_report=columns.is_report,
-        _read=lambda: _mark_split_rows(rows()),
+        rows=lambda: _mark_split_rows(rows()),
         encoding=encoded.name,
         is_encoding_guessed=encoded.is_guessed,
         samples=encoded.samples,
@@ -300,7 +295,7 @@ def _open_workbook(
         headings=columns.headings,
         digest=source.digest(),
         is_report=columns.is_report,
-        _read=rows,
+        rows=rows,
         sheet=sheet.name,
         merged=tuple(sheet.outline.merged),
         hidden=tuple(
@@ -370,13 +365,10 @@ class RowBuilder:
         flaws: Mapping[int, Flaw] | None,
         damage: QuoteDamage | None = None,
     ) -> SheetRow:
-        """Return the row of these cells.
+        """Return the row of these cells; `flaws` are by column index.
 
-        Args:
-            number: Row number in the file.
-            cells: Cells of the row.
-            flaws: Flaws of a workbook's cells, by column index.
-            damage: Wrong quote, because of which the cells may belong to other columns.
+        After a wrong quote (`damage`) the cells may belong to other columns, so the row has one
+        problem.
         """
         row = self._build_without_damage(number, cells, flaws)
         if damage is not None and not is_blank(row.cells):

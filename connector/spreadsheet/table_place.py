@@ -96,12 +96,12 @@ def _email_headings() -> frozenset[str]:
     )
 
 
-def has_emails(heading: str) -> bool:
+def is_email_heading(heading: str) -> bool:
     """Return True if a field with this heading is an email address."""
     return normalized_heading(heading) in _email_headings()
 
 
-def has_one_line(heading: str) -> bool:
+def is_one_line_heading(heading: str) -> bool:
     """Return True if every field with this heading is written in one line."""
     return normalized_heading(heading) in _one_line_headings()
 

@@ -54,7 +54,7 @@ class Lookups(Protocol):
 
 
 def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that identify the record, by field; empty if none do."""
+    """Return the values that identify the record, by field; empty if a value is missing."""
     for fields in CATALOG[resource].natural_keys:
         key = {name: values.get(name) for name in fields}
         if None not in key.values() and "" not in key.values():
@@ -105,7 +105,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """Position in a request body that a column can fill.
+    """Field of a request body that a column of the file can fill, and how its cells name it.
 
     Attributes:
         name: Name as a heading.
@@ -144,7 +144,9 @@ class TargetColumn:
 
     @property
     def period(self) -> str | None:
-        """Return the time unit that its number is for or counts; None if there is none."""
+        """Time unit that its number is for (salary per year) or counts (days); None for other
+        numbers.
+        """
         words = self.name.split("_")
         if "salary" in words or "years" in words:
             return "year"
@@ -180,7 +182,7 @@ _KEEPING_WORDS = _PHONE_WORDS | {"code", "postcode", "number"}
 def target_columns(
     declared: Declaration, mode: Mode, content_fields: Sequence[ContentTypeField] = ()
 ) -> tuple[TargetColumn, ...]:
-    """Return every position that a column can fill in this mode, in the order of the declaration.
+    """Return every target column of this mode, in the order of the declaration.
 
     An update and a conversion begin with the record's `id`. `content_fields` are the fields of the
     content type, if the resource has one.
@@ -248,18 +250,11 @@ def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn
         about=str(declared.help_text or declared.name or key),
         nullable=not declared.is_required,
         values=values,
-        item_values=(),
         create=create,
         update=OPTIONAL,
-        listed=False,
-        write_only=False,
-        sortable=False,
-        filterable=False,
         format=format,
         personal="text",
-        prose=False,
         lines="many" if declared.field_type in _MANY_LINES else "one",
-        element_type=None,
     )
     path = f"{CONTENT_PREFIX}{key}"
     return TargetColumn(

@@ -367,7 +367,7 @@ ReadRow = tuple[int, list[Cell], Mapping[int, Flaw]]
 
 @dataclass(frozen=True, slots=True)
 class SheetFile:
-    """Sheet of a workbook that was measured."""
+    """Sheet of an xlsx workbook whose size was checked, so that its rows can be read."""
 
     source: SourceFile
     name: str

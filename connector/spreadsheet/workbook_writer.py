@@ -176,7 +176,7 @@ class _ReportWorkbook:
             return {name: archive.read(name) for name in archive.namelist()}
 
     def fill_summary(self) -> None:
-        """Fill the first sheet: rows by outcome, and problems by kind."""
+        """Fill the first sheet with the number of rows by outcome, and of problems by kind."""
         words, summary = self._words, self._summary
         sheet = self._book[words.sheets[0]]
         lines: list[tuple[object, ...]] = [words.summary]

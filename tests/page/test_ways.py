@@ -140,8 +140,8 @@ def test_the_user_can_resolve_unconfirmed_rows(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def push_without_waits(settings: Settings, files: Any, manner: Any, **more: Any) -> Any:
-        terms = replace(manner.terms, settle_seconds=SETTLE_SECONDS)
-        return await push(settings, files, replace(manner, terms=terms), **more)
+        terms = replace(manner.policy, settle_seconds=SETTLE_SECONDS)
+        return await push(settings, files, replace(manner, policy=terms), **more)
 
     monkeypatch.setattr(draft_sender, "push", push_without_waits)
     monkeypatch.setattr(batch, "settle_seconds_min", lambda _: SETTLE_SECONDS)

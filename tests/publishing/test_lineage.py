@@ -1,4 +1,4 @@
-"""Column lineage of queries of many forms."""
+"""Column lineage of queries in many forms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from connector.publishing.columns import Shapes
 from connector.publishing.lineage import Lineage
-from connector.publishing.project import ColumnType
+from connector.warehouse.schema import Column
 from tests.publishing.small import FCT_JOBS, SmallProject
 
 JOB_COLUMNS = ("id", "title", "status", "assigned_to")
@@ -58,7 +58,7 @@ def make_shapes(**more: tuple[str, ...]) -> Shapes:
         **more,
     }
     return {
-        table: tuple(ColumnType(column, "VARCHAR", "") for column in columns)
+        table: tuple(Column(column, "VARCHAR", "") for column in columns)
         for table, columns in names.items()
     }
 

@@ -1,6 +1,4 @@
-"""Cells and parts that the reader's library cannot handle affect only their cell, or are
-reported.
-"""
+"""Cells that the reader's library cannot handle affect only themselves, or are reported."""
 
 from __future__ import annotations
 

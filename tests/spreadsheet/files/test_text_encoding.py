@@ -1,6 +1,6 @@
-"""Text of every encoding, line ending and delimiter is right or refused.
+"""Texts of any encoding, line ending and delimiter are read correctly or refused.
 
-A refusal names the file and the place. Whatever is read, as many rows come out as went in.
+Errors name the file and the place. No row is lost.
 """
 
 from __future__ import annotations

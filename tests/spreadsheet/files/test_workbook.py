@@ -304,5 +304,5 @@ def test_skipping_and_reading_rows_find_the_same_errors(
 
     shortened = read_or_refuse()
     with monkeypatch.context() as patched:
-        patched.setattr(workbook, "_shorten_plain_rows", lambda pieces, keeps: pieces)
+        patched.setattr(workbook, "_shorten_plain_rows", lambda pieces, kept_cells: pieces)
         assert read_or_refuse() == shortened

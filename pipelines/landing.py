@@ -31,8 +31,8 @@ from connector import (
     explain,
     explain_together,
     landing_columns,
+    look_up_unconfirmed_rows,
     pull,
-    settle,
 )
 from pipelines import freshness
 from pipelines.accounts import (
@@ -183,7 +183,7 @@ async def _pull_and_resolve(
 ) -> PullReport:
     """Await the pull, then search for the records of unconfirmed rows of pushes."""
     report = await pulling
-    if settled := await settle(settings, publishes=False):
+    if settled := await look_up_unconfirmed_rows(settings, publishes=False):
         log.info(settled)
     return report
 

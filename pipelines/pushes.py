@@ -105,8 +105,8 @@ class RowConfig(dg.Config):
             applies=self.apply,
             pulls=self.pull,
             output=output,
-            report=self.report,
-            terms=options.policy(),
+            report_rows=self.report,
+            policy=options.policy(),
         )
 
 
@@ -275,14 +275,14 @@ def _warnings(result: DeliveryResult) -> Iterator[str]:
     report = result.report
     if merged := report.preview.table.merged:
         yield f"Merged cells {', '.join(merged)}: only the first cell of each has a value."
-    for question in report.preview.stopping:
+    for question in report.preview.blocking_questions:
         yield (
             f"Nothing was sent. The push has an open question ({question.code}). {question.repair}"
         )
     if report.exit_status == 3:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
         yield f"Some rows need corrections: {counts}. Correct the report {report.file} and push it."
-    if result.put_away is not None and result.put_away.file is None:
+    if result.archived is not None and result.archived.file is None:
         yield "The file in the inbox was changed or removed during the push, so it was not moved."
 
 
@@ -301,7 +301,7 @@ def push_metadata(result: DeliveryResult) -> dict[str, Any]:
         **{f"rows/{name}": count for name, count in report.counts.items()},
         "batch": report.batch.batch if report.batch is not None else None,
         "report": report.file,
-        "put_away": result.put_away.file if result.put_away is not None else None,
+        "put_away": result.archived.file if result.archived is not None else None,
         "problems": report.summary.codes.total(),
     }
     problems = [

@@ -101,7 +101,7 @@ def scan_inbox(
     except dg.Failure as failure:
         return SensorScan(str(failure.description), state)
     return SensorScan(
-        _next_request(instance, found.waiting, name), found.seen, tuple(found.refused)
+        _next_request(instance, found.waiting, name), found.state, tuple(found.refused)
     )
 
 
@@ -144,17 +144,17 @@ def _next_request(
 
 def _run_request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest:
     """Return the request for a push of the file with the options of its push.toml."""
-    orders = file.orders
-    options = {name: getattr(orders.options, name) for name in PUSH_OPTIONS}
+    instructions = file.instructions
+    options = {name: getattr(instructions.options, name) for name in PUSH_OPTIONS}
     options["mapping_file"] = (
         None if options["mapping_file"] is None else str(options["mapping_file"])
     )
     config = PushConfig(
         resource=file.resource,
         file=file.name,
-        apply=orders.applies,
-        pull=orders.pulls,
-        max_requests=orders.budget,
+        apply=instructions.applies,
+        pull=instructions.pulls,
+        max_requests=instructions.budget,
         inbox_digest=file.digest,
         **options,
     )

@@ -71,7 +71,7 @@ async def pull(
     options: PullOptions = FEWEST_REQUESTS,
     ids: Sequence[str] | Mapping[str, Sequence[str]] = (),
     budget: int | None = None,
-    asks_anyway: bool = False,
+    ignores_quota: bool = False,
     publishes: bool = True,
     watch: Watch | None = None,
     building: BuildObserver | None = None,
@@ -88,7 +88,7 @@ async def pull(
             among the resources by size.
         ids: Read only these records, by resource, or of the only resource.
         budget: Maximum number of requests, including retries.
-        asks_anyway: Send requests even if the API reported that the monthly quota is used up.
+        ignores_quota: Send requests even if the API reported that the monthly quota is used up.
         publishes: Publish at the end if something has changed.
         watch: Called with the progress.
         building: Called with each model.
@@ -116,7 +116,7 @@ async def pull(
         settings,
         command,
         budget=budget,
-        asks_anyway=asks_anyway,
+        ignores_quota=ignores_quota,
         watch=watch,
         now=now,
         connect=connect,
@@ -290,8 +290,10 @@ class _PullRun:
             if self._ids:
                 await self._pull_ids(name, streams, tally)
             else:
+                accepts_deletes = self._options.accepts_deletes
                 for stream in await self._context.streams_of_deleted_parents(declaration(name)):
-                    tally.add_result(await self._mark_stream_deleted(stream, tally))
+                    steps = resource_pull.mark_stream_deleted(accepts_deletes=accepts_deletes)
+                    tally.add_result(await PullExecutor(self._context, stream, tally).run(steps))
         except ConnectorError as raised:
             error = self._as_broken_answer(raised)
             outcome = _outcome_of_error(error)
@@ -344,11 +346,6 @@ class _PullRun:
             }:
                 raise
         return PullResult(True, None, 0)
-
-    async def _mark_stream_deleted(self, stream: Stream, tally: ResourceTally) -> PullResult:
-        """Mark the records of a stream as deleted, because its parent is deleted."""
-        steps = resource_pull.mark_stream_deleted(accepts_deletes=self._options.accepts_deletes)
-        return await PullExecutor(self._context, stream, tally).run(steps)
 
     async def _pull_ids(self, name: str, streams: tuple[Stream, ...], tally: ResourceTally) -> None:
         """Read only the requested ids. A child record can only be read if it is loaded."""

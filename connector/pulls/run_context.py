@@ -98,10 +98,6 @@ def select_resources(resources: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in CATALOG if name in requested)
 
 
-def ignore_progress(progress: Progress) -> None:
-    """Do nothing; the default for `watch`."""
-
-
 @asynccontextmanager
 async def open_run(
     settings: Settings,
@@ -109,7 +105,7 @@ async def open_run(
     *,
     lease: str = PULL_LEASE,
     budget: int | None = None,
-    asks_anyway: bool = False,
+    ignores_quota: bool = False,
     watch: Watch | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
@@ -130,10 +126,12 @@ async def open_run(
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
     run = Run(new_id(started_at), command, started_at, budget=budget)
-    spender = RequestSpender(run.run_id, command, allowance_of(settings), ignores_quota=asks_anyway)
+    spender = RequestSpender(
+        run.run_id, command, allowance_of(settings), ignores_quota=ignores_quota
+    )
     with Ledger(settings.folder) as ledger:
         async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as holder:
-            tally, follow = RequestTally(), watch or ignore_progress
+            tally, follow = RequestTally(), watch or (lambda _: None)
             tally.report_wait = lambda seconds: follow(
                 Progress("", waits_until=now() + timedelta(seconds=seconds))
             )

@@ -20,7 +20,7 @@ from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
-from connector.pushes.batch import BatchReport, Decision, apply, resolve, settle
+from connector.pushes.batch import BatchReport, Decision, apply, look_up_unconfirmed_rows, resolve
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
@@ -132,7 +132,9 @@ class Pusher:
         """Look up the unconfirmed rows of all batches as a pull does. Returns a message about them,
         if any.
         """
-        return asyncio.run(settle(self.settings, now=self.wall_time, connect=self._connect))
+        return asyncio.run(
+            look_up_unconfirmed_rows(self.settings, now=self.wall_time, connect=self._connect)
+        )
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:

@@ -44,7 +44,7 @@ def push_inbox_file(
     sandbox: Sandbox, folder: Path, file: WaitingFile, key: str | None = None
 ) -> DeliveryResult:
     """Push and apply a waiting file of the inbox, as the push job does."""
-    file_to_push = file.orders.options.push_file(file.resource, Path(file.name))
+    file_to_push = file.instructions.options.push_file(file.resource, Path(file.name))
     manner = PushRunOptions(applies=True, pulls=False)
     settings = settings_of(sandbox, folder, key)
     return asyncio.run(deliver(settings, file_to_push, manner, digest=file.digest, now=MOMENT))
@@ -159,7 +159,7 @@ def test_a_failed_push_leaves_the_file_in_the_inbox(
     done = push_inbox_file(sandbox, tmp_path, found)
 
     assert "failed" == refused.report.outcome
-    assert (None, None) == (refused.put_away, refused.report.file)
+    assert (None, None) == (refused.archived, refused.report.file)
     assert ["people.csv"] == left
     assert {"created": 1} == done.report.counts
 

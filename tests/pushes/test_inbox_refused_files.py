@@ -229,12 +229,12 @@ def test_a_file_that_still_changes_waits(tmp_path: Path, inbox: Path) -> None:
     first = door.scan(None)
     with file.open("a", encoding="utf-8") as more:
         more.write("Bo,Ray,bo@example.com,permanent\n")
-    second = door.scan(first.seen)
+    second = door.scan(first.state)
     was = file.stat()
     file.write_bytes(file.read_bytes().replace(b"Bo", b"Al"))
     os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
-    third = door.scan(second.seen)
-    fourth = door.scan(third.seen)
+    third = door.scan(second.state)
+    fourth = door.scan(third.state)
 
     assert [(), (), ()] == [first.waiting, second.waiting, third.waiting]
     (found,) = fourth.waiting
@@ -250,7 +250,7 @@ def test_a_scan_with_an_unreadable_memory_counts_as_the_first(
     first = door.scan(seen)
 
     assert () == first.waiting
-    assert 1 == len(door.scan(first.seen).waiting)
+    assert 1 == len(door.scan(first.state).waiting)
 
 
 def test_a_file_that_changed_after_the_scan_is_not_claimed(tmp_path: Path, inbox: Path) -> None:
@@ -321,10 +321,10 @@ def test_push_toml_sets_the_push_options_of_its_folder(tmp_path: Path, inbox: Pa
 
     firm, person = scan_twice(tmp_path).waiting
 
-    assert ("companies", PushInstructions()) == (firm.resource, firm.orders)
+    assert ("companies", PushInstructions()) == (firm.resource, firm.instructions)
     mapped = inbox / "ours.toml"
     options = PushOptions("upsert", match=("email",), mapping_file=mapped)
-    assert PushInstructions(options, applies=True) == person.orders
+    assert PushInstructions(options, applies=True) == person.instructions
 
 
 def test_push_toml_accepts_every_push_option(inbox: Path) -> None:

@@ -157,7 +157,7 @@ def test_a_preview_reports_rows_with_problems_or_all_rows_if_requested(tmp_path:
         (report,) = asyncio.run(push(settings, [push_file], PushRunOptions(**options)))
         return report
 
-    some, every = preview(path), preview(path, report="all")
+    some, every = preview(path), preview(path, report_rows="all")
     good = tmp_path / "good.csv"
     head = path.read_text(encoding="utf-8").partition("\n")[0]
     good.write_text(f"{head}\nA,B,c@d.example,interim\n", encoding="utf-8")

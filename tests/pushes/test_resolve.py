@@ -208,7 +208,7 @@ def test_written_records_are_loaded_immediately(tmp_path: Path) -> None:
 
     assert {"created": 2, "updated": 1} == dict(report.counts)
     assert {"converted": 1} == dict(converted.counts)
-    assert (0, 0) == (report.unlanded, converted.unlanded)
+    assert (0, 0) == (report.answers_not_loaded, converted.answers_not_loaded)
     assert {
         id: (each["email"], each["phone"], each["status"], True) for id, each in records.items()
     } == {row["id"]: (row["email"], row["phone"], row["status"], row["is_whole"]) for row in found}

@@ -193,7 +193,9 @@ def test_conversions_and_held_rows_are_reported_as_not_undone(pusher: Undoer) ->
         )
         assert report.rows[0].problems
     # A record that a person named is not known to be the row's own.
-    pusher.resolve(held.batch, 2, DeclaredRecord(pusher.create_candidate(), is_sure=True))
+    pusher.resolve(
+        held.batch, 2, DeclaredRecord(pusher.create_candidate(), ignores_differences=True)
+    )
     report = pusher.undo(held.batch)
     assert ({2: "conflict"}, 0) == (map_undo_outcomes(report), report.requests)
     assert "declared" == report.rows[0].problems[0].code

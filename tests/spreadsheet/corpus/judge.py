@@ -73,9 +73,9 @@ def _judge_rows(
     tasks = {task.number: task for task in seen.rows.tasks}
     results = list(seen.results)
     warned = {each.number for each in results if each.warnings}
-    if file.lost and not seen.stopping:
+    if file.lost and not seen.blocking_questions:
         found.wrong.append("columns are lost in silence")
-    questions = {each.code for each in seen.stopping}
+    questions = {each.code for each in seen.blocking_questions}
     is_stopped = bool(questions - {"warnings"})
     is_undecided = bool(questions - {"warnings", "columns_lost"})
     if len(results) != len(file.sent):

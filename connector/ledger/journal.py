@@ -49,7 +49,7 @@ from connector.ledger.push_states import (
 from connector.ledger.sqlite_file import columns_of, read_records, reader_of
 
 ROWS_AT_ONCE = 1_000
-"""Rows of a portion."""
+"""Maximum number of rows that are read together."""
 
 BATCHES_READ = 20
 """Batches of each resource that `Journal.push_health` reads."""
@@ -359,7 +359,7 @@ class Journal:
             return UnknownRows(int(rows), datetime.fromisoformat(since)) if rows else None
 
     # -- Queries ----------------------------------------------------------------------------------
-    # Each reads those rows of its table, called `mine`, that a condition selects.
+    # Each reads the rows of its table, called `mine`, that a condition selects.
 
     def _read_records(
         self,
@@ -379,7 +379,9 @@ class Journal:
             f"SELECT {columns_of(BatchRecord)} FROM {_BATCHES} WHERE {where}"
             " ORDER BY begun_at DESC, batch DESC"
         )
-        return self._read_records(BatchRecord, query, parameters, {"terms": _policy_from_json})
+        return self._read_records(
+            BatchRecord, query, parameters, {"terms": lambda text: PushPolicy(**json.loads(text))}
+        )
 
     def _select_rows(self, where: str, parameters: Iterable[Any] = ()) -> tuple[RowRecord, ...]:
         """Return the rows that a condition selects, with their outcomes and problems.
@@ -478,17 +480,13 @@ class Journal:
                 f" WHERE batch = ? AND number > ? AND {where} ORDER BY number LIMIT ?)",
                 (*after, *parameters, ROWS_AT_ONCE),
             ).fetchall()
-            # A number that is not whole would be the last of the next portion again, for ever.
+            # A number with a fraction would end the next range as well, for ever.
             return None if last is None else _whole(last)
 
 
 def policy_to_json(policy: PushPolicy) -> str:
     """Return the policy as JSON. Equal policies have equal texts."""
     return json.dumps(asdict(policy), sort_keys=True)
-
-
-def _policy_from_json(text: str) -> PushPolicy:
-    return PushPolicy(**json.loads(text))
 
 
 def _outcome_from_json(text: str) -> RowOutcome:

@@ -25,8 +25,7 @@ from connector.settings.layers import RECEIPTS_FOLDER
 # -- Identifiers ----------------------------------------------------------------------------------
 # Identifiers of people: ids, email addresses, telephone numbers and profile addresses.
 #
-# They are compared in one form, without differences of letter case, blanks and ways to write a
-# number.
+# They are compared without differences of letter case, blanks and ways to write a number.
 
 
 IdentifierKind = Literal["id", "email", "phone", "profile"]
@@ -95,10 +94,8 @@ def _possible_phone_numbers(run: str) -> Iterator[str]:
 
 
 # -- Key -------------------------------------------------------------------------------------------
-# The key by which erased persons are hashed: random, in the account's folder, its owner's alone.
-#
-# Without it a hash tells nothing: addresses could be guessed from a plain one. Whoever loses it
-# loses the list, since no hash can be made again.
+# Erased people are listed as hashes with a random key, which only the owner of the folder can read.
+# Addresses could be guessed from hashes without a key. If the key is lost, the list is useless.
 
 
 KEY_FILE = "suppression.key"
@@ -277,11 +274,9 @@ def _profile_regex(profile: str) -> str:
     return rf"(?<![\w@-])(?<!(?<!www)\.)(?<!\w/){re.escape(profile)}/?(?![-./~%?#=&@+]*\w)"
 
 
-# -- Reduction -------------------------------------------------------------------------------------
-# What remains of a record when a person is taken out of it. Pure.
-#
-# The same reduction is made of held records, when a person is erased, and of every record that is
-# read afterwards, so that an unchanged answer is an unchanged row.
+# -- Removal from records --------------------------------------------------------------------------
+# Fields that an erasure removes from a record. The same fields are removed from stored records and
+# from every record that is read later, so that an unchanged answer is an unchanged row.
 
 
 class PersonMatcher(Protocol):
@@ -431,11 +426,8 @@ def _normalized_values(
     ) - {""}
 
 
-# -- Suppression ----------------------------------------------------------------------------------
-# List of erased people, read from the ledger as hashes.
-#
-# `ledger/erasures.py` writes it. Warehouse and spreadsheets read it here, so that erased people do
-# not come back.
+# -- List of erased people -------------------------------------------------------------------------
+# `ledger/erasures.py` writes the list. Pulls and pushes read it here, and load no erased person.
 
 
 _BUSY_SECONDS = 10.0

@@ -316,6 +316,7 @@ class Backups:
 
 
 def _parse_proven(text: str) -> dict[str, datetime | None]:
+    """Return the server time by resource, from JSON in the table `restores`."""
     return {
         name: None if each is None else datetime.fromisoformat(each)
         for name, each in json.loads(text).items()

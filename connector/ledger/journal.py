@@ -375,6 +375,7 @@ class Journal:
     def _select_batches(
         self, where: str, parameters: Iterable[Any] = ()
     ) -> tuple[BatchRecord, ...]:
+        """Return the batches that a condition in SQL selects, the latest first."""
         query = (
             f"SELECT {columns_of(BatchRecord)} FROM {_BATCHES} WHERE {where}"
             " ORDER BY begun_at DESC, batch DESC"
@@ -409,6 +410,7 @@ class Journal:
         )
 
     def _select_attempts(self, where: str, parameters: Iterable[Any]) -> tuple[AttemptRecord, ...]:
+        """Return the attempts that a condition in SQL selects, by row and attempt."""
         query = (
             f"SELECT {columns_of(AttemptRecord)} FROM push_attempts AS mine WHERE {where}"
             " ORDER BY batch, number, attempt"
@@ -418,6 +420,7 @@ class Journal:
     def _select_before_images(
         self, where: str, parameters: Iterable[Any]
     ) -> tuple[BeforeImage, ...]:
+        """Return the former records that a condition in SQL selects, by row and step."""
         query = (
             f"SELECT {columns_of(BeforeImage)} FROM push_before AS mine WHERE {where}"
             " ORDER BY batch, number, step"
@@ -490,6 +493,9 @@ def policy_to_json(policy: PushPolicy) -> str:
 
 
 def _outcome_from_json(text: str) -> RowOutcome:
+    """Return the outcome of a row from its state and flags. Raises `ValueError` for an unknown
+    state.
+    """
     is_follower, state, operation, is_begun, is_in_doubt = json.loads(text)
     is_known = state in get_args(State) and state != "follows"
     if not is_known or (state == "applied" and operation not in get_args(Operation)):
@@ -509,11 +515,13 @@ def _checked_json_text(body: bytes) -> str:
 
 
 def _row_key_from_json(text: str) -> RowKey:
+    """Return the key of a row from a JSON list of batch and number."""
     batch, number = json.loads(text)
     return _text(batch), _whole(number)
 
 
 def _row_status_from_json(text: str) -> RowStatus:
+    """Return the status of a row, with its attempts, from JSON."""
     found = json.loads(text)
     flags: dict[str, Any] = {
         name: bool(found.pop(name)) for name in ("is_begun", "is_in_doubt", "is_altered")

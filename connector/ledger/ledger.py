@@ -533,6 +533,7 @@ def _read_month(connection: sqlite3.Connection, allowance: Allowance, today: dat
 
 
 def _read_uses(connection: sqlite3.Connection, since: date | None) -> tuple[RequestUse, ...]:
+    """Return the number of requests by day, command and kind; `UNSETTLED` for open blocks."""
     query = (
         "SELECT day, command, kind, requests FROM spent WHERE day >= ?1 UNION ALL"
         " SELECT day, command, ?2, sum(requests) FROM blocks WHERE day >= ?1 GROUP BY day, command"
@@ -543,11 +544,13 @@ def _read_uses(connection: sqlite3.Connection, since: date | None) -> tuple[Requ
 
 
 def _read_exhaustion(connection: sqlite3.Connection) -> QuotaExhaustion | None:
+    """Return the API's last report of a used-up month; None if there is none."""
     query = "SELECT noted_at, until, is_told FROM exhaustion"
     return next(iter(read_records(connection, QuotaExhaustion, query)), None)
 
 
 def _read_server_state(connection: sqlite3.Connection) -> ServerState:
+    """Return the server's clock and rate limit; no difference and no limit if unknown."""
     query = "SELECT coalesce(offset_seconds, 0.0) AS offset_seconds, limit_per_minute FROM server"
     found = read_records(connection, ServerState, query)
     return next(iter(found), ServerState())

@@ -243,6 +243,7 @@ class Person:
 
     @cached_property
     def _values_by_kind(self) -> dict[IdentifierKind, frozenset[str]]:
+        """Identifiers of the person by kind."""
         return {
             "id": self.ids,
             "email": self.emails,
@@ -252,6 +253,7 @@ class Person:
 
     @cached_property
     def _name_or_profile_pattern(self) -> re.Pattern[str] | None:
+        """Pattern of any name or profile of the person; None without names and profiles."""
         patterns = [
             *map(_name_regex, sorted(self.names)),
             *map(_profile_regex, sorted(self.profiles)),
@@ -414,12 +416,14 @@ def _url_fields(declaration: Declaration, group: DataSubject) -> list[str]:
 
 
 def _has_identifier(kind: IdentifierKind, value: object, who: PersonMatcher) -> bool:
+    """Return True if the value is a text and an identifier of `who`."""
     return isinstance(value, str) and who.has_identifier(kind, value)
 
 
 def _normalized_values(
     kind: IdentifierKind, values: Mapping[str, Any], names: Iterable[str]
 ) -> frozenset[str]:
+    """Return the normalized identifiers in the fields `names`, without empty ones."""
     shown = (values.get(name) for name in names)
     return frozenset(
         normalize_identifier(kind, each) for each in shown if isinstance(each, str)

@@ -99,6 +99,7 @@ def connect_to_ledger(path: Path) -> sqlite3.Connection:
 
 
 def _open_sqlite(path: Path) -> sqlite3.Connection:
+    """Return a connection without automatic transactions, which any thread may use."""
     return sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -326,6 +327,7 @@ def _has_pushes_and_erasures_of(ours: sqlite3.Connection, theirs: sqlite3.Connec
 def _table_rows(
     connection: sqlite3.Connection, table: str, columns: str
 ) -> frozenset[tuple[object, ...]]:
+    """Return all rows of a table with these columns."""
     return frozenset(connection.execute(f"SELECT {columns} FROM {table}").fetchall())
 
 

@@ -183,6 +183,7 @@ def _row_to_json(row: RowRecord) -> str:
 
 
 def _row_from_json(text: str) -> RowRecord:
+    """Return the row from a line of `_row_to_json`."""
     *values, problems = json.loads(text)
     values_by_name: dict[str, Any] = dict(zip(_ROW_FIELDS, values, strict=True))
     for name in ("undone_at", "moved_at"):

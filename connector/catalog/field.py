@@ -62,14 +62,6 @@ KINDS: Mapping[Any, Kind] = {
 """Kind of field by type annotation."""
 
 
-def parse_value(kind: Kind, value: Any) -> Any:
-    """Return a JSON value as a Python value: `datetime` in UTC, `number` as float, `array` as list.
-
-    Raises `ValueError`, `TypeError` or `OverflowError` if the value is not of the kind.
-    """
-    return _READERS[kind](value)
-
-
 def is_redacted(value: Any) -> bool:
     """Return True if the value, or a text or key in it, contains `MARK` because it was erased.
 
@@ -153,7 +145,7 @@ def _parse_object(value: Any) -> dict[str, Any]:
     raise TypeError
 
 
-_READERS: Mapping[Kind, Callable[[Any], Any]] = {
+_PARSERS: Mapping[Kind, Callable[[Any], Any]] = {
     Kind.STRING: _parse_string,
     Kind.UUID: _parse_string,
     Kind.NUMBER: _parse_number,
@@ -348,7 +340,7 @@ class Field:
         if value is None:
             return None, None
         try:
-            read = parse_value(self.kind, value)
+            read = _PARSERS[self.kind](value)
         except (ValueError, TypeError, OverflowError):
             return None, f"is not of the type {self.kind}"
         if self.element_type is not None:

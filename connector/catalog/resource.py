@@ -92,7 +92,7 @@ class Page(Generic[I_co]):
     def timestamp(self) -> datetime:
         """Server clock of the response, or the local clock if the response has no `Date`."""
         moment = self.served_at or self.received_at
-        assert moment is not None, "nobody noted when the page came"
+        assert moment is not None, "the page has no time"
         return moment
 
     @property

@@ -94,7 +94,6 @@ KNOWN_IDS = 3
 """Number of the folder's records that are searched in the workspace."""
 
 State = Literal["ok", "warning", "failed", "not checked"]
-Clock = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,6 @@ async def diagnose(
     repairs: bool = False,
     renews_ledger: bool = False,
     moved_to: str | None = None,
-    now: Clock = lambda: datetime.now(UTC),
 ) -> Examination:
     """Check everything that a pull needs. Problems are reported and not raised.
 
@@ -163,7 +161,6 @@ async def diagnose(
         repairs: Move a damaged log of the work file aside first.
         renews_ledger: Replace a lost or damaged ledger.
         moved_to: New address of the folder's workspace.
-        now: Clock.
 
     Returns:
         The checks, including one for each change.
@@ -171,8 +168,8 @@ async def diagnose(
     requested = {"repairs": repairs, "renews_ledger": renews_ledger}
     move_checks = [] if moved_to is None else [await _accept_move(settings, moved_to)]
     local = (
-        *_pull_checks(settings, now, **requested),
-        *_folder_and_settings_checks(settings, os.environ, now()),
+        *_pull_checks(settings, **requested),
+        *_folder_and_settings_checks(settings, os.environ, datetime.now(UTC)),
     )
     checks = await asyncio.to_thread(lambda: list(_run_checks(local)))
     checks[2:2] = move_checks
@@ -183,23 +180,13 @@ async def diagnose(
         checks += [DoctorCheck(n, "not checked", found) for n in ("address", "key")]
     else:
         with Ledger(settings.folder) as ledger:
-            check, meter = await asyncio.to_thread(_check_quota, settings, ledger, now)
+            check, meter = await asyncio.to_thread(_check_quota, settings, ledger)
             tally = RequestTally()
-            checks += [check, *await _check_api(settings, tally, meter, now)]
+            checks += [check, *await _check_api(settings, tally, meter)]
             requests = tally.requests
             if meter is not None:
                 await meter.return_unused()
     return Examination(tuple(settings.display_rows()), tuple(checks), requests)
-
-
-def check_upkeep(
-    settings: Settings, environ: Mapping[str, str], now: datetime
-) -> Iterator[DoctorCheck]:
-    """Yield checks of backups, disk space, permissions and schedules.
-
-    Problems are reported and not raised; nothing is changed.
-    """
-    return _run_checks(_folder_and_settings_checks(settings, environ, now))
 
 
 def _run_checks(pending: PendingChecks) -> Iterator[DoctorCheck]:
@@ -226,18 +213,16 @@ def _warning(found: str, action: str | None) -> CheckOutcome:
 # -- What a pull needs -----------------------------------------------------------------------------
 
 
-def _pull_checks(
-    settings: Settings, now: Clock, *, repairs: bool, renews_ledger: bool
-) -> PendingChecks:
+def _pull_checks(settings: Settings, *, repairs: bool, renews_ledger: bool) -> PendingChecks:
     """Yield the checks of files and settings that a pull needs, and requested repairs."""
     warehouse = Warehouse(settings.folder)
     yield "settings", lambda: _check_settings(settings)
     yield "data folder", lambda: _check_folder(settings)
     if repairs:
-        yield "repair", lambda: _repair_work_file(warehouse, now)
+        yield "repair", lambda: _repair_work_file(warehouse)
         yield "receipts", lambda: _repair_receipts(settings)
     if renews_ledger:
-        yield "new ledger", lambda: _replace_ledger(settings, now)
+        yield "new ledger", lambda: _replace_ledger(settings)
     yield "warehouse", lambda: _check_warehouse(warehouse)
     yield "ledger", lambda: _check_ledger(settings)
     yield WORKSPACE, lambda: _check_workspace(settings)
@@ -268,14 +253,14 @@ def _check_folder(settings: Settings) -> CheckOutcome:
     return _ok(f"{folder} can be written to")
 
 
-def _repair_work_file(warehouse: Warehouse, now: Clock) -> CheckOutcome:
+def _repair_work_file(warehouse: Warehouse) -> CheckOutcome:
     """Check that the work file's write-ahead log can be read; move a damaged log aside."""
     if not warehouse.exists:  # A pull restores it from the published file.
         return _ok("no records are loaded yet")
     try:
         warehouse.prepare()
     except DamagedLog as damage:
-        moved_logs = lock_and_move_logs(warehouse.work, now())
+        moved_logs = lock_and_move_logs(warehouse.work, datetime.now(UTC))
         warehouse.prepare()
         file_names = " and ".join(str(each) for each in moved_logs)
         verified = _describe_verified_times(warehouse)
@@ -318,9 +303,9 @@ def _check_warehouse(warehouse: Warehouse) -> CheckOutcome:
     return _ok(f"{warehouse.work} contains {live:,} live records")
 
 
-def _replace_ledger(settings: Settings, now: Clock) -> CheckOutcome:
+def _replace_ledger(settings: Settings) -> CheckOutcome:
     """Replace the ledger if it is lost, damaged or belongs to another folder."""
-    replaced = replace_ledger(settings, now())
+    replaced = replace_ledger(settings, datetime.now(UTC))
     if replaced is None:
         return _ok("the ledger is not damaged. Nothing was changed")
     kept_file = "" if replaced.aside is None else f" The old file is in {replaced.aside}."
@@ -548,9 +533,7 @@ def _check_proxy(settings: Settings, environ: Mapping[str, str]) -> CheckOutcome
 # -- The API ---------------------------------------------------------------------------------------
 
 
-def _check_quota(
-    settings: Settings, ledger: Ledger, now: Clock
-) -> tuple[DoctorCheck, RequestBudget | None]:
+def _check_quota(settings: Settings, ledger: Ledger) -> tuple[DoctorCheck, RequestBudget | None]:
     """Check the month's requests. Return also the budget that counts this command's requests.
 
     The budget is None if nothing can be counted. This command may use reserved requests, and sends
@@ -560,18 +543,18 @@ def _check_quota(
         return DoctorCheck("requests", "ok", "no requests are counted yet"), None
     policy = allowance_of(settings)
     try:
-        month = ledger.status(policy, now()).month
+        month = ledger.status(policy, datetime.now(UTC)).month
     except ConnectorError as error:
         return _failed_check("requests", error), None
     found = f"{month.used:,} counted since {month.period.begins}"
     if month.limit is not None:
         found += f", of {month.limit:,} until {month.period.ends}"
     spender = RequestSpender("doctor", "doctor", policy, keeps_reserve=False, ignores_quota=True)
-    return DoctorCheck("requests", "ok", found), RequestBudget(ledger, spender, now=now)
+    return DoctorCheck("requests", "ok", found), RequestBudget(ledger, spender)
 
 
 async def _check_api(
-    settings: Settings, tally: RequestTally, meter: RequestBudget | None, now: Clock
+    settings: Settings, tally: RequestTally, meter: RequestBudget | None
 ) -> list[DoctorCheck]:
     """Check address, key, scopes, clock and limits, up to the first error that affects all.
 
@@ -592,7 +575,7 @@ async def _check_api(
                 return [*_address_checks(address, error), *scopes, _check_limits(client.limiter)]
             scopes.append(check)
             if page is not None and page.served_at is not None:
-                skew = (now() - page.served_at).total_seconds()
+                skew = (datetime.now(UTC) - page.served_at).total_seconds()
         scopes += await _check_known_records(client, settings)
     return [
         *_address_checks(address, None),

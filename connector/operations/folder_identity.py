@@ -6,7 +6,7 @@ moved aside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -135,9 +135,7 @@ def _restore_request_counts(ledger: Ledger, warehouse: Warehouse) -> Iterator[st
     )
 
 
-async def confirm_move(
-    settings: Settings, address: str, *, connect: Callable[..., Client] = Client
-) -> str:
+async def confirm_move(settings: Settings, address: str) -> str:
     """Accept that the folder's workspace has moved to `address`; return a sentence.
 
     Reads at most five records of the folder at the new address.
@@ -145,7 +143,6 @@ async def confirm_move(
     Args:
         settings: The account; its `base_url` must be `address`.
         address: New address, as typed by the operator.
-        connect: Creates the client.
 
     Raises:
         Misused: The address is not the configured one.
@@ -167,7 +164,7 @@ async def confirm_move(
         if identity is None or identity.address == named:
             return f"nothing was changed: {settings.folder} already belongs to {named}"
         known = warehouse.read(state.read_oldest_keys, KNOWN_IDS) if warehouse.exists else ()
-        client = connect(named, connection.api_key, **connection.client_options())
+        client = Client(named, connection.api_key, **connection.client_options())
         async with client:
             found = await find_first_existing(client, known)
         if known and found is None:

@@ -8,7 +8,6 @@ since. The lists of erased people are merged, and these people are erased again 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -65,8 +64,6 @@ STAGING = ".restoring"
 
 LEDGER_LOGS = ("-wal", "-shm", "-journal")
 """Suffixes of the files that SQLite keeps next to a ledger."""
-
-Clock = Callable[[], datetime]
 
 
 def leftover_folders(folder: Path) -> tuple[Path, ...]:
@@ -146,8 +143,6 @@ def restore(
     settings: Settings,
     source: Path,
     options: RestoreOptions = RestoreOptions(),  # it cannot be changed
-    *,
-    now: Clock = lambda: datetime.now(UTC),
 ) -> RestoreResult:
     """Restore the account's folder as it was when the backup was made.
 
@@ -175,7 +170,7 @@ def restore(
         shutil.rmtree(staging, ignore_errors=True)
         make_folder(staging)
         unpack(source, staging)
-        return _restore_files(settings, manifest, options, staging, now)
+        return _restore_files(settings, manifest, options, staging)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -200,10 +195,10 @@ def _check_compatible(settings: Settings, manifest: Manifest, source: Path) -> N
 
 
 def _restore_files(
-    settings: Settings, manifest: Manifest, options: RestoreOptions, staging: Path, now: Clock
+    settings: Settings, manifest: Manifest, options: RestoreOptions, staging: Path
 ) -> RestoreResult:
     """Move the unpacked files to the account's folder, repeat later erasures, and publish."""
-    folder, at = settings.folder, now()
+    folder, at = settings.folder, datetime.now(UTC)
     run_id, live = new_id(at), folder / LEDGER_FILE
     is_readable = _is_readable(live)
     keeps = is_readable and _should_keep_ledger(
@@ -215,7 +210,8 @@ def _restore_files(
         def open_ledger() -> Ledger:
             """Open the existing ledger, and block pulls and pushes."""
             ledger = resources.enter_context(Ledger(folder))
-            resources.enter_context(hold_pull_and_push_leases(ledger, run_id, "restore", now))
+            leases = hold_pull_and_push_leases(ledger, run_id, "restore", lambda: datetime.now(UTC))
+            resources.enter_context(leases)
             return ledger
 
         erased, key = tuple[tuple[ListedHash, str], ...](), None
@@ -252,11 +248,9 @@ def _restore_files(
             if returned := find_returned_people(settings):
                 # The backup's published file contains these people, so it is built again.
                 shutil.rmtree(staging, ignore_errors=True)
-                erasure = erase_all(
-                    settings, returned, were_erased=True, holds_leases=True, now=now
-                )
+                erasure = erase_all(settings, returned, were_erased=True, holds_leases=True)
                 receipts = erasure.receipts
-            _publish_restored(settings, staging / PUBLISHED_FILE, now, is_changed=bool(returned))
+            _publish_restored(settings, staging / PUBLISHED_FILE, is_changed=bool(returned))
         except ConnectorError as caught:
             error = caught
         return RestoreResult(manifest, keeps, tuple(lost), placing.aside, receipts, error, waiting)
@@ -273,7 +267,7 @@ def _record_restore(
     Backups(ledger).record_restore(Restore(at, manifest.made_at, is_ledger_older, proven))
 
 
-def _publish_restored(settings: Settings, staged: Path, now: Clock, *, is_changed: bool) -> None:
+def _publish_restored(settings: Settings, staged: Path, *, is_changed: bool) -> None:
     """Publish the backup's file; build it again if people were erased or masks changed."""
     found = None if is_changed else read_own_publication(staged)
     wanted = settings.publish_personal.value, settings.publish_without.value
@@ -281,7 +275,7 @@ def _publish_restored(settings: Settings, staged: Path, now: Clock, *, is_change
         if staged.exists():
             replace_published(staged, settings.folder / PUBLISHED_FILE)
     elif Warehouse(settings.folder).exists:
-        publish(settings, now=now)
+        publish(settings)
 
 
 # -- Ledger ----------------------------------------------------------------------------------------

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from connector.catalog import declaration
-from connector.client.client import Client
 from connector.errors import ConnectorError
 from connector.errors_api import NotFound, Stopped
 from connector.pulls.comparison import StreamComparison, compare_all_records, compare_vanished
@@ -66,8 +64,6 @@ async def verify(
     *,
     budget: int | None = None,
     watch: Watch | None = None,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    connect: Callable[..., Client] = Client,
 ) -> VerifyReport:
     """Compare all records of the resources (default: all) with the API. Changes no record.
 
@@ -77,8 +73,7 @@ async def verify(
     started = time.monotonic()
     streams: dict[str, StreamComparison] = {}
     failed: ConnectorError | None = None
-    opening = open_run(settings, "verify", budget=budget, watch=watch, now=now, connect=connect)
-    async with opening as context:
+    async with open_run(settings, "verify", budget=budget, watch=watch) as context:
         try:
             for name in names:
                 context.watch(Progress(name))

@@ -6,19 +6,18 @@ An estimate sends a few requests and loads no records.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from math import ceil
 from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.resource import PER_PAGE_MAX, Declaration
-from connector.client.client import Client
 from connector.errors_api import Forbidden
 from connector.ledger.quota import MonthUse, midnight
 from connector.pulls.comparison import PullCost, estimate_pull_cost, read_listed_ids
-from connector.pulls.outcome import Progress, Watch, to_json_value
+from connector.pulls.outcome import to_json_value
 from connector.pulls.pull_executor import PullExecutor
 from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
 from connector.settings.model import Settings
@@ -98,13 +97,7 @@ class CostEstimate:
 
 
 async def estimate_cost(
-    settings: Settings,
-    resources: Sequence[str] = (),
-    *,
-    every: timedelta | None = None,
-    watch: Watch | None = None,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    connect: Callable[..., Client] = Client,
+    settings: Settings, resources: Sequence[str] = (), *, every: timedelta | None = None
 ) -> CostEstimate:
     """Estimate a pull of the resources (default: all), and scheduled pulls if `every` is given.
 
@@ -113,10 +106,8 @@ async def estimate_cost(
     names = select_resources(resources)
     prices: dict[str, PullCost] = {}
     skipped: list[str] = []
-    opening = open_run(settings, "plan", lease=PLAN_LEASE, watch=watch, now=now, connect=connect)
-    async with opening as context:
+    async with open_run(settings, "plan", lease=PLAN_LEASE) as context:
         for name in names:
-            context.watch(Progress(name))
             try:
                 prices[name] = await _estimate_resource(context, name)
             except Forbidden:

@@ -192,12 +192,9 @@ class PullExecutor:
             self._failed.append(True)
             if sum(self._failed) > UNREAD_MAX:
                 raise
-            return UnreadableDetail(error.code, reason_without_id(error.answer, id))
+            # Many records that fail for the same reason are counted together, without their ids.
+            answer = error.answer.replace(f" of the record {shorten_name(id)}", "")
+            return UnreadableDetail(error.code, answer)
         self._failed.append(False)
         self._context.tally.readable += 1
         return FoundDetail(record, record.served_at or self._context.now())
-
-
-def reason_without_id(answer: str, id: str) -> str:
-    """Return why a detail could not be read, without the record's id."""
-    return answer.replace(f" of the record {shorten_name(id)}", "")

@@ -290,8 +290,10 @@ class _PullRun:
             if self._ids:
                 await self._pull_ids(name, streams, tally)
             else:
+                accepts_deletes = self._options.accepts_deletes
                 for stream in await self._context.streams_of_deleted_parents(declaration(name)):
-                    tally.add_result(await self._mark_stream_deleted(stream, tally))
+                    steps = resource_pull.mark_stream_deleted(accepts_deletes=accepts_deletes)
+                    tally.add_result(await PullExecutor(self._context, stream, tally).run(steps))
         except ConnectorError as raised:
             error = self._as_broken_answer(raised)
             outcome = _outcome_of_error(error)
@@ -344,11 +346,6 @@ class _PullRun:
             }:
                 raise
         return PullResult(True, None, 0)
-
-    async def _mark_stream_deleted(self, stream: Stream, tally: ResourceTally) -> PullResult:
-        """Mark the records of a stream as deleted, because its parent is deleted."""
-        steps = resource_pull.mark_stream_deleted(accepts_deletes=self._options.accepts_deletes)
-        return await PullExecutor(self._context, stream, tally).run(steps)
 
     async def _pull_ids(self, name: str, streams: tuple[Stream, ...], tally: ResourceTally) -> None:
         """Read only the requested ids. A child record can only be read if it is loaded."""

@@ -98,10 +98,6 @@ def select_resources(resources: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in CATALOG if name in requested)
 
 
-def ignore_progress(progress: Progress) -> None:
-    """Do nothing; the default for `watch`."""
-
-
 @asynccontextmanager
 async def open_run(
     settings: Settings,
@@ -135,7 +131,7 @@ async def open_run(
     )
     with Ledger(settings.folder) as ledger:
         async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as holder:
-            tally, follow = RequestTally(), watch or ignore_progress
+            tally, follow = RequestTally(), watch or (lambda _: None)
             tally.report_wait = lambda seconds: follow(
                 Progress("", waits_until=now() + timedelta(seconds=seconds))
             )

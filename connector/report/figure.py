@@ -334,7 +334,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class FigureResult:
-    """Figure for one file: its drawing, or the `reason` why there is none.
+    """Figure for one file: its drawing, or the `reason` for its absence.
 
     `contracts` has the parts of the comment of each mart, by mart and label.
     """

@@ -34,7 +34,12 @@ from connector.report.front import FigureValue, FrontPage, KeyFigure, make_front
 from connector.report.mirror import MIRROR, file_summary
 from connector.report.period import PERIOD_DEFAULT, ReportPeriod
 from connector.report.pipeline import CANDIDATES, JOBS, TIME
-from connector.report.published import PartMissing, PublishedFile, open_published
+from connector.report.published import (
+    PartMissing,
+    PublishedFile,
+    open_published,
+    split_mart_comment,
+)
 from connector.warehouse.duckdb_file import convert_errors
 
 SECTIONS = (CANDIDATES, JOBS, TIME, FEES, PEOPLE, CONTENT, MIRROR)
@@ -100,7 +105,7 @@ def make_page(
 
 def _draw_figure(figure: Figure, published: PublishedFile) -> FigureResult:
     """Return the figure with its content, or the reason why the file does not contain it."""
-    contracts = {mart: published.mart_comment_parts(mart) for mart in figure.marts}
+    contracts = {mart: split_mart_comment(published.marts.get(mart, "")) for mart in figure.marts}
     try:
         shown = figure.draw(published)
     except PartMissing as missing:

@@ -130,10 +130,6 @@ class PublishedFile:
         """Return True if the file has the table or view, named with its schema."""
         return table in self._columns
 
-    def mart_comment_parts(self, mart: str) -> dict[str, str]:
-        """Return the comment of a mart by label: Definition, Grain and so on."""
-        return split_mart_comment(self.marts.get(mart, ""))
-
     def column_comment(self, mart: str, column: str) -> str:
         """Return the comment of a mart's column; "" if it has none."""
         return self._columns.get(f"{MARTS}.{mart}", {}).get(column, "")

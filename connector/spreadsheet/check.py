@@ -204,7 +204,7 @@ class _RowChecker:
             return
         for key, minimum, maximum in self._amounts:
             amount = values.get(key)
-            # A salary can be per hour if the row says so.
+            # The row may declare that a salary is per hour.
             is_known = minimum and values.get("salary_type") not in (None, "annual")
             if amount and not minimum <= amount <= maximum and not is_known:
                 message = f"The value is unusually {'low' if amount < minimum else 'high'}."

@@ -414,9 +414,9 @@ def typed_timestamp(zone: ZoneInfo | None) -> ReadTyped:
 
 
 def _format_utc(moment: datetime, zone: ZoneInfo | None) -> str:
-    """Return the timestamp in UTC in the format of the API; `zone` applies if it has no time zone.
+    """Return the timestamp in UTC in the format of the API; `zone` is the default time zone.
 
-    Raises `CellError` if it has none and `zone` is None, or if the local time is not unique.
+    Raises `CellError` if neither has a time zone, or if the local time is not unique.
     """
     if moment.tzinfo is None:
         if zone is None:

@@ -20,15 +20,15 @@ from itertools import islice
 from typing import Literal
 
 from connector.errors import DamagedSpreadsheet, EncodingUnknown, SpreadsheetError, UnknownName
-from connector.spreadsheet.columns import has_report_headings
+from connector.spreadsheet.columns import has_report_headings, normalized_heading
 from connector.spreadsheet.problems import FileQuestion
 from connector.spreadsheet.source_file import SourceFile
-from connector.spreadsheet.table_place import (
+from connector.spreadsheet.table_headings import (
     LOOKED_AT,
     HeadingRows,
+    email_headings,
     find_headings,
-    is_email_heading,
-    is_one_line_heading,
+    one_line_headings,
 )
 
 # -- Encoding --------------------------------------------------------------------------------------
@@ -77,17 +77,12 @@ class TextEncoding:
     """Encoding of a text file, in which every byte was decoded.
 
     Attributes:
-        is_guessed: True if the encoding was not given, marked or proven: UTF-16 detected by NUL
-            bytes, or an old encoding in which the file reads as words.
-        samples: Cells with letters beyond ASCII.
         notices: Sentences on what was assumed.
         questions: Encodings that the user has to choose from.
     """
 
     codec: str
     name: str
-    is_guessed: bool
-    samples: tuple[str, ...]
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
 
@@ -115,8 +110,7 @@ def detect_encoding(source: SourceFile, given: str | None) -> TextEncoding:
         if known is None and codec == "utf-8" and (found := _encoding_by_words(source)) is not None:
             return found
         raise _decoding_error(source, codec, known, decoding.position_of(error)) from error
-    is_guessed = given is None and marked is None and patterned is not None
-    return TextEncoding(codec, codec.removesuffix("-sig"), is_guessed, tuple(decoding.samples))
+    return TextEncoding(codec, codec.removesuffix("-sig"))
 
 
 def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
@@ -166,13 +160,13 @@ def _suggest_encoding(source: SourceFile, offered: str, reason: str) -> Encoding
 
 
 def _decoding_error(
-    source: SourceFile, codec: str, known: str | None, place: tuple[int, int, int]
+    source: SourceFile, codec: str, known: str | None, position: tuple[int, int, int]
 ) -> EncodingUnknown:
-    """Return the error for the undecodable byte at `place` (line, character, byte).
+    """Return the error for the undecodable byte at `position` (line, character, byte).
 
     `known` is the encoding that was given or marked in the file.
     """
-    line, column, byte = place
+    line, column, byte = position
     where = f"byte 0x{byte:02X} in line {line}, character {column}"
     if known is not None or codec != "utf-8":
         name = codec.removesuffix("-sig")
@@ -236,14 +230,13 @@ def _encoding_by_words(source: SourceFile) -> TextEncoding | None:
         decoding.decode_all()
     except UnicodeDecodeError:
         return None
-    samples = tuple(decoding.samples)
-    shown = ", ".join(samples)
     if len(words_by_codec) == 1:
+        shown = ", ".join(decoding.samples)
         notice = (
             f"The file is not UTF-8 and is read as {codec}: {shown} (change this with --encoding)."
         )
-        return TextEncoding(codec, codec, True, samples, (notice,))
-    return TextEncoding(codec, codec, True, samples, (), (_encoding_question(words_by_codec),))
+        return TextEncoding(codec, codec, (notice,))
+    return TextEncoding(codec, codec, (), (_encoding_question(words_by_codec),))
 
 
 _ASIAN_RUN = re.compile(r"[A-Za-z]*[^\x00-\x7f]+[A-Za-z]*")
@@ -675,23 +668,40 @@ def _candidate_fits(
     source: SourceFile, encoded: TextEncoding, header_row: int | None
 ) -> list[DelimiterFit]:
     """Return the fits of delimiters that separate the headings, or of one for a single column."""
-    places = {each: _find_headings(source, encoded, each, header_row) for each in _NAMES}
-    for each, place in places.items():
-        if has_report_headings(place.headings):
+    headings_by_delimiter = {
+        each: _find_headings(source, encoded, each, header_row) for each in _NAMES
+    }
+    for each, heading_rows in headings_by_delimiter.items():
+        if has_report_headings(heading_rows.headings):
             # Only a report of this program has these headings, even if its rows still have errors.
-            return [_measure_fit(source, encoded, each, place)]
+            return [_measure_fit(source, encoded, each, heading_rows)]
     # Known headings do not result from chance.
-    known_max = max(place.known_count for place in places.values())
+    known_max = max(heading_rows.known_count for heading_rows in headings_by_delimiter.values())
     if known_max > 1:
-        places = {each: place for each, place in places.items() if place.known_count == known_max}
-    elif any(len(place.headings) > 1 and place.is_first for place in places.values()):
-        places = {each: place for each, place in places.items() if place.is_first}
-    parting = [each for each, place in places.items() if len(place.headings) > 1]
+        headings_by_delimiter = {
+            each: heading_rows
+            for each, heading_rows in headings_by_delimiter.items()
+            if heading_rows.known_count == known_max
+        }
+    elif any(
+        len(heading_rows.headings) > 1 and heading_rows.is_first
+        for heading_rows in headings_by_delimiter.values()
+    ):
+        headings_by_delimiter = {
+            each: heading_rows
+            for each, heading_rows in headings_by_delimiter.items()
+            if heading_rows.is_first
+        }
+    parting = [
+        each
+        for each, heading_rows in headings_by_delimiter.items()
+        if len(heading_rows.headings) > 1
+    ]
     fits: list[DelimiterFit] = []
     damage = None
-    for each in parting or places:
+    for each in parting or headings_by_delimiter:
         try:
-            fit = _measure_fit(source, encoded, each, places[each])
+            fit = _measure_fit(source, encoded, each, headings_by_delimiter[each])
         except DamagedSpreadsheet as error:
             # Quotes need not match with a delimiter that is not the file's.
             damage = damage or error
@@ -757,16 +767,16 @@ def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
 
 
 def _measure_fit(
-    source: SourceFile, encoded: TextEncoding, delimiter: str, place: HeadingRows
+    source: SourceFile, encoded: TextEncoding, delimiter: str, heading_rows: HeadingRows
 ) -> DelimiterFit:
     """Return the fit of this delimiter, after reading the whole file with it."""
-    shape = _row_shape(source, encoded, delimiter, place)
+    shape = _row_shape(source, encoded, delimiter, heading_rows)
     records = read_rows(source, encoded, delimiter, shape)
-    first = list(place.headings)
+    first = list(heading_rows.headings)
     header_width, rows, fitting_rows, damaged, ended, filled = _filled_width(first), 0, 0, 0, 0, 0
     misfit = None
-    below = islice(records, place.first_row, None)
-    for number, (line, cells, damage) in enumerate(below, place.first_row + 1):
+    below = islice(records, heading_rows.first_row, None)
+    for number, (line, cells, damage) in enumerate(below, heading_rows.first_row + 1):
         if not any(map(str.strip, cells)):
             continue
         rows += 1
@@ -791,33 +801,34 @@ def _measure_fit(
         is_ended=is_ended,
         first_misfit=None if is_ended else misfit,
         filled=filled,
-        heading_rows=place,
+        heading_rows=heading_rows,
         shape=shape,
     )
 
 
 def _row_shape(
-    source: SourceFile, encoded: TextEncoding, delimiter: str, place: HeadingRows
+    source: SourceFile, encoded: TextEncoding, delimiter: str, heading_rows: HeadingRows
 ) -> RowShape | None:
     """Return the shape of the rows below these headings, by the first lines; None without rows."""
-    headings = list(place.headings)
+    headings = list(heading_rows.headings)
     if not any(headings):
         return None
     with source.open() as file:
         head = file.read(_HEAD_BYTES).decode(encoded.codec, "ignore")
-    lines = csv.reader(head.splitlines()[place.first_row :], delimiter=delimiter)
+    lines = csv.reader(head.splitlines()[heading_rows.first_row :], delimiter=delimiter)
     widths = range(_filled_width(headings), len(headings) + 1)
     rows = [cells for cells in lines if len(cells) in widths]
+    normalized = list(map(normalized_heading, headings))
     return RowShape(
-        place.first_row,
+        heading_rows.first_row,
         widths,
         frozenset(
             index
             for index in range(len(headings))
             if 2 * sum(index < len(row) and "@" in row[index] for row in rows) > len(rows)
         ),
-        frozenset(index for index, each in enumerate(headings) if is_email_heading(each)),
-        frozenset(index for index, each in enumerate(headings) if is_one_line_heading(each)),
+        frozenset(i for i, each in enumerate(normalized) if each in email_headings()),
+        frozenset(i for i, each in enumerate(normalized) if each in one_line_headings()),
     )
 
 

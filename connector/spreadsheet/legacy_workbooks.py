@@ -36,7 +36,7 @@ from connector.spreadsheet.source_file import (
     parse_member,
     safe_parser,
 )
-from connector.spreadsheet.table_place import LOOKED_AT
+from connector.spreadsheet.table_headings import LOOKED_AT
 from connector.spreadsheet.workbook import (
     AREA_MAX,
     COLUMNS_MAX,

@@ -101,7 +101,7 @@ class ColumnMap:
         return {**filled, **{column.key: column for column, _, _ in self.constants}}
 
     def heading_of(self, key: str) -> str | None:
-        """Return the heading of the column that fills the field; None if there is none."""
+        """Return the heading of the column that fills the field; None without a column."""
         keys = (key, WHOLE_NAME) if key in _NAME_PARTS else (key,)
         found = (each.heading for name in keys for each in self.columns if each.target.key == name)
         return next(found, None)
@@ -196,14 +196,14 @@ def without_column(columns: ColumnMap, heading: str) -> SavedMap:
     return replace(saved, columns=columns_left, ignored=(*saved.ignored, heading))
 
 
-def _unfilled_required_fields(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
-    """Return the fields that creating a record needs and that are not in `filled`."""
+def _unfilled_required_fields(target: PushTarget, filled_keys: Set[str]) -> tuple[str, ...]:
+    """Return the fields that creating a record needs and that are not in `filled_keys`."""
     if target.mode not in ("create", "upsert"):
         return ()
     needed = (each.key for each in target.columns if each.create.required)
-    missing = dict.fromkeys(key for key in needed if key not in filled)
+    missing = dict.fromkeys(key for key in needed if key not in filled_keys)
     for rule in target.resource.rules:
-        if isinstance(rule, AtLeastOneOf) and filled.isdisjoint(rule.fields):
+        if isinstance(rule, AtLeastOneOf) and filled_keys.isdisjoint(rule.fields):
             missing[f"one of {' or '.join(rule.fields)}"] = None
     return tuple(missing)
 

@@ -135,7 +135,7 @@ class ProblemGroup:
         return [*lines, words.rows([], self.further_rows)] if self.further_rows else lines
 
     def describe_fix(self, words: ReportWords) -> str:
-        """Return the suggested action in these words; "" if there is none."""
+        """Return the suggested action in these words; "" without an action."""
         return self.fix or "" if words is PLAIN_WORDS else words.fix(self.problem)
 
     @property

@@ -201,18 +201,18 @@ class ColumnMeanings:
         return tuple(self._infer_column(column, proofs) for column in self._columns)
 
     def _infer_column(
-        self, column: MappedColumn, evidence: dict[int, _ColumnProofs]
+        self, column: MappedColumn, proofs_by_index: dict[int, _ColumnProofs]
     ) -> MappedColumn:
         """Return the column with its inferred reading, or unchanged; add a sentence or a question.
 
-        `evidence` has the proofs of each column by its index.
+        `proofs_by_index` has the proofs of each column.
         """
-        own = evidence.get(column.index)
+        own = proofs_by_index.get(column.index)
         if own is None or not own.ambiguous_count:
             return column
         proofs, whose = own.proofs, f"column {column.heading!r}"
         if not proofs:
-            same_sort = [each for each in evidence.values() if each.sort == own.sort]
+            same_sort = [each for each in proofs_by_index.values() if each.sort == own.sort]
             proofs = {key: text for each in same_sort for key, text in each.proofs.items()}
             whose = "another column"
         if len(proofs) != 1:
@@ -240,19 +240,23 @@ def _possible_ambiguity(column: MappedColumn) -> AmbiguousKind | None:
     return sort if declared is None else None
 
 
-def _reading_question(column: MappedColumn, own: _ColumnProofs, *, is_mixed: bool) -> FileQuestion:
+def _reading_question(
+    column: MappedColumn, proofs: _ColumnProofs, *, is_mixed: bool
+) -> FileQuestion:
     """Return the question how the column is read, with both values of its example."""
-    meanings = _values_by_reading(own.sort, own.example).items()
-    choices = " or ".join(f"{value} ({_OPTION[own.sort]} {_WORDS[key]})" for key, value in meanings)
+    meanings = _values_by_reading(proofs.sort, proofs.example).items()
+    choices = " or ".join(
+        f"{value} ({_OPTION[proofs.sort]} {_WORDS[key]})" for key, value in meanings
+    )
     why = "its other cells do not agree" if is_mixed else "no other cell shows which one is right"
     return FileQuestion(
         "reading",
         f"column {column.heading!r} can be read in two ways, because {why}:"
-        f" {own.example!r} is {choices}",
+        f" {proofs.example!r} is {choices}",
         "Choose with one of these options.",
         stops=False,
         column=column.heading,
-        received=own.example,
+        received=proofs.example,
         choices=tuple((key, str(value)) for key, value in meanings),
     )
 

@@ -400,7 +400,7 @@ def safe_parser(source: SourceFile, name: str) -> expat.XMLParserType:
 def parse_member(
     source: SourceFile,
     archive: zipfile.ZipFile,
-    part: str,
+    member: str,
     parser: expat.XMLParserType,
     filter_pieces: Callable[[Iterator[bytes]], Iterator[bytes]] = iter,
 ) -> Iterator[None]:
@@ -410,7 +410,7 @@ def parse_member(
     `SpreadsheetError`.
     """
     with _convert_errors(source):
-        for piece in filter_pieces(_read_member(source, archive, archive.getinfo(part))):
+        for piece in filter_pieces(_read_member(source, archive, archive.getinfo(member))):
             parser.Parse(piece)
             yield
         parser.Parse(b"", True)

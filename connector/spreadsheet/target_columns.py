@@ -50,7 +50,7 @@ class Lookups(Protocol):
 
 
 # -- Identity --------------------------------------------------------------------------------------
-# Two records with the same natural key are considered one, and the user is asked.
+# Two records with the same natural key are considered one, and the user decides.
 
 
 def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:

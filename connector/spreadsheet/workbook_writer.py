@@ -359,7 +359,7 @@ def text_cell_xml(text: str, style: int = 0) -> str:
     bare = text.strip()
     by_number = _BY_NUMBER if bare else _ANY
     written = by_number.sub(lambda found: f"_x{ord(found.group()):04X}_", text)
-    # Excel counts UTF-16 units, of which a character has at most two.
+    # Excel counts UTF-16 units; a character has one or two.
     units = len(written)
     if units > TEXT_CHARACTERS_MAX // 2:
         units = len(written.encode("utf-16-le")) // 2

@@ -157,7 +157,7 @@ def test_a_damaged_backup_is_rejected_and_changes_nothing(
                 act(path)
             except BackupError:
                 continue
-            accepted[name] = "was believed"
+            accepted[name] = "was accepted"
 
     assert {} == accepted
     assert before == read_files(settings.folder)
@@ -204,7 +204,7 @@ def write_hostile_backup(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -
         ("seeds/device", tarfile.CHRTYPE),
     ],
 )
-def test_a_backup_with_a_member_outside_the_folder_is_rejected(
+def test_a_backup_with_a_member_outside_the_folder_or_a_link_is_rejected(
     name: str, kind: bytes, settings: Settings, tmp_path: Path
 ) -> None:
     path = tmp_path / "hostile.tar"
@@ -242,9 +242,7 @@ def test_a_restore_over_existing_files_leases_or_another_account_is_refused(
         restore(settings, later.file, replaces)
 
 
-def test_a_restore_keeps_the_newer_ledger_unless_the_backups_is_requested(
-    settings: Settings,
-) -> None:
+def test_a_restore_keeps_the_newer_ledger_unless_takes_ledger_is_set(settings: Settings) -> None:
     first = make_backup_next_to_data(settings)
     with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
         other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
@@ -262,7 +260,7 @@ def test_a_restore_keeps_the_newer_ledger_unless_the_backups_is_requested(
     assert restore_and_compare(later)
 
 
-def test_an_unreadable_receipt_stops_a_restore(settings: Settings, tmp_path: Path) -> None:
+def test_an_unreadable_erasure_receipt_fails_a_restore(settings: Settings, tmp_path: Path) -> None:
     made = make_backup_next_to_data(settings)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -295,7 +293,7 @@ def test_a_backup_of_a_newer_version_is_refused(
 
 
 @pytest.mark.parametrize("to", [".", "backups", "seeds/x"])
-def test_a_backup_inside_the_data_folder_or_of_an_empty_one_is_refused(
+def test_backups_into_the_data_folder_and_of_empty_folders_are_refused(
     settings: Settings, to: str
 ) -> None:
     with pytest.raises(Misused, match="is inside the folder that is backed up"):

@@ -8,7 +8,7 @@ from tests.repository import ROOT
 from tests.support.processes import ForkServer, kill_this_process, serve_forks
 
 DIES = "dies"
-"""Entry of an account's variables: the publisher kills itself before it commits this account."""
+"""Variable of an account: the publisher kills itself before it commits this account."""
 
 
 class LakehouseForkServer(ForkServer):

@@ -1,4 +1,4 @@
-"""PostgreSQL for tests: on loopback, at a free port, in a temporary folder."""
+"""PostgreSQL server for tests, on a free local port and in a temporary folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Object storage for tests: on loopback, at a free port, in the memory of this process."""
+"""Object storage for tests, on a free local port and in the memory of this process."""
 
 from __future__ import annotations
 

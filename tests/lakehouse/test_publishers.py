@@ -1,4 +1,4 @@
-"""Several processes publish at the same time, or are killed: no row is lost or doubled."""
+"""Processes that publish at the same time or are killed neither lose nor double rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def publishers() -> Iterator[LakehouseForkServer]:
 
 
 def replace_rows(group: AccountGroup, account: str, rows: int, title: str) -> None:
-    """Replace the account's jobs and content items with so many rows each, all with one title."""
+    """Replace the account's jobs and content items with new rows of this number and title."""
     values = f"SELECT n::VARCHAR AS id, '{title}' AS title FROM range({rows}) AS t(n)"
     group.run_sql(
         account,

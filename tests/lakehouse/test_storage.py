@@ -1,4 +1,4 @@
-"""The files of the lake in object storage."""
+"""A lakehouse whose files are in object storage."""
 
 from __future__ import annotations
 

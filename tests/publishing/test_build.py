@@ -1,4 +1,4 @@
-"""Building the small project in a real file: what stands afterwards, and what goes wrong."""
+"""Building the small project in a database file: its tables and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a project folder: what is wrong with it is told with its place and what to do."""
+"""Loading a project folder: errors name the file, the line and an action."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_an_unknown_reference_is_rejected_with_the_nearest_name(small: SmallProj
         assert f"Did you mean {nearest}" in str(caught.value)
 
 
-def test_a_circular_reference_is_rejected_with_the_whole_cycle(small: SmallProject) -> None:
+def test_a_circular_reference_is_rejected_and_the_cycle_is_named(small: SmallProject) -> None:
     small.replace(
         "staging/stg_jobs.sql", "{{ source('landing', 'jobs') }}", "{{ ref('sum_jobs') }}"
     )
@@ -157,7 +157,7 @@ def test_a_duplicate_model_or_check_is_rejected(small: SmallProject) -> None:
         small.load_project()
 
 
-def test_a_selection_takes_names_folders_parents_and_children(small: SmallProject) -> None:
+def test_models_are_selected_by_name_folder_parents_and_children(small: SmallProject) -> None:
     project = small.load_project()
 
     assert ("stg_jobs",) == project.selected(["stg_jobs"])

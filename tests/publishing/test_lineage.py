@@ -1,4 +1,4 @@
-"""Column lineage of queries of many forms."""
+"""Column lineage of queries in many forms."""
 
 from __future__ import annotations
 

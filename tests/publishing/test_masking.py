@@ -1,4 +1,4 @@
-"""What is left out of a published file is nowhere in it: not in a table, and not in its bytes."""
+"""Data that is left out of a published file is in none of its tables and not in its bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of the user's own folder: read, built, checked, masked, and reported when wrong."""
+"""Models in the user's folder are read, built, checked and masked, and their errors reported."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Readers in other processes, while the file is published again and again and publishers are
-killed in the middle of it; and readers of older versions of DuckDB.
+"""Readers in other processes during publications, some of them killed, and older DuckDB
+versions.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ import sys, duckdb
 from tests.tiers import first_fast
 connection = duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "read only")
 connection.execute("SELECT 1")
-if sys.argv[2] == "with a table of its own":
+if sys.argv[2] == "with its own table":
     connection.execute("CREATE TABLE mine AS SELECT 1 AS x")
 print("open", flush=True)
 sys.stdin.read()
@@ -151,7 +151,7 @@ sys.stdin.read()
 """A reader that has the published file open until its input ends."""
 
 
-@pytest.mark.parametrize("mode", ["read only", "default", "with a table of its own"])
+@pytest.mark.parametrize("mode", ["read only", "default", "with its own table"])
 @pytest.mark.parametrize(
     "select", [(), pytest.param(("dim_people",), marks=pytest.mark.slow)], ids=["all", "selected"]
 )

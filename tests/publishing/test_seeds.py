@@ -1,4 +1,4 @@
-"""Seeds: whose file counts, what a person's file may look like, and copies to fill in."""
+"""Seeds: a user's file replaces the shipped one, and copies get rows to fill in."""
 
 from __future__ import annotations
 

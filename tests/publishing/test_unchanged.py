@@ -1,4 +1,4 @@
-"""Publishing only if something has changed: what counts as a change, and what does not."""
+"""Publishing only if something has changed, and which changes count."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def query_rows(file: Path, sql: str) -> list[tuple[Any, ...]]:
     return list(query(file, sql).rows)
 
 
-# -- its figures are the marts' -------------------------------------------------------------------
+# -- Figures ---------------------------------------------------------------------------------------
 
 
 TABLES = {
@@ -284,7 +284,7 @@ def test_the_verified_time_is_the_earliest_of_all_loaded_resources(
     assert f"All loaded records verified up to {shown}" in text
 
 
-# -- its words are the file's ---------------------------------------------------------------------
+# -- Definitions -----------------------------------------------------------------------------------
 
 
 def test_definitions_come_from_the_comments_of_the_file(
@@ -322,7 +322,7 @@ def test_a_table_comment_is_parsed_into_labelled_paragraphs() -> None:
     assert {} == split_mart_comment("")
 
 
-# -- what there is not ----------------------------------------------------------------------------
+# -- Missing data ----------------------------------------------------------------------------------
 
 
 def test_a_page_without_records_explains_each_empty_figure(empty_page: ReportPage) -> None:
@@ -354,7 +354,7 @@ def test_a_missing_mart_is_reported_at_each_figure_that_needs_it(
     assert document.read_table("Days in each stage")
 
 
-# -- it needs nothing but itself, and gives nobody away -------------------------------------------
+# -- Privacy and external resources ----------------------------------------------------------------
 
 
 def test_markup_in_data_is_escaped(page: ReportPage, document: Document) -> None:
@@ -384,7 +384,7 @@ def test_the_page_names_no_candidate(published_file: Path, page: ReportPage) -> 
             assert value not in page.html
 
 
-# -- anybody can read it --------------------------------------------------------------------------
+# -- Accessibility ---------------------------------------------------------------------------------
 
 
 def test_headings_ids_and_links_of_the_page_are_valid(document: Document) -> None:

@@ -1,4 +1,4 @@
-"""The work file is lost, or was never made whole: what is published is not lost with it."""
+"""A lost or incomplete work file is restored from the published file."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_lost_work_file_is_restored_from_the_published_one(account: AccountWit
         if row["id"] not in changed:
             assert row == kept[row["id"], row["_version"]]
     assert len(account.history) + 1 == len(kept)
-    assert len(account.sandbox.log) - before < len(account.ids), "it was not loaded anew"
+    assert len(account.sandbox.log) - before < len(account.ids), "it was not loaded again"
     kinds = account.query("SELECT kind FROM sync.events WHERE resource IS NULL")
     assert [{"kind": "work_taken_back"}] == kinds
     assert (
@@ -125,9 +125,7 @@ def test_an_incomplete_published_file_is_not_replaced_after_a_loss(
     assert [] == differences(account.sandbox, account.warehouse.published)
 
 
-def test_the_log_of_a_lost_work_file_is_kept_under_another_name(
-    account: AccountWithHistory,
-) -> None:
+def test_the_write_ahead_log_of_a_lost_work_file_is_renamed(account: AccountWithHistory) -> None:
     account.warehouse.work.with_name("work.duckdb.wal").write_bytes(b"of the lost file")
     account.warehouse.work.unlink()
 

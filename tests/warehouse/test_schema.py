@@ -1,6 +1,4 @@
-"""A file of an older version gets the tables and columns that it lacks; one of a newer version is
-refused and stays as it is.
-"""
+"""An older file gets the missing tables and columns. A newer one is refused and not changed."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ COUNTS = {
     "content_items": 5,
 }
 KEPT = ("id", "created_at", "updated_at")
-"""Columns of the first version of every resource."""
+"""Columns that existed in the first version of every resource."""
 
 
 @pytest.fixture

@@ -264,7 +264,7 @@ def assert_same_rows(mart: Frame, truth: Frame, *columns: str) -> None:
 
 
 def first_of_month(day: Any) -> Any:
-    """Return the first day of the month; None if the day is None."""
+    """Return the first day of the month, or None for no day."""
     return None if day is None or day is pd.NaT else day.replace(day=1)
 
 

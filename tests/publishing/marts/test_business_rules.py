@@ -1,4 +1,4 @@
-"""Each business rule is one staging column, and no mart or figure of the report spells it again."""
+"""Each business rule is a column of a staging view, and marts and report use only that column."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RULES: Mapping[str, tuple[str, str]] = {
     "active": ("is_active", r"'open'\s*,\s*'paused'"),
     "running contract": ("contract_state", r"status\s*(<>|!=|=|is distinct from)\s*'completed'"),
 }
-"""For each rule its column of staging, and the condition that a mart must not spell."""
+"""For each rule the column of staging, and the condition that no mart may repeat."""
 
 
 def _read_files(folder: Path, pattern: str) -> dict[str, str]:

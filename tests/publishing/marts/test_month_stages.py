@@ -1,7 +1,6 @@
-"""A simulated month: what is said of stages is what pandas makes of it at each look.
+"""Marts of stages equal the figures that pandas computes from the states that pulls observed.
 
-What depends on when somebody looked is worked out from the truth as it was at each look, and its
-bounds are held against the truth.
+The true states must be within the bounds that the marts show.
 """
 
 from __future__ import annotations

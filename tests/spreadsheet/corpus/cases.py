@@ -35,7 +35,7 @@ def person_record(n: int, **more: Any) -> Record:
 
 
 def people_rows(count: int) -> Rows:
-    """Return the rows of so many candidates, without headings."""
+    """Return the rows of the first `count` candidates, without headings."""
     return [person_cells(n) for n in range(count)]
 
 

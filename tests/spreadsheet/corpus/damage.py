@@ -20,7 +20,7 @@ Ann,Poe,ann@x.example,permanent,"York, UK",GBP,Wren
 Bob,Ray,bob@x.example,interim,Leeds,,"The ""Old"" Inn"
 Cid,Orr,cid@x.example,contractor,Bath,EUR,
 """
-"""A table with quoted cells, an empty one, and a last line that ends."""
+"""A table with quoted cells, an empty cell, and a line end after the last line."""
 
 STRUCTURAL = frozenset('",\n')
 
@@ -69,7 +69,7 @@ KINDS: Mapping[str, Callable[[str, int], str]] = {
     "replaced by a line feed": replace_character("\n"),
     "removed": replace_character(""),
 }
-"""Ten kinds of damage, each at one position."""
+"""Function of each kind of damage: it returns a text damaged at an index."""
 
 
 def iterate_damages() -> Iterator[Damage]:

@@ -1,4 +1,4 @@
-"""The corpus of nasty files: nothing goes wrong in silence, and what a person reads is sent."""
+"""Sample files: no wrong value is sent without a warning, and readable values are sent."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A damaged quote, delimiter or line end rejects only its own rows and silently changes no
-value.
-"""
+"""A damaged quote, delimiter or line end rejects only its rows and silently changes no value."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from tests.spreadsheet.corpus.damage import (
 )
 
 EVERY = 13
-"""Of the damaged files, every thirteenth is in the fast tier: each kind in many places."""
+"""The fast tests preview every thirteenth damaged file, which includes each kind of damage."""
 
 
 def find_all_faults(folder: Path, some: Sequence[Damage]) -> list[str]:

@@ -1,6 +1,4 @@
-"""Cells and parts that the reader's library cannot handle affect only their cell, or are
-reported.
-"""
+"""Cells that the reader's library cannot handle affect only themselves, or are reported."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ import pytest
 
 from connector.errors import DamagedSpreadsheet, SpreadsheetError
 from connector.ledger.push_plan import RowResult
-from connector.page.words import error_note, language
+from connector.page.words import error_note, load_language
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.problems import Cell, PartlyVisibleCell
 from connector.spreadsheet.report import write_report
@@ -176,7 +174,7 @@ def test_a_password_protected_xls_file_is_reported_in_each_language(tmp_path: Pa
 
     assert "is encrypted with a password" in str(refused.value)
     for code, word in (("en", "password"), ("de", "Passwort"), ("fr", "mot de passe")):
-        message, action = language(code).note(error_note(refused.value))
+        message, action = load_language(code).describe_note(error_note(refused.value))
         assert word in message
         assert word in action
 

@@ -1,4 +1,4 @@
-"""A wrong quote in a csv costs the rows that it damages, and no other row."""
+"""A wrong quote in a CSV file rejects only the rows that it damages."""
 
 from __future__ import annotations
 

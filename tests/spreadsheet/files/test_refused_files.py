@@ -1,4 +1,4 @@
-"""What is no table, or has unclear columns, is refused with the place."""
+"""Files without a table or with unclear columns are refused, with the place."""
 
 from __future__ import annotations
 

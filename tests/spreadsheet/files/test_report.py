@@ -1,4 +1,4 @@
-"""Reports: the input's columns and six more, ready to be pushed again."""
+"""Reports have the input's columns and six more, and can be pushed again."""
 
 from __future__ import annotations
 

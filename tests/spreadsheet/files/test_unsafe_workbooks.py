@@ -74,7 +74,7 @@ def make_bomb(size: int, declared: int) -> bytes:
     packed = packer.compress(b" " * size) + packer.flush()
     made = io.BytesIO(make_zip({name: xml for name, xml in GOOD.items() if name != SHEET}))
     with zipfile.ZipFile(made, "a", zipfile.ZIP_DEFLATED) as archive:
-        # The packed bytes go in as they are, and the list of members is told their real meaning.
+        # The compressed bytes are stored, then the list of members gets their real type.
         archive.writestr(zipfile.ZipInfo(SHEET), packed)
         member = archive.getinfo(SHEET)
         member.compress_type, member.file_size = zipfile.ZIP_DEFLATED, declared
@@ -147,7 +147,7 @@ UNSAFE: dict[str, tuple[Callable[[], bytes], str, int | None]] = {
         for kind in ("externalLinkPath", "oleObject", "image")
     },
 }
-"""By name: the workbook, what is said of it, and how many bytes may be inflated before."""
+"""By name: the workbook, a part of the message, and how many bytes may be decompressed."""
 
 
 def open_refused(folder: Path, content: bytes, code: str = "unsafe_workbook") -> str:

@@ -1,4 +1,4 @@
-"""Workbooks: cells as they were typed, the right sheet, cells without a value."""
+"""Workbooks: types of cells, the choice of the sheet, and cells without a value."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_workbooks_without_rows_are_rejected(tmp_path: Path, rows: tuple[str, ..
     ],
     ids=["text", "ods", "xlsb", "zip", "cut", "more", "short"],
 )
-def test_files_that_are_no_workbook_are_rejected(
+def test_files_that_are_not_workbooks_are_rejected(
     tmp_path: Path, content: bytes, code: str, part: str
 ) -> None:
     path = tmp_path / "rows.xlsx"
@@ -304,5 +304,5 @@ def test_skipping_and_reading_rows_find_the_same_errors(
 
     shortened = read_or_refuse()
     with monkeypatch.context() as patched:
-        patched.setattr(workbook, "_shorten_plain_rows", lambda pieces, keeps: pieces)
+        patched.setattr(workbook, "_shorten_plain_rows", lambda pieces, kept_cells: pieces)
         assert read_or_refuse() == shortened

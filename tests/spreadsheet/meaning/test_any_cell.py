@@ -1,4 +1,4 @@
-"""Whatever a cell holds, it is read as a JSON value, or a documented problem."""
+"""Any cell is read as a JSON value, or has a documented problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells are kept as they are written, or refused with the reason."""
+"""Clear cells are read exactly, and unclear ones are rejected with a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that change, match or convert records: only what differs is wanted."""
+"""Rows that change, match or convert records send only the differences."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ class Layers:
         return Setting(self.cwd / default if isinstance(default, Path) else default, "default")
 
     def _raw_value(self, name: str, raw: object, origin: str, folder: Path) -> RawValue:
-        """Return the value with its rule; a relative path becomes absolute if the rule allows it."""
+        """Return the value with its rule, and a relative path as an absolute one."""
         rule = self.rules[name]
         if rule.is_located and isinstance(raw, str | Path) and str(raw).strip():
             raw = self._resolve_path(str(raw), folder)

@@ -21,7 +21,7 @@ from openpyxl.utils.datetime import to_excel
 from openpyxl.worksheet.worksheet import Worksheet
 
 from connector.atomic_files import write_atomically
-from connector.errors import Misused, NothingPublished, UnknownName
+from connector.errors import Misused, UnknownName
 from connector.spreadsheet.texts import is_hazard
 from connector.spreadsheet.workbook_writer import (
     DATE_FORMATS,
@@ -36,7 +36,7 @@ from connector.spreadsheet.workbook_writer import (
     value_cell_xml,
 )
 from connector.warehouse.duckdb_file import convert_errors, quoted, quoted_table
-from connector.warehouse.published_file import open_read_only, tables_in
+from connector.warehouse.published_file import open_read_only, require_published, tables_in
 
 ROWS_MAX = 1_048_575
 """Maximum number of rows of a sheet, without the headings."""
@@ -80,9 +80,7 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
     An earlier workbook is replaced. Raises `Misused` for a table with too many rows, `UnknownName`,
     `NothingPublished` and another `WarehouseError`.
     """
-    if not file.exists():
-        raise NothingPublished(f"{file} does not exist: nothing has been published yet")
-    with open_read_only(file) as connection:
+    with open_read_only(require_published(file)) as connection:
         known = tables_in(connection)
         sources = [_SourceTable(connection, each, known) for each in dict.fromkeys(tables)]
         names = _sheet_names([each.table for each in sources])

@@ -104,15 +104,15 @@ def test_a_restore_after_a_lost_data_folder_creates_no_record_twice(
     assert {"created": 1} == third.counts
 
 
-@pytest.mark.parametrize("lost", ["work file", "disk"])
+@pytest.mark.parametrize("lost_part", ["work file", "disk"])
 def test_a_restore_repeats_erasures_that_are_newer_than_the_backup(
-    account: BackedUpAccount, lost: str
+    account: BackedUpAccount, lost_part: str
 ) -> None:
     made = account.make_backup()
     erase(account.settings, EMAIL, applies=True)
     receipts = account.folder / "elsewhere"
     shutil.copytree(account.data / "receipts", receipts)
-    if lost == "disk":
+    if lost_part == "disk":
         shutil.rmtree(account.data)
 
     done = restore(account.settings, made.file, RestoreOptions(replaces=True, receipts=receipts))

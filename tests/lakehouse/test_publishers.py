@@ -159,19 +159,25 @@ class ConflictingInsert:
                 run_transaction(other, lambda: conflict_with_other_changes(other))
 
 
-@pytest.mark.parametrize(("times", "seconds", "rows"), [(3, 60.0, 29), (1, 0.0, 30)])
+@pytest.mark.parametrize(
+    ("conflicts", "time_limit", "expected_count"), [(3, 60.0, 29), (1, 0.0, 30)]
+)
 def test_a_conflict_during_publishing_is_retried_until_the_time_limit(
-    group: AccountGroup, monkeypatch: pytest.MonkeyPatch, times: int, seconds: float, rows: int
+    group: AccountGroup,
+    monkeypatch: pytest.MonkeyPatch,
+    conflicts: int,
+    time_limit: float,
+    expected_count: int,
 ) -> None:
     replace_rows(group, "acme", 30, "before")
     group.publish("acme")
     group.run_sql("acme", "DELETE FROM landing.jobs WHERE id = '7'")
     publish(group.settings("acme"), to_lakehouse=False)
-    intruder = ConflictingInsert(group, times)
+    intruder = ConflictingInsert(group, conflicts)
     monkeypatch.setattr(lake_publish._ENTRIES, "insert", intruder)
-    monkeypatch.setattr(lakehouse_connection, "WAIT_SECONDS", seconds)
+    monkeypatch.setattr(lakehouse_connection, "WAIT_SECONDS", time_limit)
 
-    if seconds:
+    if time_limit:
         assert "published" == publish_to_lakehouse(group.settings("acme")).outcome
     else:
         with pytest.raises(
@@ -179,5 +185,5 @@ def test_a_conflict_during_publishing_is_retried_until_the_time_limit(
         ):
             publish_to_lakehouse(group.settings("acme"))
 
-    assert [(rows,)] == group.query("SELECT count(*) FROM lake.landing.jobs")
+    assert [(expected_count,)] == group.query("SELECT count(*) FROM lake.landing.jobs")
     assert 0 == intruder.remaining

@@ -111,11 +111,11 @@ def test_a_publication_while_the_lakehouse_is_offline_reports_the_error(tmp_path
 
 
 @pytest.mark.parametrize(
-    "catalog",
+    "connection_string",
     ["postgresql://p:{}@127.0.0.1:1/lake", "host=127.0.0.1 port=1 user=p password='{} x'"],
 )
-def test_no_lakehouse_error_shows_the_password(tmp_path: Path, catalog: str) -> None:
-    settings = make_offline_settings(tmp_path, CONNECTOR_LAKEHOUSE=catalog.format(WRONG))
+def test_no_lakehouse_error_shows_the_password(tmp_path: Path, connection_string: str) -> None:
+    settings = make_offline_settings(tmp_path, CONNECTOR_LAKEHOUSE=connection_string.format(WRONG))
 
     with pytest.raises(
         LakehouseError, match="Connection refused", check=has_code("lakehouse_offline")

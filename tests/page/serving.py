@@ -168,7 +168,7 @@ def serve_and_sign_in(
     """Serve the page in a thread. Yields the page and a user who signed in with a link."""
     with (
         serve_page(sandbox, folder, **flags) as (page, address),
-        PageUser(address, page.access.new_link()) as user,
+        PageUser(address, page.access.create_link()) as user,
     ):
         yield page, user
 

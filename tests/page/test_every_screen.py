@@ -18,7 +18,7 @@ import openpyxl
 import pytest
 from playwright.sync_api import Browser, BrowserContext
 
-from connector.page.access import add_person
+from connector.page.access import set_password
 from connector.page.import_page import ImportPage
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
@@ -89,7 +89,7 @@ def page_with_imports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page
         page, address = stack.enter_context(
             serve_page(sandbox, folder, monthly_requests=20_000, **flags)
         )
-        ann = stack.enter_context(PageUser(address, page.access.new_link()))
+        ann = stack.enter_context(PageUser(address, page.access.create_link()))
         yield PageWithImports(
             page, address, _prepare_screens(page, ann, folder, str(known["email"]))
         )
@@ -218,7 +218,7 @@ def test_every_screen_is_accessible_and_fits_its_width(
     # The audit is a script of the test's own, which the page would not let run.
     context = browser.new_context(locale=LANGUAGES[code], bypass_csp=True)
     auditor = ScreenAuditor(context, axe_script, code)
-    auditor.page.goto(address + page.access.new_link())
+    auditor.page.goto(address + page.access.create_link())
     for name, path in screens.items():
         auditor.audit_screen(name, address + path)
     auditor.page.goto(address)
@@ -229,7 +229,7 @@ def test_every_screen_is_accessible_and_fits_its_width(
     auditor.audit_current_screen("home-error")
     # A reading that waits for another one shows how far it is.
     gate, id = Event(), screens["rows"].split("/")[2]
-    page.reader.discard(id)
+    page.reader.discard_results(id)
     page.reader._queue.put(partial(_block_reader, gate))
     auditor.page.goto(address + screens["rows"])
     auditor.page.wait_for_selector("[data-poll]")
@@ -244,7 +244,7 @@ def test_the_sign_in_screen_is_accessible_and_fits_its_width(
     browser: Browser, axe_script: str, tmp_path: Path, code: str
 ) -> None:
     people = tmp_path / "people.txt"
-    add_person(people, "Ann", "a long enough word")
+    set_password(people, "Ann", "a long enough word")
     with Sandbox() as sandbox, serve_page(sandbox, tmp_path, {"passwords": people}) as (_, address):
         context = browser.new_context(locale=LANGUAGES[code], bypass_csp=True)
         auditor = ScreenAuditor(context, axe_script, code)

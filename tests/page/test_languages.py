@@ -20,7 +20,7 @@ from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import Operation, RowOutcome
 from connector.page.problem_words import SENT
 from connector.page.report_words import ROW_OUTCOMES
-from connector.page.words import COUNTED, LANGUAGES, UNDONE, PageError, language
+from connector.page.words import COUNTED, LANGUAGES, UNDONE, PageError, load_language
 from connector.pushes.push_row import DOUBTS
 from connector.pushes.undo_report import _OUTCOMES_WITHOUT_READ
 from connector.sandbox.server import Sandbox
@@ -80,7 +80,7 @@ def make_problems() -> Iterator[Problem]:
 
 @pytest.mark.parametrize("code", OTHERS)
 def test_problems_of_rows_are_translated(code: str) -> None:
-    spoken = language(code)
+    spoken = load_language(code)
     for each in make_problems():
         text = f"{spoken.describe_problem(each)} {spoken.fix_text(each)}"
         assert not find_english_words(text, code), (each.code, text)
@@ -90,7 +90,7 @@ def test_problems_of_rows_are_translated(code: str) -> None:
 
 @pytest.mark.parametrize("code", OTHERS)
 def test_errors_are_translated(code: str) -> None:
-    spoken = language(code)
+    spoken = load_language(code)
     for each in find_error_classes():
         error = each.__new__(each)
         ConnectorError.__init__(error, "POST /api was not sent", action="Try --ask-anyway.")
@@ -100,7 +100,7 @@ def test_errors_are_translated(code: str) -> None:
 
 
 def test_english_errors_on_the_page_name_no_command_line_option() -> None:
-    spoken = language("en")
+    spoken = load_language("en")
     for each in make_problems():
         text = f"{spoken.describe_problem(each)} {spoken.fix_text(each)}"
         assert "--" not in text, (each.code, text)
@@ -109,12 +109,12 @@ def test_english_errors_on_the_page_name_no_command_line_option() -> None:
 
 @pytest.mark.parametrize("code", OTHERS)
 def test_every_text_of_a_catalogue_is_translated(code: str) -> None:
-    spoken = language(code)
+    spoken = load_language(code)
     for text, translation in load_catalogue(code):
         assert not find_english_words(translation, code), (text, translation)
     assert {*get_args(RowOutcome), *get_args(Operation)} == {*ROW_OUTCOMES}
     assert {spoken.gettext(each) for each in UNDONE.values()}.isdisjoint(UNDONE.values())
-    assert spoken.counted(2, "candidates") != COUNTED["candidates"][1] % {"num": 2}
+    assert spoken.format_record_count(2, "candidates") != COUNTED["candidates"][1] % {"num": 2}
 
 
 def load_catalogue(language: str) -> Iterator[tuple[str, str]]:

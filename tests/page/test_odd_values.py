@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.page.words import language
+from connector.page.words import load_language
 from connector.sandbox.server import Sandbox
 from tests.page.serving import COLUMNS, make_csv, serve_and_sign_in, strip_tags
 from tests.tiers import first_fast
@@ -31,7 +31,7 @@ def test_ambiguous_dates_are_sent_after_confirmation(
         "Bo,Li,bo@example.com,permanent,2026-04-03",
         "Cy,Lo,cy@example.com,permanent,25/12/2026",
     )
-    text = language(code).gettext(
+    text = load_language(code).gettext(
         "A spreadsheet program may have swapped day and month of the dates in this column:"
     )
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):

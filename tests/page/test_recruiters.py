@@ -78,7 +78,7 @@ def test_a_german_export_is_imported_with_few_clicks(
     ):
         page = context.new_page()
         hand = CountedActions(page)
-        page.goto(address + served_page.access.new_link())
+        page.goto(address + served_page.access.create_link())
         page.set_input_files("#file", write_german_export(tmp_path / "kandidaten_export.csv"))
         hand.clicks += 1
         hand.click(page.locator("button.go"))
@@ -137,7 +137,7 @@ def test_a_french_list_with_durations_is_imported_completely(
     ):
         page = context.new_page()
         hand = CountedActions(page)
-        page.goto(address + served_page.access.new_link())
+        page.goto(address + served_page.access.create_link())
         hand.click(page.locator("input[name=mode][value=update]"))
         page.set_input_files("#file", book)
         hand.click(page.locator("button.go"))
@@ -179,7 +179,7 @@ def test_an_english_list_of_leads_is_converted_with_few_clicks(
         ):
             page = context.new_page()
             hand = CountedActions(page)
-            page.goto(address + served_page.access.new_link())
+            page.goto(address + served_page.access.create_link())
             hand.click(page.locator("input[name=resource][value=leads]"))
             hand.click(page.locator("input[name=mode][value=convert]"))
             page.set_input_files(

@@ -45,6 +45,6 @@ def test_an_empty_answer_for_a_group_of_cells_changes_nothing(
         assert 400 == ann.post(f"{path}/replace", {"column": "2", "find": ""}).status_code
         ann.open(f"{path}/rows")
         ann.post(f"{path}/group", {"kind": KIND, "fill": " "})
-        (draft,) = page.drafts.all()
+        (draft,) = page.drafts.load_all()
         assert {} == draft.edits
         assert draft.file == draft.original

@@ -92,7 +92,7 @@ def test_5000_digits_in_any_form_field_cause_no_server_error(
 
 def test_a_head_request_does_not_use_up_a_sign_in_link(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_page(sandbox, tmp_path) as (page, address), httpx.Client(base_url=address) as mail:
-        link = page.access.new_link()
+        link = page.access.create_link()
         looked = mail.head(link)
         assert 200 == looked.status_code
         assert "set-cookie" not in looked.headers
@@ -109,7 +109,7 @@ def test_an_upload_without_a_session_is_rejected_before_its_body(
     with serve_page(sandbox, tmp_path) as (page, address):
         answer = read_response_to_head(address, "POST /imports HTTP/1.1", kind, length)
         assert answer.startswith("HTTP/1.1 403 "), answer
-        assert [] == page.drafts.all()
+        assert [] == page.drafts.load_all()
 
 
 def test_a_login_with_a_large_body_is_rejected(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -127,5 +127,5 @@ def test_pasted_cells_can_be_as_large_as_a_file(sandbox: Sandbox, tmp_path: Path
         ann.open("/")
         ann.post("/imports", form, files={"file": ("", b"")})
         assert 200 == ann.shown.status_code
-        (draft,) = page.drafts.all()
-        assert len(pasted) == page.drafts.file(draft).stat().st_size
+        (draft,) = page.drafts.load_all()
+        assert len(pasted) == page.drafts.file_path(draft).stat().st_size

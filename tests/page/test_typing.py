@@ -30,7 +30,7 @@ def start_import(user: PageUser) -> str:
 
 def read_edited_emails(page: ImportPage) -> dict[str, str]:
     """Return the edited emails by row."""
-    (draft,) = page.drafts.all()
+    (draft,) = page.drafts.load_all()
     return {row: edit["2"] for row, edit in draft.edits.items() if edit}
 
 
@@ -90,11 +90,11 @@ def test_a_typed_cell_is_saved_when_the_user_leaves_the_screen(
 ) -> None:
     leave, wanted = WAYS[way]
     with serve_page(sandbox, tmp_path) as (served_page, address):
-        with PageUser(address, served_page.access.new_link()) as ann:
+        with PageUser(address, served_page.access.create_link()) as ann:
             path = start_import(ann)
         with browser.new_context() as context:
             page = context.new_page()
-            page.goto(address + served_page.access.new_link())
+            page.goto(address + served_page.access.create_link())
             page.goto(f"{address}/history")
             page.goto(f"{address}{path}/rows")
             page.locator("#e3-2").fill("")
@@ -111,10 +111,10 @@ def test_twenty_quickly_typed_cells_are_all_saved(
     browser: Browser, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     with serve_page(sandbox, tmp_path) as (served_page, address):
-        with PageUser(address, served_page.access.new_link()) as ann:
+        with PageUser(address, served_page.access.create_link()) as ann:
             path = start_import(ann)
         page = browser.new_page()
-        page.goto(address + served_page.access.new_link())
+        page.goto(address + served_page.access.create_link())
         page.goto(f"{address}{path}/rows")
         page.locator("#e2-2").focus()
         for number in range(2, 22):

@@ -63,6 +63,7 @@ class ContentWarehouse:
                 )
 
     def add_item(self, id: str, type: str, **fields: Any) -> None:
+        """Insert an item of the type with these values, by key of the field."""
         with open_file(self.file) as connection:
             connection.execute(
                 "INSERT INTO landing.content_items (id, title, fields, _content_type_id) "

@@ -23,9 +23,11 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("braces", BROKEN)
-def test_a_template_error_is_reported_with_file_and_line(small: SmallProject, braces: str) -> None:
-    sql = f"{FCT_JOBS.partition('from')[0]}from {braces}\n"
+@pytest.mark.parametrize("template", BROKEN)
+def test_a_template_error_is_reported_with_file_and_line(
+    small: SmallProject, template: str
+) -> None:
+    sql = f"{FCT_JOBS.partition('from')[0]}from {template}\n"
     path = small.write("marts/fct_jobs.sql", sql)
 
     with pytest.raises(
@@ -34,7 +36,7 @@ def test_a_template_error_is_reported_with_file_and_line(small: SmallProject, br
         small.load_project()
 
     assert (path, 8) == (caught.value.path, caught.value.line)
-    assert BROKEN[braces] in str(caught.value)
+    assert BROKEN[template] in str(caught.value)
     assert "{{ ref('model') }}" in caught.value.action
 
 
@@ -100,11 +102,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("fault", WRONG)
 def test_invalid_project_files_are_rejected_with_file_and_line(
-    small: SmallProject, name: str
+    small: SmallProject, fault: str
 ) -> None:
-    file, old, new, line, problem = WRONG[name]
+    file, old, new, line, problem = WRONG[fault]
     path = small.replace(file, old, new)
 
     with pytest.raises(ModelError, check=has_code("model_invalid")) as caught:

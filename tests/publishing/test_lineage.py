@@ -63,11 +63,11 @@ def make_shapes(**more: tuple[str, ...]) -> Shapes:
     }
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("query_name", QUERIES)
 def test_the_parents_of_a_column_are_the_columns_it_is_computed_from(
-    small: SmallProject, name: str
+    small: SmallProject, query_name: str
 ) -> None:
-    sql, columns = QUERIES[name]
+    sql, columns = QUERIES[query_name]
     head = FCT_JOBS.partition("\n\n")[0]
     jobs = "{{ source('landing', 'jobs') }}"
     small.write("marts/fct_jobs.sql", f"{head}\n\n{sql.format(jobs=jobs)}\n")

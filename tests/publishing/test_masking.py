@@ -264,7 +264,7 @@ def test_a_masked_table_is_not_copied_into_a_partial_build(
 
 
 @pytest.mark.parametrize(
-    ("table", "name", "expected"),
+    ("table", "column", "is_personal"),
     [
         ("landing.jobs", "_record", True),
         ("landing.companies", "name", False),
@@ -279,11 +279,11 @@ def test_a_masked_table_is_not_copied_into_a_partial_build(
     ],
 )
 def test_the_catalog_decides_which_columns_of_landing_are_personal(
-    table: str, name: str, expected: bool
+    table: str, column: str, is_personal: bool
 ) -> None:
-    shapes = {table: (Column(name, "BIGINT", ""),)}
+    shapes = {table: (Column(column, "BIGINT", ""),)}
 
-    assert expected == bool(personal_columns(None, shapes))
+    assert is_personal == bool(personal_columns(None, shapes))
 
 
 PEOPLE_COLUMNS = """\

@@ -151,17 +151,19 @@ sys.stdin.read()
 """A reader that has the published file open until its input ends."""
 
 
-@pytest.mark.parametrize("mode", ["read only", "default", "with its own table"])
+@pytest.mark.parametrize("reader_mode", ["read only", "default", "with its own table"])
 @pytest.mark.parametrize(
-    "select", [(), pytest.param(("dim_people",), marks=pytest.mark.slow)], ids=["all", "selected"]
+    "selected_models",
+    [(), pytest.param(("dim_people",), marks=pytest.mark.slow)],
+    ids=["all", "selected"],
 )
 def test_publications_succeed_while_a_reader_has_the_file(
-    agency: PublishingAccount, mode: str, select: tuple[str, ...]
+    agency: PublishingAccount, reader_mode: str, selected_models: tuple[str, ...]
 ) -> None:
     insert_into_two_tables(agency, 0)
     agency.publish()
     for number in (1, 2):
-        command = (sys.executable, "-c", HOLD, str(agency.published_file), mode)
+        command = (sys.executable, "-c", HOLD, str(agency.published_file), reader_mode)
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as reader:
@@ -169,7 +171,7 @@ def test_publications_succeed_while_a_reader_has_the_file(
             assert reader.stdin is not None
             assert "open\n" == reader.stdout.readline()
             insert_into_two_tables(agency, number)
-            agency.publish(select=select)
+            agency.publish(select=selected_models)
             reader.stdin.close()
 
     assert "0002" in {row["id"] for row in agency.query("SELECT id FROM landing.jobs")}

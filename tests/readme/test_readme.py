@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from connector.sandbox.server import Sandbox
 from generate.files import block_content
 from tests.repository import ROOT
 from tests.support.command import call
+from tests.support.processes import find_free_port
 
 README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
@@ -98,13 +98,6 @@ def normalize_output(text: str) -> Iterator[list[str]]:
     for line in text.splitlines():
         if words := re.sub(r"in [\d.]+ s", "in N s", line.replace("─", " ")).split():
             yield words
-
-
-def find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def test_the_first_session_prints_the_documented_output(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from tests.catalog.document import parse_tables
-from tests.readme.test_readme import find_free_port
 from tests.repository import ROOT
 from tests.service.guide_tools import find_installed_packages, write_fake_tools
+from tests.support.processes import find_free_port
 
 GUIDE = (ROOT / "docs" / "INSTALL.md").read_text(encoding="utf-8")
 LOCKS = ROOT / "docs" / "service" / "requirements"
@@ -163,6 +163,7 @@ class RunningDagster:
                 answer = str(error)
 
     def _read_logs(self) -> list[str]:
+        """Return the texts of both services' logs."""
         return [path.read_text() for path in self._server.root.glob("dagster-*.log")]
 
 

@@ -103,18 +103,18 @@ def test_the_restored_work_file_equals_the_lost_one(account: AccountWithHistory)
 
 
 @pytest.mark.parametrize(
-    "setting",
+    "changed_setting",
     first_fast([{"CONNECTOR_PUBLISH_PERSONAL": "drop"}, {"CONNECTOR_PUBLISH_WITHOUT": "history"}]),
     ids=["personal", "schema"],
 )
 def test_an_incomplete_published_file_is_not_replaced_after_a_loss(
-    account: AccountWithHistory, setting: dict[str, str]
+    account: AccountWithHistory, changed_setting: dict[str, str]
 ) -> None:
-    assert 0 == account.call("publish", **setting).status
+    assert 0 == account.call("publish", **changed_setting).status
     account.warehouse.work.unlink()
     before = account.warehouse.published.read_bytes()
 
-    pulled = account.call("pull", "--json", **setting)
+    pulled = account.call("pull", "--json", **changed_setting)
 
     assert (1, "work_lost") == (pulled.status, pulled.object["error"]["code"]), pulled
     assert before == account.warehouse.published.read_bytes()
@@ -189,11 +189,11 @@ def limit_file_size(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("size", only_fast([0, 4096, 8192], [4096]))
+@pytest.mark.parametrize("size_in_bytes", only_fast([0, 4096, 8192], [4096]))
 def test_a_truncated_work_file_is_replaced_by_the_next_pull(
-    account: AccountWithHistory, size: int
+    account: AccountWithHistory, size_in_bytes: int
 ) -> None:
-    content = account.warehouse.work.read_bytes()[:size]
+    content = account.warehouse.work.read_bytes()[:size_in_bytes]
     shutil.rmtree(account.warehouse.folder)
     account.warehouse.folder.mkdir(mode=0o700)
     account.warehouse.work.write_bytes(content)

@@ -184,9 +184,9 @@ def open_newer_ledger(folder: Path) -> ConnectorError:
     return caught.value
 
 
-@pytest.mark.parametrize("make", [open_newer_work_file, open_newer_ledger])
-def test_a_file_of_a_newer_version_is_rejected(make: Any, tmp_path: Path) -> None:
-    error = make(tmp_path)
+@pytest.mark.parametrize("open_newer_file", [open_newer_work_file, open_newer_ledger])
+def test_a_file_of_a_newer_version_is_rejected(open_newer_file: Any, tmp_path: Path) -> None:
+    error = open_newer_file(tmp_path)
 
     assert "by a newer version of the connector" in str(error)
     assert str(tmp_path) in str(error)

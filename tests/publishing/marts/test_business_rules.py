@@ -133,18 +133,18 @@ def test_a_completed_contract_has_no_running_days_or_future_fees(world: ModelWor
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "median"), [(19, None), (20, 3)])
+@pytest.mark.parametrize(("visits", "expected_median"), [(19, None), (20, 3)])
 def test_a_median_of_too_few_visits_is_null(
-    world: ModelWorld, number: int, median: int | None
+    world: ModelWorld, visits: int, expected_median: int | None
 ) -> None:
-    ids = [f"c{n}" for n in range(number)]
+    ids = [f"c{n}" for n in range(visits)]
     new = {"created": "2026-02-01 09:00", "status": "screening"}
     world.load_details("2026-02-01 10:00", candidates=dict.fromkeys(ids, new))
     left = {"updated": "2026-02-04 09:00", "status": "submitted"}
     world.load_details("2026-02-05 09:00", candidates=dict.fromkeys(ids, left))
     shown = build_models(world)
 
-    assert [median, number, number] == shown.read_row(
+    assert [expected_median, visits, visits] == shown.read_row(
         "marts.sum_time_in_stage", "stage = 'screening'", "p50_days", "p50_at_risk", "p75_at_risk"
     )
 

@@ -31,7 +31,7 @@ CELLS = [("Jörg", "Köln"), ("Zoë", "Łódź")]
 
 
 @pytest.mark.parametrize(
-    ("content", "name"),
+    ("content", "encoding"),
     [
         (TEXT.encode(), "utf-8"),
         (TEXT.encode("utf-8-sig"), "utf-8"),
@@ -43,12 +43,12 @@ CELLS = [("Jörg", "Köln"), ("Zoë", "Łódź")]
     ],
     ids=["utf-8", "bom", "utf-16-le bom", "utf-16-be bom", "utf-16-le", "utf-16-be", "utf-32"],
 )
-def test_certain_encodings_are_detected(tmp_path: Path, content: bytes, name: str) -> None:
+def test_certain_encodings_are_detected(tmp_path: Path, content: bytes, encoding: str) -> None:
     table, cells = open_text(tmp_path, content)
 
     assert CELLS == cells
     assert ("name", "city") == table.headings
-    assert name == table.encoding
+    assert encoding == table.encoding
 
 
 def test_a_single_fitting_legacy_encoding_is_used_and_two_raise_a_question(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_utf_16_text_without_a_mark_is_detected_and_offered(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "encoding", "part"),
+    ("content", "encoding", "message_part"),
     [
         (TEXT.encode("utf-8-sig"), "cp1252", "begins with the byte order mark of utf-8"),
         (b"a,b\nc,\xe9\n", "utf-8", "byte 0xE9 in line 2, character 3, is not valid utf-8"),
@@ -103,12 +103,12 @@ def test_utf_16_text_without_a_mark_is_detected_and_offered(tmp_path: Path) -> N
     ids=["mark against option", "said wrongly", "marked wrongly", "half a character"],
 )
 def test_a_given_encoding_that_does_not_fit_is_rejected(
-    tmp_path: Path, content: bytes, encoding: str | None, part: str
+    tmp_path: Path, content: bytes, encoding: str | None, message_part: str
 ) -> None:
     with pytest.raises(EncodingUnknown) as refused:
         open_table(write_file(tmp_path, content), encoding=encoding)
 
-    assert part in str(refused.value)
+    assert message_part in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["klingon", "rot13", "base64", "punycode", ""])
@@ -120,13 +120,13 @@ def test_unknown_encoding_names_are_rejected(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r", "\r\n", "mixed"])
-@pytest.mark.parametrize("is_ended", [True, False], ids=["ended", "not ended"])
+@pytest.mark.parametrize("has_final_ending", [True, False], ids=["ended", "not ended"])
 def test_every_line_ending_separates_rows_but_not_within_quotes(
-    tmp_path: Path, ending: str, is_ended: bool
+    tmp_path: Path, ending: str, has_final_ending: bool
 ) -> None:
     lines = ["a,b", '1,"x\ny"', '2,"x\r\ny"', "", '3,"x\ry"', "4,"]
     ends = ["\r", "\n", "\r\n"] * 2 if ending == "mixed" else [ending] * 6
-    if not is_ended:
+    if not has_final_ending:
         ends[-1] = ""
     content = "".join(line + end for line, end in zip(lines, ends, strict=True))
     table, cells = open_text(tmp_path, content.encode())
@@ -157,7 +157,7 @@ def test_a_file_of_one_column_is_read_with_its_blank_rows(tmp_path: Path, conten
 
 
 @pytest.mark.parametrize(
-    ("content", "part"),
+    ("content", "message_part"),
     [
         ("a,b;c\n1,2;3\n", "more than one delimiter fits the rows: comma gives 2 columns"),
         ("a,b\n1\n2\n3,4\n", "comma gives 2 columns and fits 1 of 3 rows (row 2, line 2, has 1)"),
@@ -166,12 +166,12 @@ def test_a_file_of_one_column_is_read_with_its_blank_rows(tmp_path: Path, conten
     ids=["tie", "misfits", "one column with a comma"],
 )
 def test_an_uncertain_delimiter_is_rejected_unless_the_user_names_it(
-    tmp_path: Path, content: str, part: str
+    tmp_path: Path, content: str, message_part: str
 ) -> None:
     with pytest.raises(SpreadsheetError, check=has_code("delimiter_unknown")) as refused:
         open_table(write_file(tmp_path, content.encode()))
 
-    assert part in str(refused.value)
+    assert message_part in str(refused.value)
     table = open_table(write_file(tmp_path, content.encode()), delimiter="comma")
     assert content.count("\n") - 1 == len(list_cells(table))
 

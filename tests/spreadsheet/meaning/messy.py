@@ -149,6 +149,7 @@ class _MessyFileBuilder:
         self._rows.append(dict.fromkeys(HEADINGS, self._draw.choice(("", " ", "\t"))))
 
     def add_valid_row(self) -> None:
+        """Add a row without problems, whose email later duplicates can have."""
         person = self._make_valid_row()
         self._good_emails.append(person["E-mail"].strip())
         self._rows.append(person)
@@ -177,6 +178,7 @@ class _MessyFileBuilder:
                 self._add_row_with_flaws([flaw])
 
     def build(self) -> MessyFile:
+        """Return the file with all rows so far."""
         text = io.StringIO(newline="")
         writer = csv.writer(text, delimiter=";", lineterminator="\r\n")
         writer.writerow(HEADINGS)

@@ -229,9 +229,9 @@ class _ErasureRun:
         doubt.
         """
         found = _join_locations(self._settings, located)
-        if found.in_doubt:
+        if found.rows_in_doubt:
             raise Misused(
-                f"{found.in_doubt} rows of pushes for this person are unconfirmed",
+                f"{found.rows_in_doubt} rows of pushes for this person are unconfirmed",
                 action="Resolve them with 'connector resolve', then erase the person.",
             )
         began = self._now()
@@ -270,7 +270,7 @@ class _ErasureRun:
             not_searched=remaining.not_searched,
             waiting=waiting,
             mentions=remaining.mentions,
-            shared=found["shared_identifiers"],
+            shared_identifiers=found["shared_identifiers"],
             whole_files=tuple(found["whole_files"]),
         )
         path = write_receipt(receipt, self._folder)

@@ -99,8 +99,8 @@ def find_locations(settings: Settings, identified: IdentifiedPerson) -> PersonLo
             *lakehouse.unreadable,
             *not_reached,
         ),
-        in_doubt=len(journal.in_doubt),
-        shared=identified.shared,
+        rows_in_doubt=len(journal.in_doubt),
+        shared_identifiers=identified.shared,
         mentions=tuple(sorted({*work.mentions, *journal.mentions, *files.mentions})),
         whole_files=tuple(relative_path(each, folder) for each in files.workbooks),
     )

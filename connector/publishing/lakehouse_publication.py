@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import duckdb
 
-from connector.errors import ConnectorError, LakehouseError, NothingPublished, WarehouseError
+from connector.errors import ConnectorError, LakehouseError, WarehouseError
 from connector.publishing.lakehouse_connection import (
     LAKE,
     LakehouseAccount,
@@ -36,6 +36,7 @@ from connector.settings.model import Settings
 from connector.version import program_version
 from connector.warehouse.duckdb_file import literal
 from connector.warehouse.internal_tables import TableRows
+from connector.warehouse.published_file import require_published
 from connector.warehouse.runs import LakehouseAttempt, record_lakehouse_attempt
 from connector.warehouse.warehouse import Warehouse
 
@@ -117,9 +118,7 @@ def publish_to_lakehouse(settings: Settings, *, force: bool = False) -> Lakehous
     `SettingsError` if there is no lakehouse, `NothingPublished`, and a `LakehouseError`.
     """
     lakehouse = LakehouseAccount.require(settings)
-    file = Warehouse(settings.folder).published
-    if not file.exists():
-        raise NothingPublished(f"{file} does not exist: nothing has been published yet")
+    file = require_published(Warehouse(settings.folder).published)
     began = time.monotonic()
     with open_for_change(lakehouse, published=file) as connection:
         done = replace_account_rows(connection, lakehouse, file, force=force)

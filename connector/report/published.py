@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from connector.errors import MartsMissing, NothingPublished
+from connector.errors import MartsMissing
 from connector.log import escape_control_characters
 from connector.warehouse.duckdb_file import from_microseconds
-from connector.warehouse.published_file import ABSENT, QueryResult, open_snapshot
+from connector.warehouse.published_file import ABSENT, QueryResult, open_snapshot, require_published
 
 Row = Mapping[str, Any]
 
@@ -189,9 +189,7 @@ def open_published(path: Path) -> Iterator[PublishedFile]:
     Raises `NothingPublished` if there is no file, `MartsMissing` if it has no marts, or another
     `WarehouseError`.
     """
-    if not path.exists():
-        raise NothingPublished(f"{path} does not exist: nothing has been published yet")
-    with open_snapshot(path) as ask:
+    with open_snapshot(require_published(path)) as ask:
         published = PublishedFile(ask)
         if not published.marts:
             raise MartsMissing(f"{path} has no table in the schema {MARTS}")

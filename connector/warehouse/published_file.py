@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.errors import Misused, UnknownName
+from connector.errors import Misused, NothingPublished, UnknownName
 from connector.warehouse.duckdb_file import SESSION, convert_errors, literal, quoted, quoted_table
 
 _SCHEMAS_FIRST = ("marts", "staging", "seeds", "landing", "history", "sync", "push")
@@ -26,6 +26,13 @@ class QueryResult:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+
+
+def require_published(path: Path) -> Path:
+    """Return the path of a published file. Raises `NothingPublished` if it does not exist."""
+    if not path.exists():
+        raise NothingPublished(f"{path} does not exist: nothing has been published yet")
+    return path
 
 
 @contextmanager

@@ -17,9 +17,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.errors import Misused, NothingPublished
+from connector.errors import Misused
 from connector.warehouse.duckdb_file import literal
-from connector.warehouse.published_file import open_restricted
+from connector.warehouse.published_file import open_restricted, require_published
 
 _BATCH_ROWS = 10_000
 _OF_VALUES = ("Conversion", "Invalid Input", "Out of Range")
@@ -72,8 +72,6 @@ def open_query(published: Path, query: str) -> Iterator[OpenQuery]:
             parquet = f"FROM read_parquet({literal(name)}, hive_partitioning = false)"
             yield _start_query(connection, parquet, f"{path} cannot be read")
         return
-    if not published.exists():
-        raise NothingPublished(f"{published} does not exist: nothing has been published yet")
     sql, where = query, "the query"
     if kind == ".sql":
         try:
@@ -82,7 +80,7 @@ def open_query(published: Path, query: str) -> Iterator[OpenQuery]:
             raise Misused(
                 f"{path} cannot be read: {error}", action="Give a .sql file in UTF-8."
             ) from None
-    with open_restricted(published) as connection:
+    with open_restricted(require_published(published)) as connection:
         yield _start_query(connection, sql, f"{where} failed")
 
 

@@ -118,7 +118,7 @@ class MailServer:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        # Closing alone does not wake whoever waits for a connection.
+        # Closing alone does not end a pending accept().
         self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._listener.close()

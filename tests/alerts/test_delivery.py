@@ -48,6 +48,7 @@ class RecordingSink:
 
 @pytest.fixture
 def clock() -> Clock:
+    """Clock that starts at START."""
     return Clock(START)
 
 

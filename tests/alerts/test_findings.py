@@ -1,4 +1,4 @@
-"""Conditions of alerts: each alert is due exactly when docs/ALERTS.md says so."""
+"""Conditions of alerts: each alert is due exactly under the conditions in docs/ALERTS.md."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_pull_stopped_before_its_first_request_leaves_the_alert_unchanged() ->
 
 
 def test_one_cause_is_reported_under_one_subject_only() -> None:
-    """A resource has no alert of its own if the same error ended the run. A pull has none if it
+    """A resource has no separate alert if the same error ended the run. A pull has none if it
     failed because publishing failed.
     """
     gone = replace(DONE, outcome="failed", proven=False, error_code="unreachable", message="gone")
@@ -151,7 +151,7 @@ def test_one_cause_is_reported_under_one_subject_only() -> None:
 
     found = make_health(failed, resources={"jobs": gone})
     assert ["pull_failed"] == find_problem_subjects(found)
-    # A later pull of something else succeeded, and mends nothing of this resource.
+    # A later pull of another resource succeeded, which does not resolve this alert.
     assert ["not_proven:jobs"] == find_problem_subjects(
         replace(found, runs=(make_run(0.5), *found.runs))
     )

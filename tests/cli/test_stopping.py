@@ -61,7 +61,7 @@ def test_a_pull_stopped_by_a_signal_keeps_its_loaded_records(
     assert line.startswith(f"Stopped by {number.name}. Loaded records are kept")
     assert 0 == again.status
     assert 300 == len(read)
-    # Beside the requests under way, the next pull reads one record to confirm the list's order.
+    # The next pull repeats requests in flight, and reads one record to confirm the list's order.
     assert read.total() - 300 <= CONNECTIONS + 1
 
 

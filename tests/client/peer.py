@@ -85,6 +85,7 @@ class Peer:
 
 
 async def _read_request(reader: asyncio.StreamReader) -> ReceivedRequest:
+    """Read one request with its body."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     method, target, _ = head[0].split(" ")
     pairs = (line.split(": ", 1) for line in head[1:] if line)

@@ -147,6 +147,7 @@ class MonthlyLimit:
         self._minute = FixedWindow(self.limit)
 
     def _is_month_used_up(self, now: float) -> bool:
+        """Return True if the month has not ended and all its requests are counted."""
         return self._spent >= self.month_limit and now < self.month_ends_at
 
     def count_request(self, now: float) -> bool:

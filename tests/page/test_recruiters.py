@@ -43,6 +43,7 @@ class CountedActions:
         self.clicks += 1
 
     def select_option(self, element: Locator, value: str) -> None:
+        """Select an option of a list, which counts as one click."""
         element.select_option(value)
         self.clicks += 1
 
@@ -53,6 +54,7 @@ class CountedActions:
         self.typed += 1
 
     def press_button(self, name: str) -> None:
+        """Click the button of this name."""
         self.click(self.page.get_by_role("button", name=name))
 
     def choose_column_field(self, heading: str, field: str) -> None:

@@ -71,6 +71,7 @@ class RandomAgency:
         return [*self.records["candidates"].values(), *self.records["leads"].values()]
 
     def _choose(self, *options: Any) -> Any:
+        """Return one of the options at random."""
         return self._random.choice(options)
 
     def _choose_record(self, resource: str) -> dict[str, Any]:
@@ -108,6 +109,7 @@ class RandomAgency:
         }
 
     def _make_records(self) -> None:
+        """Add candidates, leads, companies, jobs and bookings that refer to each other."""
         for number in range(9):
             self._add_record(
                 "candidates",

@@ -100,6 +100,7 @@ def agency_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int
 
 @pytest.fixture
 def agency(tmp_path: Path, agency_template: tuple[Path, int]) -> Iterator[ErasedPeopleAccount]:
+    """Copy of the template, whose server runs at the same port."""
     folder, port = agency_template
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     # The data folder belongs to one address.

@@ -23,8 +23,8 @@ from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import SavedMap, load_map
 from connector.warehouse.warehouse import Warehouse
 from tests.privacy.populated_agency import load_record
-from tests.pushes.pushing import list_writes, make_create, make_update
-from tests.pushes.test_undo import Undoer, map_undo_outcomes
+from tests.pushes.pushing import list_writes, make_create, make_update, map_outcomes
+from tests.pushes.test_undo import Undoer
 from tests.support.clock import Time
 
 EMAIL, NAME = "olwen@mail.example", "Olwen Zzyzxworth"
@@ -104,10 +104,10 @@ def test_an_undo_does_not_write_erased_values(redacted_account: RedactedAccount)
 
     left = {4: "partly", 5: "redacted"}
     preview = redacted_account.undo(pushed.batch, applies=False)
-    assert {2: "restore", **left} == map_undo_outcomes(preview)
+    assert {2: "restore", **left} == map_outcomes(preview)
     report = redacted_account.undo(pushed.batch)
 
-    assert {2: "restored", **left} == map_undo_outcomes(report)
+    assert {2: "restored", **left} == map_outcomes(report)
     assert (3, 3) == (sum(report.counts.values()), report.exit_status)
     assert [(4, "city", f"city {REDACTED}"), (5, "phone", f"phone {REDACTED}")] == [
         (row.number, each.field, each.message) for row in report.rows for each in row.problems

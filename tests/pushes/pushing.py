@@ -21,6 +21,7 @@ from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
 from connector.pushes.batch import BatchReport, Decision, apply, look_up_unconfirmed_rows, resolve
+from connector.pushes.undo_report import UndoReport
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
@@ -46,7 +47,7 @@ def make_create(number: int, **fields: Any) -> Task:
 
 
 def make_creates(count: int) -> tuple[Task, ...]:
-    """Return `count` rows from row 2, each of which creates another candidate."""
+    """Return `count` rows, numbered from 2, that each create another candidate."""
     return tuple(make_create(number) for number in range(2, count + 2))
 
 
@@ -161,7 +162,7 @@ def list_rows(report: BatchReport) -> list[RowRecord]:
     return [*report.rows]
 
 
-def map_outcomes(report: BatchReport) -> dict[int, str]:
+def map_outcomes(report: BatchReport | UndoReport) -> dict[int, str]:
     """Return the outcome of each row by its number."""
     return {row.number: row.outcome for row in report.rows}
 

@@ -45,7 +45,7 @@ def push_rejected_rows(
         report = Pusher(sandbox, folder, connections=1).push(make_creates(len(faults)))
         assert ("partial", 3) == (report.outcome, report.exit_status)
         assert {"rejected"} == {*map_outcomes(report).values()}
-        # Refused is refused: no second attempt, and nothing to look for.
+        # A rejected row is not sent again, and its record is not searched.
         assert 1 + len(faults) == len(sandbox.log)
     return [[(p.code, p.field, p.message) for p in row.problems] for row in report.rows]
 
@@ -133,6 +133,6 @@ def test_a_value_that_cannot_be_encoded_makes_its_row_invalid(tmp_path: Path) ->
         )
         sent = len(sandbox.log)
 
-    # The look at the newest records, and the create of the other row.
+    # The search of the newest records, and the create of the other row.
     assert ({2: "invalid", 3: "created"}, 2) == (map_outcomes(report), sent)
     assert ["unfit"] == [p.code for p in list_rows(report)[0].problems]

@@ -26,7 +26,7 @@ from tests.pushes.pushing import (
     map_codes,
     map_outcomes,
 )
-from tests.pushes.test_undo import ONE, Undoer, map_undo_outcomes
+from tests.pushes.test_undo import ONE, Undoer
 from tests.support.clock import Time
 
 
@@ -50,7 +50,7 @@ def test_a_create_answered_with_another_record_is_found_with_its_own_id(pusher: 
 
     assert ({2: "created"}, {2: "found_after_doubt"}) == (map_outcomes(report), map_codes(report))
     assert "ann2@example.com" == made["email"]
-    assert {2: "deleted"} == map_undo_outcomes(pusher.undo(report.batch))
+    assert {2: "deleted"} == map_outcomes(pusher.undo(report.batch))
     assert ["old@example.com"] == list_emails(pusher.sandbox)
 
 
@@ -66,7 +66,7 @@ def test_a_create_merged_into_another_record_is_held(pusher: Undoer, status: int
     assert "not_found" == row.code
     assert "sent and answered with a record " in problem.message
     assert "not answered" not in problem.message
-    assert {2: "held"} == map_undo_outcomes(pusher.undo(report.batch))
+    assert {2: "held"} == map_outcomes(pusher.undo(report.batch))
     assert [f"POST {CANDIDATES}"] == list_writes(pusher.sandbox)
 
 
@@ -116,7 +116,7 @@ def test_an_undo_with_swapped_responses_repeats_the_requests(pusher: Undoer) -> 
     for method in ("GET", "PUT", "DELETE"):
         pusher.sandbox.faults.add(Crossed(), method=method, path=ONE)
 
-    assert {2: "undone", 3: "undone"} == map_undo_outcomes(pusher.undo(pushed.batch))
+    assert {2: "undone", 3: "undone"} == map_outcomes(pusher.undo(pushed.batch))
     assert ["old@example.com"] == list_emails(pusher.sandbox)
     assert None is pusher.read_candidate(old)["notes"]
 
@@ -135,7 +135,7 @@ def test_an_undo_does_not_delete_a_record_older_than_the_push(
 
     report = pusher.undo(pushed.batch)
 
-    assert {2: "conflict", 3: "restored"} == map_undo_outcomes(report)
+    assert {2: "conflict", 3: "restored"} == map_outcomes(report)
     assert ["not_ours"] == [each.code for each in report.rows[0].problems]
     assert before == pusher.read_candidate(old)
     assert None is pusher.read_candidate(other)["notes"]

@@ -104,7 +104,7 @@ def test_a_record_matches_only_if_its_whole_identity_is_equal(
 
     assert NewestBefore() == next(steps)
     if found:
-        # Which of them are known here is asked; none is.
+        # The local copy contains none of the found records.
         assert ClaimedRecords(found) == steps.send(page)
     with pytest.raises(StopIteration) as ended:
         steps.send(frozenset() if found else page)

@@ -26,14 +26,6 @@ MOMENT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 
 
 @pytest.fixture
-def inbox(tmp_path: Path) -> Path:
-    """The candidates folder of the inbox, empty."""
-    folder = tmp_path / "data" / "inbox" / "candidates"
-    folder.mkdir(parents=True)
-    return folder
-
-
-@pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
     """A sandbox without candidates."""
     with Sandbox(counts={}) as made:

@@ -253,7 +253,7 @@ def test_a_row_in_doubt_in_another_batch_is_taken_over(tmp_path: Path) -> None:
             changed = [row for part in journal.changes_since(before) for row in part.rows]
 
     assert ("unchanged", "id-2") == (row.outcome, row.record_id)
-    # Whoever copies the journal is told of both.
+    # A copy of the journal contains the changes of both rows.
     assert {("a", 2), ("b", 7)} == {(each.batch, each.number) for each in changed}
 
 

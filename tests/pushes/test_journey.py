@@ -16,6 +16,7 @@ from connector.errors import Misused
 from connector.sandbox.faults import Drop
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
+from tests.pushes.pushing import list_writes
 from tests.spreadsheet.meaning.messy import HEADINGS, MessyFile, make_messy_file
 from tests.support.agency import rows
 from tests.support.command import CommandResult, call, variables
@@ -23,17 +24,10 @@ from tests.support.command import CommandResult, call, variables
 ROWS = int(os.environ.get("MESSY_ROWS", "160"))
 """Rows of the messy file; MESSY_ROWS=3000 is what a recruiter has."""
 
-WRITES = ("POST", "PUT", "DELETE")
-
 
 def call_push(sandbox: Sandbox, folder: Path, *words: str) -> CommandResult:
     """Run `connector push ... --json`."""
     return call(["push", *words, "--json"], variables(sandbox.base_url, folder, sandbox.key))
-
-
-def list_writes(sandbox: Sandbox) -> list[str]:
-    """Return every write that reached the server, as method and path."""
-    return [f"{e.method} {e.path}" for e in sandbox.log if e.method in WRITES]
 
 
 def read_report(path: str | Path) -> list[dict[str, str]]:

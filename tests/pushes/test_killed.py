@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -45,13 +44,6 @@ class WallTime(Time):
     def server_now(self) -> datetime:
         """Return the server's time."""
         return self.local_now()
-
-
-@pytest.fixture(scope="module")
-def fork_server() -> Iterator[PushForkServer]:
-    """Process from which all killed pushes are forked."""
-    with PushForkServer() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -111,12 +103,12 @@ def push_and_verify(
     """
     sandbox = stage.sandbox
     report = pusher.push(stage.plan)
-    # Whatever is still on its way arrives now, long after.
+    # Delayed requests take effect now.
     sandbox.apply_delayed_effects()
     assert report.error is None, (killed_at, report.error)
     records = sandbox.store.records("candidates")
     made = [each["email"] for each in records.values()]
-    # P5: never two of one row. P4: every row has one outcome.
+    # P5: a row creates one record. P4: every row has one outcome.
     assert len({*made}) == len(made), killed_at
     assert [*range(2, stage.rows + 2)] == [row.number for row in report.rows], killed_at
     assert {"created", "held"} >= {*report.counts}, (killed_at, report.counts)
@@ -127,11 +119,11 @@ def push_and_verify(
             assert {**task.fields} == {name: shown[name] for name in task.fields}, killed_at
     with pusher.journal() as journal:
         attempts = journal.attempts(report.batch)
-        # P1, P7: what the server saw was written down, and no attempt reached it twice.
+        # P1, P7: every write is in the journal, and no attempt reached the server twice.
         assert len(list_writes(sandbox)) - writes_before <= len(attempts), killed_at
         held = {row.number for row in report.rows if row.outcome == "held"}
         assert held <= {each.number for each in attempts if each.fate == "lost"}, killed_at
-    # P6: nothing is sent for what has ended.
+    # P6: no write is sent for completed rows.
     before = len(list_writes(sandbox))
     again = pusher.push(stage.plan)
     assert before == len(list_writes(sandbox)), killed_at

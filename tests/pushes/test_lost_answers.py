@@ -102,8 +102,8 @@ def test_created_records_whose_responses_were_lost_are_found(tmp_path: Path) -> 
     assert [f"ann{row.number}@example.com" for row in report.rows] == [
         made[row.record_id or ""]["email"] for row in report.rows
     ]
-    # One look before the first create. Each row is written once; each that was lost costs a list
-    # and a detail more.
+    # One search before the first create, one write per row, and a list and a detail per lost
+    # response.
     assert ["GET", *["POST", "GET", "GET", "POST"] * len(APPLIED)] == log
 
 
@@ -186,7 +186,7 @@ def test_a_duplicate_caused_by_a_retry_is_reported(tmp_path: Path) -> None:
             posts = [each for each in sandbox.log[began:] if each.method == "POST"]
             lists = [each for each in sandbox.log[began:] if each.method == "GET"]
             if (len(posts), len(lists)) == (1, 3):
-                # Between the last look and the second attempt; the first look was before both.
+                # After the last search and before the second attempt.
                 sandbox.store.create("candidates", dict(make_create(2).fields))
 
         sandbox.between = release

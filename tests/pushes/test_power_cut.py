@@ -27,7 +27,7 @@ from tests.seeds import SEED
 
 ROWS = 4
 CUTS = 16
-"""Moments that are tried besides those at which a row was acknowledged."""
+"""Number of power cuts besides those right after a row was acknowledged."""
 
 _CALL = re.compile(
     r"\d+ +(?P<name>\w+)\((?:AT_FDCWD<[^>]*>, )?(?:(?P<fd>\d+)<(?P<path>[^>]*)>)?"

@@ -37,8 +37,8 @@ from tests.repository import ROOT
 from tests.support.agency import rows, settings_at, settings_of
 from tests.support.command import call, variables
 
-FEW, MANY = 3_000, 6_000
-"""Rows of two files, of which the smaller fills every portion."""
+FEW, MANY = 2_000, 4_000
+"""Rows of two files. The smaller one fills every portion."""
 
 GROWTH_BYTES_MAX = 60
 """What a row may leave behind in memory: its digest, in a table that is at least a quarter full and
@@ -118,7 +118,7 @@ def test_a_preview_keeps_no_rows_in_memory(tmp_path: Path) -> None:
         report, peak = measure_peak(partial(preview_creates, Path(mkdtemp(dir=tmp_path)), count))
 
         assert {"create": count - count // 10, "invalid": count // 10} == report.counts
-        # One for each row, and one look at the newest records for all of them.
+        # One request per row, and one search of the newest records.
         assert count - count // 10 + 1 == report.preview.requests
         assert [(number, "invalid") for number in range(2, count + 2, 10)] == list_row_outcomes(
             report
@@ -284,7 +284,7 @@ def test_a_preview_does_not_import_pandas(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("use_small_portions")
 def test_applying_keeps_no_rows_in_memory(tmp_path: Path) -> None:
     def peak(count: int) -> int:
-        # A sandbox for each folder: what another folder has created is not created again.
+        # One sandbox per folder, because records of another folder are not created again.
         with Sandbox() as sandbox:
             home = Path(mkdtemp(dir=tmp_path))
             report, peak = measure_peak(partial(apply_creates, sandbox, home, count))

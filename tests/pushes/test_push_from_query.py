@@ -111,7 +111,7 @@ def test_clear_nulls_empties_fields_and_can_be_undone_and_sent_again(analyst: An
     assert [1, 1, 0, 1] == counts
     assert [None, "Leeds", None, "York", None] == cities
     assert "Energy" == store.get("candidates", id).record["industry"]
-    # The same rows are the same file.
+    # Equal rows result in the same file.
     assert 1 == analyst.read_query_files().count(f"id,city,industry\n{id},\\N,\n")
 
 

@@ -183,7 +183,7 @@ def test_a_push_stops_if_the_server_stops_answering(tmp_path: Path) -> None:
     assert ("failed", 1, 5) == (first.outcome, first.exit_status, sent)
     assert first.error is not None
     assert "in_doubt" == first.error.code
-    # Four were looked for at once and found; the fifth ended the push.
+    # Four records were found immediately; the fifth request ended the push.
     assert {"created": 4, "held": 1, "not_sent": 7} == count_outcomes(first)
     assert {"created": 12} == count_outcomes(second)
     assert 12 == len({*made}) == len(made)

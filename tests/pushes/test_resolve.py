@@ -58,7 +58,7 @@ def test_the_user_resolves_each_held_row(tmp_path: Path) -> None:
         pusher.resolve(batch, 4, DeclaredRecord(named))
         pusher.resolve(batch, 3, "resend")
         still = pusher.resolve(batch, 2, "look")
-        # What row 2 was waiting for has never come, and a second look says the same.
+        # The record of row 2 was never created, and a second search does not find it either.
         assert "held" == map_outcomes(still)[2]
         sandbox.apply_delayed_effects()
         report = pusher.resolve(batch, 2, "look")

@@ -90,7 +90,7 @@ def test_a_preview_of_several_files_expects_records_of_earlier_files(tmp_path: P
     assert expected == map_results(foreseen)
     assert list(expected) == list(map_results(foreseen))
     assert {None} == {row.record_id for each in foreseen for row in each.results}
-    # What would change is told to a machine, and in the file to a person.
+    # The changes are in the JSON output and in the report.
     changes = foreseen[3].as_json()["changes"]
     assert [{"row": 2, "field": "city", "now": None, "then": "York"}] == changes[:1]
     assert {"row": 3, "field": "first_name", "now": None, "then": "Cy"} in changes

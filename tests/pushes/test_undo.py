@@ -78,11 +78,6 @@ def pusher(tmp_path: Path) -> Iterator[Undoer]:
         yield Undoer(sandbox, tmp_path, time)
 
 
-def map_undo_outcomes(report: UndoReport) -> dict[int, str]:
-    """Return the outcome of each row by its number."""
-    return {row.number: row.outcome for row in report.rows}
-
-
 def test_an_undo_restores_records_that_nobody_changed_since(pusher: Undoer, tmp_path: Path) -> None:
     id = pusher.create_candidate(notes="mine", phone=None)
     before = pusher.read_candidate(id)
@@ -98,7 +93,7 @@ def test_an_undo_restores_records_that_nobody_changed_since(pusher: Undoer, tmp_
     report = pusher.undo(pushed.batch)
 
     expected = {2: "deleted", 3: "deleted", 4: "deleted", 5: "restored", 6: "nothing"}
-    assert expected == map_undo_outcomes(report)
+    assert expected == map_outcomes(report)
     assert (0, "done", 8) == (report.exit_status, report.outcome, report.requests)
     assert ["old@example.com"] == list_emails(pusher.sandbox)
     after = pusher.read_candidate(id)
@@ -122,19 +117,17 @@ def test_an_undo_preview_only_reads(pusher: Undoer) -> None:
 
     report = pusher.undo(pushed.batch, applies=False)
 
-    assert {2: "delete", 3: "delete", 9: "restore"} == map_undo_outcomes(report)
+    assert {2: "delete", 3: "delete", 9: "restore"} == map_outcomes(report)
     assert (3, 0, "previewed") == (report.requests, report.exit_status, report.outcome)
     assert {"notes": ("new", None)} == dict(report.rows[2].changes)
     assert sent == len(list_writes(pusher.sandbox))
 
-    assert {2: "deleted", 3: "deleted", 9: "restored"} == map_undo_outcomes(
-        pusher.undo(pushed.batch)
-    )
+    assert {2: "deleted", 3: "deleted", 9: "restored"} == map_outcomes(pusher.undo(pushed.batch))
     assert {2: "created", 3: "created", 9: "updated"} == map_outcomes(pusher.push(rows))
 
 
 def test_an_undo_keeps_changes_by_other_users(pusher: Undoer) -> None:
-    """A created record that somebody edited is kept. A deleted one counts only for an update."""
+    """A created record with a later edit is kept. A deleted record counts only for an update."""
     one, gone = pusher.create_candidate(), pusher.create_candidate(email="gone@example.com")
     rows = (
         *make_creates(4),
@@ -152,7 +145,7 @@ def test_an_undo_keeps_changes_by_other_users(pusher: Undoer) -> None:
     report = pusher.undo(pushed.batch)
 
     expected = {2: "conflict", 3: "conflict", 4: "undone", 5: "deleted", 7: "partly", 8: "conflict"}
-    assert expected == map_undo_outcomes(report)
+    assert expected == map_outcomes(report)
     assert (3, "partial") == (report.exit_status, report.outcome)
     problems = {
         row.number: [(each.code, each.field, each.found) for each in row.problems]
@@ -172,9 +165,7 @@ def test_an_undo_keeps_changes_by_other_users(pusher: Undoer) -> None:
     again = pusher.undo(pushed.batch)
     assert sent == len(list_writes(pusher.sandbox))
     assert {2: "conflict", 3: "conflict", 8: "conflict"} == {
-        number: outcome
-        for number, outcome in map_undo_outcomes(again).items()
-        if outcome != "undone"
+        number: outcome for number, outcome in map_outcomes(again).items() if outcome != "undone"
     }
 
 
@@ -186,18 +177,14 @@ def test_conversions_and_held_rows_are_reported_as_not_undone(pusher: Undoer) ->
 
     for batch, outcome in ((converted.batch, "irreversible"), (held.batch, "held")):
         report = pusher.undo(batch)
-        assert ({2: outcome}, 3, 0) == (
-            map_undo_outcomes(report),
-            report.exit_status,
-            report.requests,
-        )
+        assert ({2: outcome}, 3, 0) == (map_outcomes(report), report.exit_status, report.requests)
         assert report.rows[0].problems
-    # A record that a person named is not known to be the row's own.
+    # A record that the user named may not be the record of the row.
     pusher.resolve(
         held.batch, 2, DeclaredRecord(pusher.create_candidate(), ignores_differences=True)
     )
     report = pusher.undo(held.batch)
-    assert ({2: "conflict"}, 0) == (map_undo_outcomes(report), report.requests)
+    assert ({2: "conflict"}, 0) == (map_outcomes(report), report.requests)
     assert "declared" == report.rows[0].problems[0].code
 
 
@@ -209,8 +196,8 @@ def test_rows_for_the_same_record_are_undone_in_reverse_order(pusher: Undoer) ->
     ]
     both = pusher.push(rows)
     assert {"updated": 2} == dict(both.counts)
-    assert {2: "restore", 3: "restore"} == map_undo_outcomes(pusher.undo(both.batch, applies=False))
-    assert {2: "restored", 3: "restored"} == map_undo_outcomes(pusher.undo(both.batch))
+    assert {2: "restore", 3: "restore"} == map_outcomes(pusher.undo(both.batch, applies=False))
+    assert {2: "restored", 3: "restored"} == map_outcomes(pusher.undo(both.batch))
     assert "first" == pusher.read_candidate(id)["notes"]
 
 
@@ -228,10 +215,10 @@ def test_values_that_the_api_rejects_are_reported_by_the_undo(pusher: Undoer) ->
 
     report = pusher.undo(pushed.batch)
 
-    assert {2: "conflict", 3: "refused"} == map_undo_outcomes(report)
+    assert {2: "conflict", 3: "refused"} == map_outcomes(report)
     assert "not_accepted" == report.rows[0].problems[0].code
     assert "screening" == pusher.read_candidate(ids[0])["status"]
-    assert {2: "conflict", 3: "restored"} == map_undo_outcomes(pusher.undo(pushed.batch))
+    assert {2: "conflict", 3: "restored"} == map_outcomes(pusher.undo(pushed.batch))
 
 
 def test_an_undo_request_without_a_response_is_checked(pusher: Undoer) -> None:
@@ -335,7 +322,7 @@ def test_an_undo_restores_content_values_key_by_key(tmp_path: Path) -> None:
         assert [f"fields.{kept}"] == [each.field for each in report.rows[0].problems]
         assert 3 == report.exit_status
         assert {"created": 1} == dict(other.counts)
-        assert {3: "deleted"} == map_undo_outcomes(pusher.undo(other.batch))
+        assert {3: "deleted"} == map_outcomes(pusher.undo(other.batch))
 
 
 def test_an_undo_of_an_unknown_batch_fails_with_the_known_batches(pusher: Undoer) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +34,6 @@ from tests.support.kill_points import IS_ALL
 CREATED, CHANGED = 3, 2
 MODES = ("commits", "drops", "commits late")
 """What the server does with the write that was under way."""
-
-
-@pytest.fixture(scope="module")
-def fork_server() -> Iterator[PushForkServer]:
-    """Process from which all killed undos are forked."""
-    with PushForkServer() as opened:
-        yield opened
 
 
 class KilledUndoStage:
@@ -105,7 +97,7 @@ def test_an_undo_killed_at_any_point_is_finished_by_the_next(
     with KilledUndoStage(tmp_path) as stage:
         _, batch = stage.restore_and_push()
         points = parse_kill_points(fork_server.run(stage.make_order(batch)))
-        # The rows are taken back from the last to the first: the PUTs before the DELETEs.
+        # Rows are undone from the last to the first: the PUTs before the DELETEs.
         assert CREATED + CHANGED == points[-1].writes
         for mode in MODES:
             for point in choose_points(points, mode):

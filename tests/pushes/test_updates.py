@@ -46,7 +46,7 @@ def test_an_update_sends_only_the_fields_that_differ(tmp_path: Path) -> None:
             for n, (id, base) in enumerate(records.items(), 2)
         ]
         for task in rows[3:]:
-            # Somebody has written the very value since.
+            # Another user has written the same value since.
             sandbox.store.update(
                 "candidates", task.record_id or "", {"phone": task.fields["phone"]}
             )
@@ -199,7 +199,7 @@ def test_an_update_of_content_keeps_its_other_values(tmp_path: Path) -> None:
     if list_rows(report)[0].outcome == "updated":
         assert {**base["fields"], **task.fields["fields"]} == now["fields"]
     else:
-        # The made-up type may want another kind of value: then nothing is lost either.
+        # The generated content type may require another value: nothing is lost either.
         assert ("rejected", base["fields"]) == (list_rows(report)[0].outcome, now["fields"])
 
 

@@ -1,4 +1,4 @@
-"""The API key: its sources and their errors, none of which show it."""
+"""The API key: its sources, and errors, which do not show it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ HIDDEN = [*SECRETS, *(name for name, rule in RULES.items() if rule.place_of)]
 
 
 def write_file(path: Path, content: bytes, mode: int = 0o600) -> Path:
+    """Write a key file, by default readable by its owner only."""
     path.write_bytes(content)
     path.chmod(mode)
     return path

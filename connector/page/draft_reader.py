@@ -273,6 +273,7 @@ class DraftReader:
             self._queue.get()()
 
     def _read_file_in_thread(self, id: str, job: ReadingJob[OpenedFile]) -> OpenedFile:
+        """Open a draft's file; return its table, target and samples."""
         draft = self._drafts.load(id)
         push_file = self.push_file(draft)
         table = open_push_file(push_file)
@@ -288,6 +289,7 @@ class DraftReader:
         return OpenedFile(table, target, beginning, begins_at, tuple(map(tuple, samples)))
 
     def _check_rows_in_thread(self, id: str, job: ReadingJob[CheckedFile]) -> CheckedFile:
+        """Write a draft's edits to a copy of its file, and check all rows."""
         draft = self._drafts.load(id)
         if draft.edits:
             draft = self._write_edits_to_copy(draft)
@@ -305,6 +307,7 @@ class DraftReader:
         return CheckedFile(previewed, rows)
 
     def _read_outcomes_in_thread(self, id: str, job: ReadingJob[RowIndex]) -> RowIndex:
+        """Return the rows of a sent draft with the outcomes in the journal."""
         draft = self._drafts.load(id)
         assert draft.batch is not None
         table = open_push_file(self.push_file(draft))

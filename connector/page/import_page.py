@@ -113,6 +113,7 @@ class ImportPage(PreparingScreens):
             sleep(ERASE_LOOK_SECONDS)
 
     def _routes(self) -> list[Route | Mount]:
+        """Return the routes of all screens, with the checks of `PageEntrance`."""
         one = "/imports/{id}"
         shown: dict[str, Screen] = {
             "/": self.home,

@@ -151,6 +151,7 @@ class RowIndex:
         return len(self._result_offsets)
 
     def _read_row(self, place: int) -> IndexedRow:
+        """Return the stored row at a place with its result, as of its first check."""
         row = self._rows.value_at(self._row_offsets[place])
         return IndexedRow(row, self._results.value_at(self._result_offsets[place]))
 

@@ -250,7 +250,6 @@ VALUES_MAX = 50
 """Maximum number of different values of a column for which the user is asked."""
 
 _EMPTY_WORDS = ("says_nothing", "word_for_nothing")
-_CHOICES = ("unknown_value", "value_not_accepted", "not_true_or_false")
 _NOT_BY_VALUE = frozenset(
     (
         *("required", "match_missing", "ambiguous_date", "ambiguous_number", "two_digit_year"),

@@ -170,7 +170,7 @@ class PageEntrance:
         return answer
 
     def _find_session(self, request: Request) -> PageSession | None:
-        """Return the session of a request; None if there is none. Raises `AccessDenied`."""
+        """Return the session of a request, or None. Raises `AccessDenied`."""
         header = self.access.rules.header
         return self.access.find_session(
             request.cookies.get(self.cookie),

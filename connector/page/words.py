@@ -340,7 +340,7 @@ class PageLanguage:
         return problem.message if known is None else self.gettext(known)
 
     def fix_text(self, problem: Problem) -> str:
-        """Return the action for a problem; empty if there is none."""
+        """Return the action for a problem, or an empty text."""
         if (words := find_problem_words(problem)) is not None:
             return self.gettext(words.action) if words.action else ""
         if problem.code in ACTIONS:
@@ -408,7 +408,7 @@ def choose_language(accepted: str) -> PageLanguage:
 
 
 def find_country(accepted: str) -> str:
-    """Return the first country in the header `Accept-Language`; empty if there is none."""
+    """Return the first country in the header `Accept-Language`, or an empty text."""
     found = re.search(r"-([A-Za-z]{2})\b", accepted[:200])
     return found[1].upper() if found and found[1].upper() in REGIONS else ""
 

@@ -216,12 +216,12 @@ class SentenceFields:
             return count_noun(int(number), noun)
         return format_days(number) if part.endswith("_days") else format_count(number)
 
-    def _amounts_by_currency(self, part: str, currency: str) -> str:
+    def _amounts_by_currency(self, column: str, currency_column: str) -> str:
         """Return the total amounts, as in EUR 200, GBP 12,300."""
         sums: dict[str, Number] = {}
         for row in self._totals:
-            if row[part] and row[currency]:
-                sums[row[currency]] = sums.get(row[currency], 0) + row[part]
+            if row[column] and row[currency_column]:
+                sums[row[currency_column]] = sums.get(row[currency_column], 0) + row[column]
         # Amounts of two currencies are not ranked.
         return ", ".join(format_money(code, sums[code]) for code in sorted(sums))
 

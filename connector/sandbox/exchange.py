@@ -160,7 +160,7 @@ class HttpExchange:
         self._server.delayed.append(self.call_application)
 
     def other_record(self) -> Body | None:
-        """Return another record of the requested resource; None if there is none.
+        """Return another record of the requested resource, or None.
 
         A record with the natural key in the request's body is preferred.
         """

@@ -77,6 +77,8 @@ class TextEncoding:
     """Encoding of a text file, in which every byte was decoded.
 
     Attributes:
+        codec: Name for Python, which also removes a byte order mark.
+        name: Name for users.
         notices: Sentences on what was assumed.
         questions: Encodings that the user has to choose from.
     """
@@ -358,23 +360,25 @@ class RowShape:
     Attributes:
         first_row: Index of the first row below the headings.
         widths: Numbers of cells that a row may have.
-        emails: Indexes of the columns in which most rows have an email address.
-        addresses: Indexes of the columns whose headings are those of email addresses.
-        one_line: Indexes of the columns whose headings are those of fields with one line.
+        columns_with_emails: Indexes of the columns in which most rows have an email address.
+        email_columns: Indexes of the columns whose headings are those of email addresses.
+        one_line_columns: Indexes of the columns whose headings are those of fields with one line.
     """
 
     first_row: int
     widths: range
-    emails: frozenset[int]
-    email_headings: frozenset[int]
-    one_line_headings: frozenset[int]
+    columns_with_emails: frozenset[int]
+    email_columns: frozenset[int]
+    one_line_columns: frozenset[int]
 
     def fits(self, cells: Sequence[str]) -> bool:
         """Return True if the number of cells is right and email columns contain an @."""
         width = len(cells)
         if width == self.widths.stop and not cells[-1]:
             width -= 1
-        return width in self.widths and all("@" in cells[i] for i in self.emails if i < width)
+        return width in self.widths and all(
+            "@" in cells[i] for i in self.columns_with_emails if i < width
+        )
 
     def contains_other_rows(
         self, cells: Sequence[str], lines: Sequence[str], delimiter: str
@@ -384,13 +388,16 @@ class RowShape:
         `cells` and `lines` belong to one row that has several lines.
         """
         for index, cell in enumerate(cells):
-            if index in self.one_line_headings and (found := _BREAK(cell)):
+            if index in self.one_line_columns and (found := _BREAK(cell)):
                 # A swallowed row begins after the other cells of the row that swallows it.
                 is_rest = cell.count(delimiter, 0, found.start()) >= len(cells) - 1 - index
-                is_named = "@" in cell and index not in self.email_headings
+                is_named = "@" in cell and index not in self.email_columns
                 if is_named or (is_rest and delimiter in cell):
                     return True
-        if not self.emails or len(_split_ignoring_quotes(lines[0], delimiter)) < self.widths.start:
+        if (
+            not self.columns_with_emails
+            or len(_split_ignoring_quotes(lines[0], delimiter)) < self.widths.start
+        ):
             return False
         return any(
             self.fits(each)
@@ -492,9 +499,7 @@ class _RowReader:
                 yield self._refuse_unmatched_quotes(str(error))
 
     def _read_lines(self) -> Iterator[str]:
-        """Yield the lines of the file, or first the lines that were put back; each is added to
-        `_taken`.
-        """
+        """Yield the lines that were put back, then those of the file; remember them as `_taken`."""
         while self._returned:
             self._taken.append(self._returned.popleft())
             yield self._taken[-1]
@@ -568,9 +573,7 @@ _INCHES = re.compile(r'(?<=[0-9])"')
 
 
 def _has_stray_quote(cell: str) -> bool:
-    """Return True if the cell has a quote that is not around words and not after a number of
-    inches.
-    """
+    """Return True if the cell has a quote that is not around words and not a sign for inches."""
     return '"' in _INCHES.sub("", _PAIRED.sub("", cell))
 
 

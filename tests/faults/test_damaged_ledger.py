@@ -145,7 +145,7 @@ class DamagedLedgerAccount:
         self.commands = (
             ("status",),
             ("pull", "candidates"),
-            ("push", "candidates", str(self.file), *create),
+            ("push", "candidates", str(self.file), "--no-pull", *create),
             ("undo", "last", "--apply"),
             ("resolve",),
         )
